@@ -24,15 +24,16 @@ from protocol import block as blocks
 from protocol import commit as commits
 from protocol.block import Block, Reference, decode_block, decrypt_block
 from protocol.codec import decode
-from protocol.commit import Commit, Content, HeaderKeys, Links, create_commit, open_commit
-from protocol.ids import BranchId, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, UserSeed
-from protocol.limits.formats import COMMIT_SIZE_MAX
+from protocol.commit import Commit, Content, Links, create_commit, open_commit
+from protocol.ids import BranchId, BranchMark, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, SigningKey, UserSeed
+from protocol.limits.formats import COMMIT_SIZE_MAX, MARK_SIZE
 from protocol.signing import key_pair
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
 _ROUNDS = 5
 _SECRET = ConvergenceSecret(os.urandom(32))
+_MARK = BranchMark(bytes(MARK_SIZE))
 # The types on the wire are no one else's business; here msgspec alone must be given the same.
 _BLOCK = blocks._BlockEncoding
 _COMMIT = commits._CommitEncoding
@@ -44,15 +45,17 @@ def _make(number: int, user: UserId, secret: SigningKey) -> tuple[Commit, Block]
         author=user,
         branch=BranchId(_SECRET),
         epoch=as_epoch_id(_SECRET),
+        by_writer=True,
+        whole=True,
         feed_sequence=1,
         feed_previous=None,
         tangles=(),
         timestamp=1_700_000_000_000 + number,
         metadata=b"",
         body=Reference(as_object_id(os.urandom(32)), BlockKey(os.urandom(32))),
-        keys=HeaderKeys(acks=(GivenKey(b""),)),
     )
-    return create_commit((as_commit_id(os.urandom(32)),), Links(), content, secret, _SECRET)
+    acks = (as_commit_id(os.urandom(32)),)
+    return create_commit(acks, 1, _MARK, Links(), content, secret, _SECRET)
 
 
 def _decode(encoded: bytes, plaintext: bytes) -> None:

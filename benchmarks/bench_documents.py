@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,7 +29,8 @@ from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
 from protocol.body import Body
-from protocol.document_kinds import SET, SetEdit, TextUpdate
+from protocol.document_kinds import SET, TEXT_SESSION_BITS, SetEdit, TextUpdate
+from protocol.hashing import text_clients
 from protocol.keys import UserSeed
 from storage.repos.repos import Branch
 from verifier.documents import reduce_values
@@ -38,9 +40,9 @@ _WRITTEN_AT_ONCE = 1000
 T = TypeVar("T")
 
 
-def key_strokes(count: int) -> list[bytes]:
-    """Updates of an editor, one for each character."""
-    document = pycrdt.Doc[pycrdt.Text]()
+def key_strokes(count: int, client: int) -> list[bytes]:
+    """Updates of an editor with a client id, one for each character."""
+    document = pycrdt.Doc[pycrdt.Text](client_id=client)
     text = document.get("text", type=pycrdt.Text)
     made = []
     for number in range(count):
@@ -76,6 +78,17 @@ def timed_async(work: Callable[[], Awaitable[T]]) -> tuple[float, T]:
     return timed(lambda: trio.run(run))
 
 
+def timed_once(work: Callable[[], Awaitable[object]]) -> float:
+    """Seconds of what is awaited once."""
+
+    async def run() -> None:
+        await work()
+
+    began = time.perf_counter()
+    trio.run(run)
+    return time.perf_counter() - began
+
+
 def measure(folder: Path, count: int) -> None:
     """Figures of documents that `count` commits each made."""
     note(f"{count} commits of each")
@@ -83,9 +96,9 @@ def measure(folder: Path, count: int) -> None:
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
-    updates = key_strokes(count)
+    updates = key_strokes(count, text_clients(author.user, branch.branch_id) << TEXT_SESSION_BITS | 1)
     write_all(author, branch, [SetEdit((f"item {number}",), (), ()) for number in range(count)])
-    write_all(author, branch, [TextUpdate(update) for update in updates])
+    write_all(author, branch, [TextUpdate(update, ()) for update in updates])
     hub = Hub(replica, inline(), clock_ms)
     documents = Documents(hub, author, lambda _: replica.branches[branch.num])
     began = time.perf_counter()
@@ -102,10 +115,17 @@ def measure(folder: Path, count: int) -> None:
     trio.run(edit_set, documents, "main", ["one more"], [])
     figure("set_add", time.perf_counter() - began, "s", commits=count)
     texts = Texts(hub, author, lambda _: replica.branches[branch.num])
+    began = time.perf_counter()
+    trio.run(texts.pull, "main", "text")
+    figure("text_pull_first", time.perf_counter() - began, "s", updates=count)
     pulled, text = timed_async(lambda: texts.pull("main", "text"))
     assert len(text["text"] or "") == count
     merged, _ = timed(lambda: pycrdt.merge_updates(*updates))
     figure("text_pull", pulled, "s", updates=count)
+    client = trio.run(texts.open, "main")["client"]
+    more = key_strokes(_ROUNDS, client)
+    pushed = min(timed_once(partial(texts.push, "main", update)) for update in more)
+    figure("text_push", pushed, "s", updates=count)
     figure("text_pull_to_merge", pulled / merged, "ratio", updates=count)
     replica.close()
 

@@ -18,10 +18,10 @@ from nacl import bindings
 from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note, timed
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.acceptance import accept_batch
+from node.ingest.acceptance import accept_batch, release_more
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from node.membership.epoch_secrets import EpochKeeper
+from node.membership.epoch_keys import KeyTaker
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.ids import UserId
@@ -46,10 +46,10 @@ def _exclude_one_of(members: int, folder: Path) -> None:
     replica, author, repo, _ = _create(folder)
     users = [key_pair(UserSeed(b"user" + number.to_bytes(28)))[0] for number in range(members - 1)]
     root = replica.root_branch(repo)
-    drafts = [Draft(Grant(user, Permission.WRITE, None)) for user in users]
+    drafts = [Draft(Grant(user, Permission.WRITE)) for user in users]
     author.write_many(root, lambda _: drafts, lambda _connection, _written: None)
     excluding = timed(lambda: author.write(root, Remove(users[0], None, ())))
-    starting = timed(lambda: author.start_epoch_if_due(repo))
+    starting = timed(lambda: author.prepare(repo))
     assert len(replica.tables.epochs) == 2
     secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(UserSeed(b"s" * 32))[1])
     boxing = timed(lambda: [_seal(user, secret) for user in users])
@@ -68,14 +68,14 @@ def _catch_up_over(epochs: int, folder: Path) -> None:
     note(f"a repo with {epochs} epochs")
     replica, author, repo, branch = _create(folder / "source")
     away = Author(replica, UserSeed(b"a" * 32), clock_ms).user
-    author.write(replica.root_branch(repo), Grant(away, Permission.WRITE, None))
+    author.write(replica.root_branch(repo), Grant(away, Permission.WRITE))
     target = follow(folder / "target", replica, repo)
     for _ in range(epochs):
         author.start_epoch(repo)
         author.write(branch, Post("something new"))
     reader = Author(target, UserSeed(b"a" * 32), clock_ms)
-    keeper = EpochKeeper(target, reader)
-    seconds = timed(lambda: _catch_up(replica, target, keeper))
+    keys = KeyTaker(target, reader)
+    seconds = timed(lambda: _catch_up(replica, target, keys))
     assert len(target.tables.epochs) == epochs + 1
     assert target.branches[branch.num].commit_count == replica.branches[branch.num].commit_count
     figure("catch_up", seconds, "s", epochs=epochs)
@@ -89,15 +89,17 @@ def _catch_up_over(epochs: int, folder: Path) -> None:
         one.close()
 
 
-def _catch_up(source: Replica, target: Replica, keeper: EpochKeeper) -> None:
+def _catch_up(source: Replica, target: Replica, keys: KeyTaker) -> None:
     done: set[bytes] = set()
-    while fresh := [branch for topic, branch in target.by_topic.items() if topic not in done]:
-        for branch in fresh:
-            done.add(branch.topic)
-            for items in batches(source, source.by_topic[branch.topic]):
-                accept_batch(target, branch, open_batch(branch, items), clock_ms())
-        for repo in list(target.repos.values()):
-            keeper.store_offered_secrets(repo)
+    (repo,) = target.repos.values()
+    while fresh := [topic for topic in target.topics.values() if topic.topic not in done]:
+        for topic in fresh:
+            done.add(topic.topic)
+            for items in batches(source, source.by_topic[topic.topic]):
+                accept_batch(target, topic, open_batch(topic, items), clock_ms())
+        while keys.take(repo):
+            while release_more(target, clock_ms()).is_unfinished:
+                pass
 
 
 def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:

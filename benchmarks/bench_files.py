@@ -85,6 +85,7 @@ class _Node:
         self.author = Author(self.replica, UserSeed(b"b" * 32), clock_ms)
         repo, _ = self.author.create_repo("bench")
         self.branch, _ = self.author.create_branch(repo, "main")
+        self.secret = self.replica.writing_epoch(repo).convergence_secret
 
     def files(self) -> FileService:
         """What the API calls; to be made inside trio."""
@@ -200,7 +201,7 @@ def _add_together(node: _Node, count: int) -> None:
     added: list[tuple[FileEntry, Reference]] = []
     with node.replica.packs.draft() as draft:
         for number in range(count):
-            builder = ObjectBuilder(node.branch.convergence_secret, draft.put)
+            builder = ObjectBuilder(node.secret, draft.put)
             builder.add(_content(number, _SMALL_SIZE))
             added.append((FileEntry(f"file {number}", builder.size), builder.finish()))
         draft.finish()
@@ -226,7 +227,7 @@ def _get_together(node: _Node, count: int) -> None:
             find = partial(node.replica.packs.find, connection)
             for row in rows:
                 assert row.reference is not None
-                reader = ObjectReader(row.reference, find, node.branch.convergence_secret)
+                reader = ObjectReader(row.reference, find, node.secret)
                 assert sum(map(len, reader.read(0, reader.size))) == _SMALL_SIZE
         got += len(rows)
 

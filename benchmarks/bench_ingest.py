@@ -24,6 +24,7 @@ from benchmarks.common import (
     note,
     timed,
     write_history,
+    writers_topic,
 )
 from benchmarks.memory import processor_seconds
 from node.home.config import WORKERS_DEFAULT
@@ -34,7 +35,7 @@ from node.ingest.reading_workers import worker_count as count_workers
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 _UNDER_WAY = 4
 
@@ -56,14 +57,14 @@ class Measured(NamedTuple):
     workers: float  # the same of all workers together
 
 
-async def _ingest(replica: Replica, branch: Branch, made: list[list[bytes]], workers: ReadingWorkers) -> None:
+async def _ingest(replica: Replica, topic: Topic, made: list[list[bytes]], workers: ReadingWorkers) -> None:
     hub = Hub(replica, threads(), clock_ms, workers)
     slots = trio.Semaphore(_UNDER_WAY)
     turn = trio.Event()
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        ingested = await hub.ingest(branch, items, previous, None)
+        ingested = await hub.ingest(topic, items, previous, None)
         assert ingested.accepted or ingested.already, "the history is legal"
         done.set()
         slots.release()
@@ -85,18 +86,19 @@ def measure(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         source, repo, branch = write_history(folder / "source", commit_count)
-        made = batches(source, branch)
-        root = source.root_branch(repo)
-        root_made = batches(source, root)
+        topic = writers_topic(source, repo)
+        root_made = batches(source, topic, source.root_branch(repo))
+        made = batches(source, topic, branch)
         replica = follow(folder / "target", source, repo, url)
         workers = make_workers(count_workers(WORKERS_DEFAULT) if worker_count is None else worker_count)
         workers.start_all()
-        trio.run(_ingest, replica, replica.by_topic[root.topic], root_made, workers)
-        target = replica.by_topic[branch.topic]
+        target = replica.by_topic[topic.topic]
+        trio.run(_ingest, replica, target, root_made, workers)
         before = time.process_time(), processor_seconds(workers.pids())
         seconds = timed(lambda: trio.run(_ingest, replica, target, made, workers))
         here, there = time.process_time() - before[0], processor_seconds(workers.pids()) - before[1]
-        assert replica.read_tables().branches[target.num].commit_count == commit_count + 1
+        counts = [one.commit_count for one in replica.read_tables().branches.values()]
+        assert commit_count + 1 in counts
         workers.close()
         source.close()
         replica.close()

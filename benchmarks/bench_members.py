@@ -22,12 +22,15 @@ from random import Random
 from benchmarks.common import figure, note, timed
 from protocol.block import Reference
 from protocol.body import Body, Grant, Permission, Remove, RepoInit
-from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.boxes import epoch_mark, writers_mark
+from protocol.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
 from protocol.content import Post
-from protocol.ids import CommitId, Signature, UserId, root_branch
-from protocol.keys import BlockKey, RepoSeed, UserSeed
+from protocol.epochs import NONCE_SIZE, EpochStatement, seal_topic
+from protocol.hashing import writers_topic_seed
+from protocol.ids import CommitId, EpochId, Signature, UserId, root_branch
+from protocol.keys import BlockKey, EpochKey, RepoSeed, UserSeed, WritersSecret
 from protocol.proofs import certify_repo
-from protocol.signing import key_pair, sign, verify_signature
+from protocol.signing import key_pair, public_key, sign, verify_signature
 from tests.support.ids import as_commit_id, as_object_id
 from verifier.membership import Membership
 from verifier.refusal import CommitRefused
@@ -44,6 +47,8 @@ _REPO = key_pair(_REPO_SEED)[0]
 _OWNER = key_pair(UserSeed(b"o" * 32))[0]
 _WRITER, _WRITER_SECRET = key_pair(UserSeed(b"w" * 32))
 _DIGEST = b"d" * 32
+_KEY = EpochKey(b"e" * 32)
+_FIRST = as_commit_id((1).to_bytes(32))
 _SOMETHING = Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
 
 
@@ -62,22 +67,22 @@ class _Repo:
     def add(self, body: Body) -> None:
         acks = tuple(self.ids[-1:])
         commit = _make_commit(len(self.ids) + 1, _OWNER, acks)
-        self.membership.add(self.membership.authorise_root_commit(commit, body), acks)
+        self.membership.add(self.membership.authorise_root_commit(commit, body, _KEY), acks)
         self.ids.append(commit.commit_id)
 
 
 def _bodies(count: int, users: list[UserId]) -> list[Body]:
-    made: list[Body] = [RepoInit("bench", (_OWNER,), certify_repo(_REPO_SEED, "bench", (_OWNER,)))]
+    made: list[Body] = [_make_init("bench")]
     waiting = iter(users)
     newest = _OWNER
     while len(made) < count:
         if len(made) == count // 2 - 5:
-            made.append(Grant(_WRITER, Permission.WRITE, None))
+            made.append(Grant(_WRITER, Permission.WRITE))
         elif len(made) % _REMOVED_EVERY == 0:
             made.append(Remove(newest, None, ()))
         else:
             newest = next(waiting)
-            made.append(Grant(newest, Permission.WRITE, None))
+            made.append(Grant(newest, Permission.WRITE))
     return made
 
 
@@ -111,11 +116,9 @@ class _Busy:
         self._rng = Random(1)  # noqa: S311  # the same history in every run
         self._admins = users[:_ADMINS]
         self._users = users[_ADMINS:]
-        self._add(
-            "found", _OWNER, RepoInit("busy", (_OWNER,), certify_repo(_REPO_SEED, "busy", (_OWNER,))), ()
-        )
+        self._add("found", _OWNER, _make_init("busy"), ())
         for admin in self._admins:
-            self._add("grant", _OWNER, Grant(admin, Permission.ADMIN, None), self.ids[-1:])
+            self._add("grant", _OWNER, Grant(admin, Permission.ADMIN), self.ids[-1:])
         self._forks = [self.ids[-1]] * _FORKS
 
     def grow(self, count: int) -> None:
@@ -128,13 +131,13 @@ class _Busy:
             fork, author = rng.randrange(_FORKS), rng.choice(self._admins)
             user = rng.choice(self._users)
             kind = rng.choices(("grant", "removal", "duel", "other"), (60, 20, 2, 18))[0]
-            body: Body = Grant(user, Permission.WRITE, None)
+            body: Body = Grant(user, Permission.WRITE)
             if kind == "removal":
                 body = Remove(user, rng.choice((None, Permission.READ)), ())
             elif kind == "duel":
                 body = Remove(rng.choice(self._admins), None, ())
             elif kind == "other":
-                author, body = _OWNER, Grant(rng.choice(self._admins), Permission.ADMIN, None)
+                author, body = _OWNER, Grant(rng.choice(self._admins), Permission.ADMIN)
                 if rng.random() < 0.8:
                     body = Post("something")
             try:
@@ -147,7 +150,7 @@ class _Busy:
     def _add(self, kind: str, author: UserId, body: Body, acks: Iterable[CommitId]) -> None:
         commit = _make_commit(len(self.ids) + 1, author, tuple(acks))
         began = time.perf_counter()
-        operation = self.membership.authorise_root_commit(commit, body)
+        operation = self.membership.authorise_root_commit(commit, body, _KEY)
         self.membership.add(operation, commit.acks)
         self.membership.now().permission(_WRITER)
         self.seconds[kind].append(time.perf_counter() - began)
@@ -155,8 +158,21 @@ class _Busy:
 
 
 def _make_commit(number: int, author: UserId, acks: tuple[CommitId, ...]) -> Commit:
-    content = Content(author, root_branch(_REPO), NO_EPOCH, 1, None, (), 0, b"", _SOMETHING, HeaderKeys())
-    return Commit(as_commit_id(number.to_bytes(32)), BlockKey(b""), acks, Links(), content, Signature(b""))
+    epoch = EpochId(_FIRST) if acks else NO_EPOCH
+    content = Content(
+        author, root_branch(_REPO), epoch, True, True, 1, None, (), 0, b"", _SOMETHING
+    )  # in its order
+    commit_id, nothing = as_commit_id(number.to_bytes(32)), Signature(b"")
+    return Commit(commit_id, BlockKey(b""), acks, 0, NO_MARK, Links(), content, nothing)
+
+
+def _make_init(name: str) -> RepoInit:
+    mark, secret = epoch_mark(_KEY, _REPO), WritersSecret(b"w" * 32)
+    topic = public_key(writers_topic_seed(secret, _REPO, mark))
+    states = EpochStatement(
+        mark, writers_mark(secret, _REPO), seal_topic(_KEY, _REPO, mark, topic, bytes(NONCE_SIZE))
+    )
+    return RepoInit(name, (_OWNER,), certify_repo(_REPO_SEED, name, (_OWNER,)), states)
 
 
 def _measure_busy(users: list[UserId]) -> None:
@@ -202,7 +218,7 @@ def main() -> None:
         repo = _Repo([])
         catching_up.append(timed(partial(repo.extend, bodies)) / large * 1e6)
         large_ones.append(_verify_content(repo))
-        thousand = _Repo([bodies[0], *(Grant(user, Permission.WRITE, None) for user in users[:1000])])
+        thousand = _Repo([bodies[0], *(Grant(user, Permission.WRITE) for user in users[:1000])])
         excluding.append(timed(partial(_exclude, thousand, users[500])) * 1e3)
     verified_small, verified_large = (min(cost for cost, _ in costs) for costs in (small, large_ones))
     figure("verify_content", verified_small, "us/commit", membership_commits=_SMALL)

@@ -22,7 +22,17 @@ from pathlib import Path
 
 from sqlalchemy import Connection, insert, select, text, update
 
-from benchmarks.common import batches, clock_ms, figure, follow, note, percentile, write_history
+from benchmarks.common import (
+    batches,
+    clock_ms,
+    figure,
+    follow,
+    note,
+    percentile,
+    write_history,
+    write_posts,
+    writers_topic,
+)
 from benchmarks.memory import peak_growth
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
@@ -39,8 +49,9 @@ from storage.commits.edits import Cursor, load_edits, load_last_change
 from storage.commits.position_index import count_changes
 from storage.engine.bulk import insert_rows
 from storage.engine.id_keys import PackedIds, id_key, pack_ids
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
-from storage.schema.schema import branches, commits, heads, topics
+from storage.schema.schema import FEED_LINK_SIZE, branches, commits, heads, topics
 
 _WIDTH = 8
 _CHUNK = 20_000
@@ -58,108 +69,135 @@ class Source:
     repo: Repo
     root: list[list[bytes]]
     chain: list[list[bytes]]
+    """The branch's first commit, then those that follow it: of ranks behind those of all that is filled in."""
     flood: list[list[bytes]]
-    """Instead of the chain: commits that all ack the branch's root."""
+    """The same, but for what follows: commits that all ack the first."""
+    rank: int
     branch: Branch
     flooded: Branch
 
     @classmethod
-    def make(cls, folder: Path) -> "Source":
-        """Write it."""
-        replica, repo, branch = write_history(folder, _FURTHER)
+    def make(cls, folder: Path, rank: int) -> "Source":
+        """Write it, the chain behind a rank."""
+        replica, repo, branch = write_history(folder, 0)
         author = Author(replica, UserSeed(b"b" * 32), clock_ms)
+        _raise_head(replica, branch, rank)
+        write_posts(author, branch, _FURTHER)
         flooded, _ = author.create_branch(repo, "flooded")
         for start in range(0, _FURTHER, 1000):
             texts = [f"post number {number}" for number in range(start, start + 1000)]
             drafts = [Draft(Post(one), (flooded.facts.root_id,)) for one in texts]
             author.write_many(flooded, partial(_same, drafts))
-        root = batches(replica, replica.root_branch(repo))
-        return cls(replica, repo, root, batches(replica, branch), batches(replica, flooded), branch, flooded)
+        topic = writers_topic(replica, repo)
+        root = batches(replica, topic, replica.root_branch(repo))
+        chain, flood = (
+            [made[0][:1], made[0][1:], *made[1:]]
+            for made in (batches(replica, topic, one) for one in (branch, flooded))
+        )
+        return cls(replica, repo, root, chain, flood, rank, branch, flooded)
 
 
 def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
     return drafts
 
 
-def _take(replica: Replica, branch: Branch, made: Sequence[list[bytes]]) -> int:
+def _take(replica: Replica, topic: Topic, made: Sequence[list[bytes]]) -> int:
     count = 0
     for items in made:
-        ingested = accept_batch(replica, branch, open_batch(branch, items), clock_ms())
-        count += len(ingested.accepted[branch.topic])
+        ingested = accept_batch(replica, topic, open_batch(topic, items), clock_ms())
+        count += len(ingested.accepted[topic.topic])
     return count
 
 
-def _begin(folder: Path, source: Source, of: Branch, first: list[bytes]) -> tuple[Replica, Branch]:
-    """A node that has the repo's root branch, and the branch's first batch."""
-    replica = follow(folder, source.replica, source.repo)
-    _take(replica, replica.root_branch(source.repo), source.root)
-    branch = replica.by_topic[of.topic]
-    _take(replica, branch, [first])
-    return replica, branch
+@dataclass(frozen=True)
+class _Target:
+    """A node that takes a branch of a topic in."""
+
+    replica: Replica
+    topic: Topic
+    branch: Branch
+
+    @classmethod
+    def begin(cls, folder: Path, source: Source, of: Branch, first: list[bytes]) -> "_Target":
+        """A node that has the repo's root branch, and the branch's first commit."""
+        replica = follow(folder, source.replica, source.repo)
+        topic = writers_topic(replica, replica.repos[source.repo.num])
+        _take(replica, topic, [*source.root, first])
+        (branch,) = (one for one in replica.branches.values() if one.branch_id == of.branch_id)
+        return cls(replica, topic, branch)
+
+    def take(self, made: Sequence[list[bytes]]) -> int:
+        """Take batches in; gives how many commits were accepted."""
+        return _take(self.replica, self.topic, made)
 
 
-def _fill(replica: Replica, branch: Branch, count: int, *, is_flood: bool) -> None:
+def _raise_head(replica: Replica, branch: Branch, rank: int) -> None:
+    """Let what follows the branch's one head stand behind all that is filled in."""
+    with replica.database.write() as connection:
+        head = connection.execute(
+            select(heads.c.commit_id, heads.c.rank).where(heads.c.branch_num == branch.num)
+        )
+        ((commit_id, old),) = head.all()
+        of_head = commits.c.id_key == id_key(commit_id)
+        connection.execute(update(commits).where(of_head).values(rank=rank))
+        connection.execute(update(heads).where(heads.c.branch_num == branch.num).values(rank=rank))
+        count_changes(connection, branch.num, [((0, old, commit_id), -1, -1), ((0, rank, commit_id), 1, 1)])
+
+
+def _fill(target: _Target, source: Source, count: int, *, is_flood: bool) -> None:
     """Add rows of commits: eight of each rank, before the ones that will come; or all of rank 1, and heads."""
+    replica, branch = target.replica, target.branch
+    if not is_flood:
+        _raise_head(replica, branch, source.rank)
     with replica.database.write() as connection:
         connection.execute(text("DROP INDEX commits_id_key"))  # built at once in the end: a tenth of the time
-        if not is_flood:
-            _raise_head(connection, branch.num, count // _WIDTH + 1)
     done = 0
     while done < count:
         size = min(_CHUNK, count - done)
         with replica.database.write() as connection:
-            _put_rows(replica, connection, branch, range(done, done + size), is_flood=is_flood)
+            _put_rows(target, connection, range(done, done + size), is_flood=is_flood)
         done += size
         if done % 1_000_000 == 0:
             note(f"{done} rows")
     with replica.change() as change:
         connection = change.connection
         connection.execute(text("CREATE INDEX commits_id_key ON commits (id_key)"))
-        for table, num in ((branches, branch.num), (topics, branch.topic_num)):
+        for table, num in ((branches, branch.num), (topics, target.topic.num)):
             more = table.c.commit_count + count
             connection.execute(update(table).where(table.c.num == num).values(commit_count=more))
 
 
-def _raise_head(connection: Connection, branch_num: int, rank: int) -> None:
-    """Let what follows the branch's one head stand behind all that is filled in."""
-    head = connection.execute(select(heads.c.commit_id, heads.c.rank).where(heads.c.branch_num == branch_num))
-    ((commit_id, old),) = head.all()
-    of_head = commits.c.id_key == id_key(commit_id)  # without its index, once
-    connection.execute(update(commits).where(of_head).values(rank=rank))
-    connection.execute(update(heads).where(heads.c.branch_num == branch_num).values(rank=rank))
-    count_changes(connection, branch_num, [((0, old, commit_id), -1, -1), ((0, rank, commit_id), 1, 1)])
-
-
-def _put_rows(
-    replica: Replica, connection: Connection, branch: Branch, numbers: range, *, is_flood: bool
-) -> None:
-    nums = replica.database.next_nums(connection, commits, len(numbers))
+def _put_rows(target: _Target, connection: Connection, numbers: range, *, is_flood: bool) -> None:
+    branch = target.branch
+    nums = target.replica.database.next_nums(connection, commits, len(numbers))
     now = clock_ms()
     keys: list[OrderKey] = [
         (0, 1 if is_flood else number // _WIDTH, CommitId(BlockId(os.urandom(32)))) for number in numbers
     ]
     acks = pack_ids([branch.facts.root_id])
-    rows = [_row(num, branch, key, acks, now) for num, key in zip(nums, keys, strict=True)]
+    rows = [_row(num, target, key, acks, now) for num, key in zip(nums, keys, strict=True)]
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
     count_changes(connection, branch.num, [(key, 1, 1) for key in keys])
     if is_flood:
-        of = {"topic_num": branch.topic_num, "branch_num": branch.num, "rank": 1, "is_acked": False}
+        of = {"topic_num": target.topic.num, "branch_num": branch.num, "rank": 1, "is_acked": False}
         connection.execute(insert(heads), [{"commit_id": key[2], **of} for key in keys])
 
 
-def _row(num: int, branch: Branch, key: OrderKey, acks: PackedIds, now: int) -> tuple[object, ...]:
+def _row(num: int, target: _Target, key: OrderKey, acks: PackedIds, now: int) -> tuple[object, ...]:
     values = {
         "num": num,
         "id_key": id_key(key[2]),
         "commit_id": key[2],
-        "branch_num": branch.num,
-        "topic_num": branch.topic_num,
+        "branch_num": target.branch.num,
+        "topic_num": target.topic.num,
+        "epoch_num": target.topic.writers_of[0].num,
+        "place_num": 1,
         "author_num": 1,
         "feed_sequence": 1_000_000 + num,
+        "feed_link": bytes(FEED_LINK_SIZE),
         "rank": key[1],
         "acks": acks,
         "commit_key": bytes(32),
-        "sealed_key": bytes(72),
         "signature": bytes(64),
         "block_nums": bytes(16),
         "body_kind": "post",
@@ -237,33 +275,34 @@ def _look_around(
     return found
 
 
-def _late(replica: Replica, branch: Branch, count: int, dice: random.Random) -> float:
+def _late(target: _Target, count: int, dice: random.Random) -> float:
     """Microseconds of processor time for each commit that comes in the middle, as a row."""
     began = time.process_time()
     for _ in range(_LATE // _LATE_BATCH):
-        with replica.database.write() as connection:
+        with target.replica.database.write() as connection:
             numbers = range(*sorted((first := dice.randrange(count), first + _LATE_BATCH)))
-            _put_rows(replica, connection, branch, numbers, is_flood=False)
+            _put_rows(target, connection, numbers, is_flood=False)
     return 1e6 * (time.process_time() - began) / _LATE
 
 
 def measure(folder: Path, source: Source, count: int) -> dict[str, float]:
     """Print the figures of a store with so many commits; gives those that are compared."""
     dice = random.Random(count)  # noqa: S311  # the same places in every run
-    replica, branch = _begin(folder, source, source.branch, source.chain[0])
-    _fill(replica, branch, count, is_flood=False)
+    target = _Target.begin(folder, source, source.branch, source.chain[0])
+    replica, branch = target.replica, target.branch
+    _fill(target, source, count, is_flood=False)
     found: dict[str, float] = {}
     for name, values in _look_around(replica, branch, count, dice).items():
         found.update({f"{name}_{share}": value for share, value in values.items()})
     with peak_growth() as grown:
         began, at = time.process_time(), time.perf_counter()
-        taken = _take(replica, branch, source.chain[1:])
+        taken = target.take(source.chain[1:])
         seconds, wait = time.process_time() - began, time.perf_counter() - at
     found["further"] = 1e6 * seconds / taken
     figure("further_commits", taken / seconds, "commits/s of processor time", commits=count, goal=5000)
     figure("further_commits_waited", taken / wait, "commits/s", commits=count)
     figure("further_commits_memory", grown[0], "MiB", commits=count)
-    found["late"] = _late(replica, branch, count, dice)
+    found["late"] = _late(target, count, dice)
     figure("late_rows", found["late"], "us of processor time each", commits=count)
     replica.close()
     figure("store_size", replica.database.path.stat().st_size / 1e9, "GB", commits=count)
@@ -275,16 +314,16 @@ def measure_flood(folder: Path, source: Source, count: int) -> None:
     costs: dict[bool, float] = {}
     for is_flood in (False, True):
         of, made = (source.flooded, source.flood) if is_flood else (source.branch, source.chain)
-        replica, branch = _begin(folder / str(is_flood), source, of, made[0])
-        _fill(replica, branch, count, is_flood=is_flood)
+        target = _Target.begin(folder / str(is_flood), source, of, made[0])
+        _fill(target, source, count, is_flood=is_flood)
         with peak_growth() as grown:
             began = time.process_time()
-            taken = _take(replica, branch, made[1:])
+            taken = target.take(made[1:])
             costs[is_flood] = (time.process_time() - began) / taken
         name = "flood" if is_flood else "chain"
         figure(f"{name}_ingest", 1 / costs[is_flood], "commits/s of processor time", commits=count)
         figure(f"{name}_ingest_memory", grown[0], "MiB", commits=count)
-        replica.close()
+        target.replica.close()
     figure("flood_to_chain", costs[True] / costs[False], "ratio", commits=count)
 
 
@@ -294,7 +333,7 @@ def main() -> None:
     is_flood = arguments[:1] == ["--flood"]
     counts = [int(one) for one in arguments[is_flood:]] or [1_000_000 if is_flood else 100_000]
     with tempfile.TemporaryDirectory() as name:
-        source = Source.make(Path(name) / "source")
+        source = Source.make(Path(name) / "source", max(counts) // _WIDTH + 1)
         found: list[dict[str, float]] = []
         for count in counts:
             folder = Path(name) / str(count)

@@ -96,9 +96,9 @@ class _Member:
 
 def _publication(seed: TopicSeed, number: int) -> bytes:
     block, key = encrypt_block(b"post %d" % number, ConvergenceSecret(b"c" * 32))
-    made = create_publication(seed, ReadKey(b"r" * 32), key, (block,), secrets.token_bytes(24))
+    made = create_publication(seed, ReadKey(b"r" * 32), key, (block,))
     return encode_publication(
-        made.topic, made.sealed_key, tuple(one.encoded for one in made.blocks), made.signature
+        made.topic, made.hidden_key, tuple(one.encoded for one in made.blocks), made.signature
     )
 
 

@@ -19,7 +19,17 @@ from typing import Final
 
 import trio
 
-from benchmarks.common import batches, clock_ms, figure, follow, note, percentile, timed, write_history
+from benchmarks.common import (
+    batches,
+    clock_ms,
+    figure,
+    follow,
+    note,
+    percentile,
+    timed,
+    write_history,
+    writers_topic,
+)
 from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_words import parse_query
@@ -28,6 +38,7 @@ from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 
 _INGESTED: Final = 20_000
@@ -57,15 +68,15 @@ class _Texts:
 
 
 async def _ingest(
-    replica: Replica, branch: Branch, made: list[list[bytes]], workers: ReadingWorkers, *, has_index: bool
+    replica: Replica, topic: Topic, made: list[list[bytes]], workers: ReadingWorkers, *, has_index: bool
 ) -> float:
-    """Seconds that the branch's publications take."""
+    """Seconds that a branch's publications take."""
     hub = Hub(replica, threads(), clock_ms, workers)
     slots, turn = trio.Semaphore(_UNDER_WAY), trio.Event()
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        await hub.ingest(branch, items, previous, None)
+        await hub.ingest(topic, items, previous, None)
         done.set()
         slots.release()
 
@@ -86,21 +97,20 @@ async def _ingest(
 def _measure_ingest(source: Replica, repo: Repo, branch: Branch, folder: Path, *, has_index: bool) -> float:
     """Posts per second."""
     replica = follow(folder, source, repo)
-    root = source.root_branch(repo)
+    topic = writers_topic(source, repo)
+    target = replica.by_topic[topic.topic]
     workers = ReadingWorkers(worker_count(WORKERS_DEFAULT))
     workers.start_all()
     trio.run(
         partial(_ingest, has_index=False),
         replica,
-        replica.by_topic[root.topic],
-        batches(source, root),
+        target,
+        batches(source, topic, source.root_branch(repo)),
         workers,
     )
-    made = batches(source, branch)
+    made = batches(source, topic, branch)
     count = sum(map(len, made))
-    seconds = trio.run(
-        partial(_ingest, has_index=has_index), replica, replica.by_topic[branch.topic], made, workers
-    )
+    seconds = trio.run(partial(_ingest, has_index=has_index), replica, target, made, workers)
     workers.close()
     replica.close()
     return count / seconds

@@ -4,21 +4,28 @@ import json
 import os
 import sys
 import time
+from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from nacl import bindings
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
+from node.ingest.acceptance import accept_batch
+from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from protocol.content import Post
 from protocol.keys import StoreKey, UserSeed
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, add_repo
-from storage.topics.difference import load_publications, plan_sending
+from storage.schema.schema import commits
+from storage.topics.difference import plan_sending
+from storage.topics.publishing import load_publications
 
 _SEED = UserSeed(b"b" * 32)
 
@@ -67,11 +74,18 @@ def write_history(
     author = Author(replica, seed, clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
+    write_posts(author, branch, commit_count, text)
+    return replica, repo, branch
+
+
+def write_posts(
+    author: Author, branch: Branch, commit_count: int, text: Callable[[int], str] = "post number {}".format
+) -> None:
+    """Write so many posts, each on the one before, that say `text` of their numbers."""
     for start in range(0, commit_count, 1000):
         texts = [text(number) for number in range(start, min(start + 1000, commit_count))]
         drafts = [Draft(Post(text)) for text in texts]
         author.write_many(branch, partial(_same, drafts), _nothing_more)
-    return replica, repo, branch
 
 
 def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
@@ -82,15 +96,26 @@ def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) ->
     """Nothing else belongs into the transaction."""
 
 
-def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
-    """All publications of a branch, in batches as they travel."""
+def writers_topic(replica: Replica, repo: Repo) -> Topic:
+    """The topic on which writers publish in the epoch that is written in."""
+    stated = replica.writing_epoch(repo).writers_topic
+    assert stated is not None, "the epoch's init is here"
+    return replica.by_topic[stated]
+
+
+def batches(replica: Replica, topic: Topic, branch: Branch | None = None) -> list[list[bytes]]:
+    """All publications of a topic, or those of one branch on it, in batches as they travel."""
     made: list[list[bytes]] = []
     with replica.database.read() as connection:
-        nums = plan_sending(connection, branch.topic_num, ()).nums
+        nums = plan_sending(connection, topic.num, ()).nums
+        if branch is not None:
+            of_branch = select(commits.c.num).where(commits.c.branch_num == branch.num)
+            chosen = set(connection.execute(of_branch).scalars())
+            nums = array("q", [num for num in nums if num in chosen])
         done = 0
         while done < len(nums):
             items = load_publications(
-                connection, branch, nums[done : done + BATCH_COUNT_MAX], BATCH_SIZE_TARGET
+                connection, topic, nums[done : done + BATCH_COUNT_MAX], BATCH_SIZE_TARGET
             )
             made.append(items)
             done += len(items)
@@ -98,11 +123,17 @@ def batches(replica: Replica, branch: Branch) -> list[list[bytes]]:
 
 
 def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
-    """An empty node that follows the repo of another as a writer; with a URL, its rows are in that database."""
+    """A node that follows the repo of another as a writer, and has its inits; with a URL, its rows are in that database."""
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, STORE_KEY, url)
     with replica.change() as change:
-        add_repo(replica.database, change.connection, repo, source.writing_epoch(repo))
+        add_repo(
+            replica.database, change.connection, repo, replace(source.writing_epoch(repo), writers_topic=None)
+        )
+    own = source.by_topic[source.writing_epoch(repo).topic]
+    for items in batches(source, own):
+        topic = replica.by_topic[own.topic]
+        accept_batch(replica, topic, open_batch(topic, items), clock_ms())
     return replica
 
 

@@ -19,7 +19,7 @@ import trio
 import trio.testing
 from sqlalchemy import select
 
-from benchmarks.common import STORE_KEY, clock_ms, note, write_history
+from benchmarks.common import STORE_KEY, clock_ms, note, write_history, writers_topic
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.replica import Replica
@@ -36,6 +36,7 @@ from protocol.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
 from protocol.signing import public_key
 from storage.commits.heads import load_heads
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 
@@ -63,10 +64,15 @@ class Side:
         """The branch called main."""
         return next(one for one in self.replica.branches.values() if one.name == "main")
 
+    @property
+    def topic(self) -> Topic:
+        """The topic on which both write."""
+        return writers_topic(self.replica, self.replica.repos[self.branch.repo_num])
+
     def digest(self) -> bytes:
         """The set digest of its topic."""
         with self.replica.database.read() as connection:
-            return self.replica.sketches.digest(connection, topic_set(self.branch, of_publications=False))
+            return self.replica.sketches.digest(connection, topic_set(self.topic, of_publications=False))
 
     def write_tail(self, count: int) -> None:
         """Write a chain on the branch's heads."""
@@ -108,7 +114,7 @@ def build(folder: Path, commit_count: int) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     replica, repo, _ = write_history(folder / "store", commit_count, ALICE)
     author = Author(replica, ALICE, clock_ms)
-    author.write(replica.root_branch(repo), Grant(public_key(BOB), Permission.WRITE, None))
+    author.write(replica.root_branch(repo), Grant(public_key(BOB), Permission.WRITE))
     replica.close()
     (folder / "complete").touch()
     note(f"a store of {commit_count} commits made in {time.perf_counter() - began:.0f} s")
@@ -135,10 +141,10 @@ class Meeting:
     cpu_seconds: float = 0.0
 
     blind: BlindTopic = _NOT_JOINED
-    """The branch's topic as it is named on this connection."""
+    """The topic as it is named on this connection."""
 
     def comparing(self) -> list[Said]:
-        """What compared the branch's topic."""
+        """What compared the topic."""
         return [
             one
             for one in self.said
@@ -214,7 +220,7 @@ async def meet(alice: Side, bob: Side, delay: float) -> Meeting:
             for name in ("alice", "bob"):
                 opening.start_soon(open_side, name)
         began = trio.current_time()
-        meeting.blind = blind_topic(alice.branch.topic, streams["alice"].session_id)
+        meeting.blind = blind_topic(alice.topic.topic, streams["alice"].session_id)
         meeting.cpu_began = time.process_time()
         connections = [
             _CountedConnection(side.hub, streams[name]) for name, side in (("alice", alice), ("bob", bob))

@@ -17,8 +17,8 @@ from protocol.codec import DecodeError, Value, Wire, decode, encode, peek_tag
 from protocol.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.devices import DeviceBody
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
-from protocol.epochs import EpochAdd, EpochHistory, EpochInit
-from protocol.ids import BranchId, CommitId, InvitationKey, Signature, TopicKey, UserId
+from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement
+from protocol.ids import BranchId, CommitId, InvitationKey, Signature, UserId
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
@@ -34,7 +34,6 @@ from protocol.limits.formats import (
 )
 from protocol.lobbies import LobbyBody
 from protocol.profiles import Profile
-from protocol.sealing import SealedSecret
 
 
 class Permission(IntEnum):
@@ -47,22 +46,30 @@ class Permission(IntEnum):
     OWNER = 5
 
 
-class RepoInit(Wire, frozen=True, tag="init1"):
-    """The root branch's first commit: founding owners, certified once by the repo's key, which is then forgotten."""
+class RepoInit(Wire, frozen=True, tag="init2"):
+    """The root branch's first commit: founding owners, certified once by the repo's key, which is then forgotten.
+
+    It starts the founding epoch, of which it `states` what other inits state of theirs.
+    """
 
     name: Name
     owners: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
     certificate: Signature
+    states: EpochStatement
 
 
-class BranchAdd(Wire, frozen=True, tag="branch-add1"):
-    """A branch of the repo: its id, name, topic, and the root commit that it alone may have."""
+class BranchAdd(Wire, frozen=True, tag="branch-add2"):
+    """A branch of the repo: its id, its name, and the first commit that it alone may have."""
 
     branch: BranchId
     name: Name
-    generation: Annotated[int, Meta(ge=0, le=2**32 - 1)]
-    topic: TopicKey
     root: Reference
+
+
+class BranchLink(Wire, frozen=True, tag="branch-link1"):
+    """A link to a branch was made: nodes of writers publish the branch on its link topics from now on."""
+
+    branch: BranchId
 
 
 class Invite(Wire, frozen=True, tag="invite1"):
@@ -81,12 +88,11 @@ class Join(Wire, frozen=True, tag="join1"):
     proof: Signature
 
 
-class Grant(Wire, frozen=True, tag="grant1"):
-    """Gives a user a permission: makes a member, or raises one. A new writer gets the write secret, sealed for it."""
+class Grant(Wire, frozen=True, tag="grant2"):
+    """Gives a user a permission: makes a member, or raises one."""
 
     user: UserId
     permission: Permission
-    write_secret: SealedSecret | None
 
 
 class FeedEnd(Wire, frozen=True):
@@ -130,14 +136,6 @@ class Hide(Wire, frozen=True, tag="hide1"):
     branch: BranchId
     commits: Annotated[tuple[CommitId, ...], Meta(min_length=1, max_length=HIDDEN_COUNT_MAX)]
     hides: bool
-
-
-class BranchRenew(Wire, frozen=True, tag="branch-renew1"):
-    """Gives a branch new secrets and a new topic in the epoch that this is published in: its next generation."""
-
-    branch: BranchId
-    generation: Annotated[int, Meta(ge=1, le=2**32 - 1)]
-    topic: TopicKey
 
 
 class BranchEdit(Wire, frozen=True, tag="branch-edit1"):
@@ -258,6 +256,7 @@ class UnopenedBody(UnknownBody, frozen=True, tag="unopened-body"):
 Body = (
     RepoInit
     | BranchAdd
+    | BranchLink
     | Invite
     | Join
     | Grant
@@ -265,12 +264,11 @@ Body = (
     | Revoke
     | Adopt
     | Hide
-    | BranchRenew
     | BranchEdit
     | Tag
     | EpochInit
-    | EpochAdd
-    | EpochHistory
+    | EpochOpen
+    | EpochHand
     | Offer
     | Answer
     | Quorum
@@ -291,9 +289,7 @@ Body = (
     | Profile
     | LobbyBody
 )
-_CARRIED_AND_CHECKED: Final = frozenset(
-    {"post1", "imported1", "files1", "set1", "dict1", "text1", "text-snapshot1"}
-)
+_CARRIED_AND_CHECKED: Final = frozenset({"post1", "imported1", "files1", "set1", "dict1", "text1"})
 """Tags of bodies that must have their shape to be carried by a `carried1`. What else is carried says nothing, or (a kind
 that was added later) nothing where it does not decode. So this list is part of the format and never grows: a tag more would
 change verdicts on commits that are older than its kind."""

@@ -1,9 +1,10 @@
 """Commits: one author's signed statement in one branch.
 
-A commit is an object of one block. Its *header* names other things by id only: acks (in clear in the block, so that a
-relay sees the branch's graph and nothing else), deps, negative deps, files, negative files and the feed's skip link.
-Its *content* says who, where, when, which body, and carries the keys that open what the header names. One signature
-covers header and content. The body is an object of its own, so that it can be erased while the graph stays.
+A commit is an object of one block. Its *header* names other things by id only: acks (in clear in the block, beside the
+commit's rank and the branch's mark, so that a relay sees the branch's graph and nothing else), deps, negative deps, files,
+negative files and the feed's skip link. Its *content* says who, where, when, which body, and carries the keys of the files
+that the header names. One signature covers all of it. The body is an object of its own, so that it can be erased while the
+graph stays.
 
 `create_commit` and `open_commit` are the two directions; the commit's id is the id of its block.
 """
@@ -15,7 +16,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from protocol import hashing, signing
-from protocol.block import Block, Reference, decrypt_block, encrypt_block
+from protocol.block import Block, Reference, decrypt_block, decrypt_unchecked, encrypt_block
 from protocol.codec import (
     DecodeError,
     Value,
@@ -28,6 +29,7 @@ from protocol.codec import (
 from protocol.ids import (
     BlockId,
     BranchId,
+    BranchMark,
     CommitId,
     Digest,
     EpochId,
@@ -43,17 +45,20 @@ from protocol.limits.formats import (
     DEP_COUNT_MAX,
     FEED_SEQUENCE_MAX,
     FILE_COUNT_MAX,
+    MARK_SIZE,
     METADATA_SIZE_MAX,
     TANGLE_COUNT_MAX,
     TANGLE_KIND_SIZE_MAX,
     TIMESTAMP_MAX_MS,
 )
 
-COMMIT_TAG: Final = "commit1"
+COMMIT_TAG: Final = "commit2"
 NO_EPOCH: Final = EpochId(CommitId(BlockId(bytes(32))))
 """Epoch of the commit that starts the first epoch: it cannot name itself."""
 NO_BRANCH: Final = BranchId(bytes(32))
 """Branch of the commit that is a branch's first: the branch's id is its own, which it cannot name."""
+NO_MARK: Final = BranchMark(bytes(MARK_SIZE))
+"""Mark of such a commit: the mark follows from the branch's id."""
 
 AckIds = Annotated[tuple[CommitId, ...], Meta(max_length=ACK_COUNT_MAX)]
 DepIds = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
@@ -82,31 +87,33 @@ class TanglePlace(Wire, frozen=True):
     previous: AckIds
 
 
-class HeaderKeys(Wire, frozen=True):
-    """Keys of what the header names, in the header's order; empty where the author gives none (another epoch's ack)."""
-
-    acks: Annotated[tuple[GivenKey, ...], Meta(max_length=ACK_COUNT_MAX)] = ()
-    deps: Annotated[tuple[GivenKey, ...], Meta(max_length=DEP_COUNT_MAX)] = ()
-    files: Annotated[tuple[GivenKey, ...], Meta(max_length=FILE_COUNT_MAX)] = ()
-
-
 class Content(Wire, frozen=True):
-    """What a commit says of itself. `timestamp` is unix milliseconds, asserted by the author and never believed."""
+    """What a commit says of itself. `timestamp` is unix milliseconds, asserted by the author and never believed.
+
+    `by_writer` says on which of the epoch's two topics the commit is published: on the writers', or on the other one.
+    `whole` says that the author held all of the commit's past, accepted. Feed links, deps and negative deps are the
+    author's words: no rule looks at where they lead.
+    """
 
     author: UserId
     branch: BranchId
     epoch: EpochId
+    by_writer: bool
+    whole: bool
     feed_sequence: Annotated[int, Meta(ge=1, le=FEED_SEQUENCE_MAX)]
     feed_previous: CommitId | None
     tangles: Annotated[tuple[TanglePlace, ...], Meta(max_length=TANGLE_COUNT_MAX)]
     timestamp: Annotated[int, Meta(ge=0, le=TIMESTAMP_MAX_MS)]
     metadata: Annotated[bytes, Meta(max_length=METADATA_SIZE_MAX)]
     body: Reference
-    keys: HeaderKeys
+    file_keys: Annotated[tuple[GivenKey, ...], Meta(max_length=FILE_COUNT_MAX)] = ()
+    """Keys of the header's files, in its order; empty ones where the author gives none."""
 
 
 class _Signed(Wire, frozen=True):
     acks: AckIds
+    rank: int
+    mark: bytes
     links: Links
     content: Content
 
@@ -123,6 +130,9 @@ class Commit(Value, frozen=True):
     commit_id: CommitId
     key: BlockKey
     acks: tuple[CommitId, ...]
+    rank: int
+    """As the author states it; `verifier.verify` holds it to the acks."""
+    mark: BranchMark
     links: Links
     content: Content
     signature: Signature
@@ -130,7 +140,9 @@ class Commit(Value, frozen=True):
     @property
     def digest(self) -> Digest:
         """What the author signed."""
-        return hashing.commit_digest(encode(_Signed(self.acks, self.links, self.content)))
+        return hashing.commit_digest(
+            encode(_Signed(self.acks, self.rank, self.mark, self.links, self.content))
+        )
 
     @property
     def branch_id(self) -> BranchId:
@@ -144,60 +156,66 @@ class Commit(Value, frozen=True):
                 return place
         return None
 
-    def named(self) -> tuple[CommitId, ...]:
-        """Commits that it names, its causes among them; some may stand twice."""
-        content, links = self.content, self.links
-        found = self.acks + links.deps + links.ndeps
-        for link in (content.feed_previous, links.lipmaa):
-            if link is not None:
-                found += (link,)
-        for place in content.tangles:
-            found += place.previous
-        return found
-
 
 def create_commit(
     acks: tuple[CommitId, ...],
+    rank: int,
+    mark: BranchMark,
     links: Links,
     content: Content,
     author_secret: SigningKey,
     convergence_secret: ConvergenceSecret,
 ) -> tuple[Commit, Block]:
     """Sign a commit and encrypt it into its block. Raises DecodeError when it would not be a legal commit."""
-    signature = signing.sign(author_secret, hashing.commit_digest(encode(_Signed(acks, links, content))))
-    plaintext = encode(_CommitEncoding(links, content, signature))
-    block, key = encrypt_block(plaintext, convergence_secret, acks=acks)
+    digest = hashing.commit_digest(encode(_Signed(acks, rank, mark, links, content)))
+    plaintext = encode(_CommitEncoding(links, content, signing.sign(author_secret, digest)))
+    block, key = encrypt_block(plaintext, convergence_secret, (), acks, rank, mark)
     # Parsed like a stranger's commit: an illegal value must not leave this node.
     return _parse_commit(block, key, plaintext), block
 
 
 def open_commit(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> Commit:
-    """The commit in `block`.
+    """Open the commit in a block.
 
     Raises WrongKey, UnknownVersion, or DecodeError when the plaintext is not a commit of consistent shape.
     """
     return _parse_commit(block, key, decrypt_block(block, key, convergence_secret))
 
 
+def open_unchecked(block: Block, key: BlockKey) -> Commit:
+    """Open a commit by its key alone, where the convergence secret of its epoch is not known yet.
+
+    What it gives may be read for keys, and must be opened by `open_commit` before it is believed. Raises as that does.
+    """
+    return _parse_commit(block, key, decrypt_unchecked(block, key))
+
+
 def _parse_commit(block: Block, key: BlockKey, plaintext: bytes) -> Commit:
-    """The commit that a block's plaintext is. Raises as `open_commit`."""
     if is_other_version(peek_tag(plaintext), COMMIT_TAG):
         raise UnknownVersion(peek_tag(plaintext))
-    if block.child_ids:
-        raise DecodeError("bad_tree", "a commit is one block")
+    if block.child_ids or not block.is_of_commit:
+        raise DecodeError("bad_tree", "a commit is one block, with a mark")
     wire = decode(_CommitEncoding, plaintext, size_max=COMMIT_SIZE_MAX)
     _check_shape(block.acks, wire.links, wire.content)
-    return Commit(CommitId(block.block_id), key, block.acks, wire.links, wire.content, wire.signature)
+    return Commit(
+        CommitId(block.block_id),
+        key,
+        block.acks,
+        block.rank,
+        BranchMark(block.mark),
+        wire.links,
+        wire.content,
+        wire.signature,
+    )
 
 
 def _check_shape(acks: tuple[CommitId, ...], links: Links, content: Content) -> None:
     _check_unique("acks", acks)
     _check_unique("deps", links.deps + links.ndeps)
     _check_unique("files", links.files + links.nfiles)
-    keys = content.keys
-    if (len(keys.acks), len(keys.deps), len(keys.files)) != (len(acks), len(links.deps), len(links.files)):
+    if len(content.file_keys) != len(links.files):
         raise DecodeError("keys_do_not_match")
-    for key in keys.acks + keys.deps + keys.files:
+    for key in content.file_keys:
         if len(key) not in (0, 32):
             raise DecodeError("keys_do_not_match", "a key of another length")
     sequence = content.feed_sequence
@@ -240,30 +258,3 @@ def lipmaa(sequence: int) -> int:
         k -= 1
         rest %= _LIPMAA_ENDS[k]
     return sequence - _LIPMAA_ENDS[k]
-
-
-def skip_path(later: int, earlier: int) -> list[int]:
-    """The fewest sequences of a feed that lead from `later` back to `earlier` over previous and skip links, both included.
-
-    Skip links never cross, so going as far back as allowed is shortest. Raises ValueError unless 1 <= earlier <= later.
-    """
-    if not 1 <= earlier <= later:
-        raise ValueError(f"no path leads from {later} to {earlier}")
-    path = [later]
-    while path[-1] != earlier:
-        skipped = lipmaa(path[-1])
-        path.append(skipped if skipped >= earlier else path[-1] - 1)
-    return path
-
-
-def certificate_pool(sequence: int) -> list[int]:
-    """Sequences, the latest first, of what ties one place of a feed to every other: O(log n) of them.
-
-    Bamboo's: the shortest path down to the first place, and the one that comes from the next place (3^k - 1) / 2 on, which
-    every later place's own pool passes. Anyone who holds the pools of two places sees a fork between them. Raises ValueError
-    for a sequence below 1.
-    """
-    vertex = 1
-    while vertex < sequence:
-        vertex = 3 * vertex + 1
-    return skip_path(vertex, sequence)[:-1] + skip_path(sequence, 1)

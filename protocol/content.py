@@ -8,9 +8,11 @@ from typing import Annotated
 from msgspec import Meta
 
 from protocol.codec import Wire
+from protocol.ids import CommitId
 from protocol.limits.formats import (
     FILE_COUNT_MAX,
     FILE_SIZE_MAX,
+    GIVEN_UP_COUNT_MAX,
     NAME_SIZE_MAX,
     TEXT_SIZE_MAX,
     TIMESTAMP_MAX_MS,
@@ -50,4 +52,9 @@ class Files(Wire, frozen=True, tag="files1"):
 
 
 class Compaction(Wire, frozen=True, tag="compaction1"):
-    """Lets go: replicas may erase bodies of content in its past that no document of the branch needs any more."""
+    """Lets go: replicas may erase bodies of content in its past that no document of the branch needs any more.
+
+    Updates of the text whose commits it gives up, by the ids that these had first, say nothing any more.
+    """
+
+    given_up: Annotated[tuple[CommitId, ...], Meta(max_length=GIVEN_UP_COUNT_MAX)]

@@ -9,7 +9,7 @@ from protocol.block import Reference
 from protocol.codec import Wire
 from protocol.content import UnixMilliseconds
 from protocol.ids import EpochId, RepoId, Signature, UserId
-from protocol.sealing import SealedSecret
+from protocol.sealing import SealedKey
 
 
 class DevicesRepo(Wire, frozen=True, tag="devices1"):
@@ -18,8 +18,8 @@ class DevicesRepo(Wire, frozen=True, tag="devices1"):
     person: UserId
 
 
-class HandOn(Wire, frozen=True, tag="hand-on1"):
-    """Opens a repo for a device of the author: where it begins, and an epoch, whose read secret is sealed to the device.
+class HandOn(Wire, frozen=True, tag="hand-on2"):
+    """Opens a repo for a device of the author: where it begins, and an epoch, whose key is sealed to the device.
 
     `signature` is the author's half of the statement (`Device`) for that repo, made at `since`.
     """
@@ -28,8 +28,7 @@ class HandOn(Wire, frozen=True, tag="hand-on1"):
     repo: RepoId
     root: Reference
     epoch: EpochId
-    epoch_author: UserId
-    read_secret: SealedSecret
+    key: SealedKey
     since: UnixMilliseconds
     signature: Signature
 

@@ -3,9 +3,9 @@
 `DOCUMENT_KINDS` is the table. Which bodies are decoded, carried by merges, declared by headers, erased, reduced,
 snapshotted and checked follows from it, here and in the verifier and the node.
 
-An operation *replaces* others: those of the commits that it names, as far as these are about the same item or key, or are
-updates of the text. A *snapshot* says again which operations stand of all that it has in its past. `verifier.documents` has
-the rules.
+An operation *replaces* others: those of the commits that it names, as far as these are about the same item or key, or said
+the words of a text that it deletes. A *snapshot* says again which operations stand of all that it has in its past; of a
+text, what updates said. `verifier.documents` and `verifier.texts` have the rules.
 """
 
 from abc import abstractmethod
@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Self
 
-import msgspec
 from msgspec import Meta
 
 from protocol.codec import Wire
@@ -38,10 +37,6 @@ class DocumentBody(Wire, frozen=True):
     def value_count(self) -> int:
         """How many operations it says, which is what reducing it costs."""
         return 1
-
-    def outline(self) -> Self:
-        """The same without what reducing does not look at: what is remembered of it."""
-        return self
 
 
 class ValuesEdit(DocumentBody, frozen=True):
@@ -108,10 +103,9 @@ class DocumentKind:
     nothing: DocumentBody
 
     snapshots_cover: ClassVar[bool] = False
-    """Whether a snapshot counts for all that it has in its past, and not for what it names.
+    """True if a snapshot counts for all that it has in its past, and not for what it names.
 
-    Then no merge may carry it, for its past is another in the target; and another snapshot may stand for it, so that its
-    body may be erased.
+    Then another snapshot may stand for it, so that its body may be erased.
     """
 
     @property
@@ -121,8 +115,8 @@ class DocumentKind:
 
     @property
     def carried(self) -> tuple[type[DocumentBody], ...]:
-        """Those that merges write again."""
-        return (self.edit,) if self.snapshots_cover else self.bodies
+        """Bodies that merges write again: a snapshot is about commits of its own branch."""
+        return (self.edit,)
 
     @property
     def declared(self) -> tuple[type[DocumentBody], ...]:
@@ -295,33 +289,48 @@ DICT: Final = values_kind("dict", DictEdit, DictSnapshot, DICT_EDIT_COUNT_MAX)
 # --- texts ---
 
 TEXT_UPDATE_SIZE_MAX: Final = 384 * KIB
-"""Bytes of one Yjs update. With what a snapshot names, and with the origin of a carried commit, it is a body."""
+"""Bytes of one Yjs update. With what it replaces, and with the origin of a carried commit, it is a body."""
+TEXT_REPLACES_MAX: Final = 2 * KIB
+"""Commits whose words one update deletes: 70 KiB of names. Who deletes more writes several commits."""
+TEXT_CLIENT_COUNT_MAX: Final = 64
+"""Client ids whose words one update says: as many editors of one node as are gathered into a commit."""
+TEXT_SPAN_COUNT_MAX: Final = 4 * KIB
+"""Ranges of clocks that one update deletes."""
+TEXT_DEPTH_MAX: Final = 64
+"""Types inside each other, such as elements of a document: libraries recurse when they delete them."""
+TEXT_SESSION_BITS: Final = 13
+"""Bits of a client id that its user chooses; the others are `hashing.text_clients`."""
 
 YjsUpdate = Annotated[bytes, Meta(min_length=1, max_length=TEXT_UPDATE_SIZE_MAX)]
 
 
 class TextUpdate(DocumentBody, frozen=True, tag="text1"):
-    """A Yjs update (format v1) of the branch's text."""
+    """A Yjs update (format v1) of the branch's text. It deletes words of the commits that it replaces, and its own."""
 
     update: YjsUpdate
+    replaces: Annotated[tuple[CommitId, ...], Meta(max_length=TEXT_REPLACES_MAX)]
 
-    def outline(self) -> Self:
-        """The same without its bytes: a long history has far more of them than are in use."""
-        return msgspec.structs.replace(self, update=b"")
+
+class SaidUpdate(Wire, frozen=True):
+    """The fields of a `text1` that a commit said."""
+
+    name: CommitId
+    update: YjsUpdate
+    replaces: Annotated[tuple[CommitId, ...], Meta(max_length=TEXT_REPLACES_MAX)]
 
 
 class TextSnapshot(DocumentBody, frozen=True, tag="text-snapshot1"):
-    """What the updates and snapshots that it replaces come to, as one update; it says nothing of its own."""
+    """Bodies of updates, said again. Each holds where the body of the commit that it names is that one, and not here."""
 
-    update: YjsUpdate
-    replaces: Annotated[Replaces, Meta(min_length=1)]
+    updates: Annotated[tuple[SaidUpdate, ...], Meta(min_length=1, max_length=TEXT_REPLACES_MAX)]
 
-    def outline(self) -> Self:
-        """The same without its bytes: a long history has far more of them than are in use."""
-        return msgspec.structs.replace(self, update=b"")
+    @property
+    def value_count(self) -> int:
+        """How many updates it says again."""
+        return len(self.updates)
 
 
-TEXT: Final = DocumentKind("text", TextUpdate, TextSnapshot, nothing=TextUpdate(b""))
+TEXT: Final = DocumentKind("text", TextUpdate, TextSnapshot, nothing=TextUpdate(b"", ()))
 
 # --- the table ---
 

@@ -17,7 +17,9 @@ from protocol.ids import (
     BlindTopic,
     BlockId,
     BranchId,
+    BranchMark,
     CircuitAddress,
+    CommitId,
     Digest,
     ItemId,
     Mark,
@@ -25,29 +27,37 @@ from protocol.ids import (
     RepoId,
     SessionId,
     TopicKey,
+    UserId,
 )
 from protocol.keys import (
     AccountToken,
+    AgreementSecret,
     BlockKey,
     BranchSecret,
     CipherKey,
     ConvergenceSecret,
+    EpochKey,
     HashKey,
     ReadKey,
-    ReadSecret,
     StoreKey,
     TopicSeed,
-    WriteSecret,
+    WritersSecret,
 )
 
 _CONTEXT: Final = "ravel 2026-11 "
-_EPOCH_READ_SECRET: Final = _CONTEXT + "epoch write secret to epoch read secret v1"
-_CONVERGENCE: Final = _CONTEXT + "epoch read secret to convergence secret v1"
-_BRANCH_SECRET: Final = _CONTEXT + "epoch read secret and branch to branch secret v1"
+_CONVERGENCE: Final = _CONTEXT + "epoch key to convergence secret v1"
+_EPOCH_READ_KEY: Final = _CONTEXT + "epoch key to epoch read key v1"
+_EPOCH_CIPHER_KEY: Final = _CONTEXT + "epoch key to epoch cipher key v1"
+_EPOCH_TOPIC_SEED: Final = _CONTEXT + "epoch key and repo to epoch topic seed v1"
+_EPOCH_SEALING_KEY: Final = _CONTEXT + "epoch key and repo to sealing key v1"
+_WRITERS_SEALING_KEY: Final = _CONTEXT + "writers secret and repo to sealing key v1"
+_WRITERS_TOPIC_SEED: Final = _CONTEXT + "writers secret, repo and mark to writers topic seed v1"
+_BOX_PAD: Final = _CONTEXT + "shared point, mark and user to box v1"
+_BRANCH_SECRET: Final = _CONTEXT + "epoch key and branch to branch secret v1"
 _BRANCH_READ_KEY: Final = _CONTEXT + "branch secret to branch read key v1"
-_ROOT_TOPIC_SEED: Final = _CONTEXT + "epoch read secret and repo to root topic seed v1"
-_EPOCH_MARK: Final = _CONTEXT + "root topic to epoch mark v1"
-_BRANCH_TOPIC_SEED: Final = _CONTEXT + "epoch write secret and branch to topic seed v1"
+_BRANCH_MARK: Final = _CONTEXT + "branch secret to branch mark v1"
+_LINK_TOPIC_SEED: Final = _CONTEXT + "writers secret and branch to link topic seed v1"
+_WAIT_MARK: Final = _CONTEXT + "awaited to wait mark v1"
 _COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
 _PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
@@ -68,9 +78,10 @@ _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
 _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
-_PRESENCE_KEY: Final = _CONTEXT + "branch read key to presence key v1"
+_PRESENCE_KEY: Final = _CONTEXT + "epoch read key to presence key v1"
 _PRESENCE_SIGNED: Final = _CONTEXT + "presence signature v1"
 _ACCOUNT_MARK: Final = _CONTEXT + "account token to account mark v1"
+_TEXT_CLIENTS: Final = _CONTEXT + "user and branch to Yjs client ids v1"
 _LINK_CHECKSUM: Final = _CONTEXT + "link checksum v1"
 
 
@@ -84,39 +95,74 @@ def block_key(convergence_secret: ConvergenceSecret, plaintext: bytes) -> BlockK
     return BlockKey(blake3(plaintext, key=convergence_secret).digest())
 
 
-def epoch_read_secret(write_secret: WriteSecret) -> ReadSecret:
-    """An epoch's read secret: who may write may read, so one secret serves a writer."""
-    return ReadSecret(_derive(_EPOCH_READ_SECRET, write_secret))
+def convergence_secret(key: EpochKey) -> ConvergenceSecret:
+    """Derive the convergence secret of an epoch. Its holders can confirm guesses about content; it opens nothing."""
+    return ConvergenceSecret(_derive(_CONVERGENCE, key))
 
 
-def convergence_secret(read_secret: ReadSecret) -> ConvergenceSecret:
-    """The epoch's convergence secret. Anyone who holds it can confirm guesses about content; it opens nothing."""
-    return ConvergenceSecret(_derive(_CONVERGENCE, read_secret))
+def epoch_read_key(key: EpochKey) -> ReadKey:
+    """Derive the key under which the keys of commits travel sealed on an epoch's two topics."""
+    return ReadKey(_derive(_EPOCH_READ_KEY, key))
 
 
-def branch_secret(read_secret: ReadSecret, branch_id: BranchId, generation: int) -> BranchSecret:
-    """What opens one branch in one epoch; a new `generation` renews it without a new epoch."""
-    return BranchSecret(_derive(_BRANCH_SECRET, read_secret + branch_id + generation.to_bytes(4, "little")))
+def epoch_cipher_key(key: EpochKey) -> CipherKey:
+    """Derive the key under which an init states the writers' topic and the keys of earlier epochs."""
+    return CipherKey(_derive(_EPOCH_CIPHER_KEY, key))
+
+
+def epoch_topic_seed(key: EpochKey, repo_id: RepoId) -> TopicSeed:
+    """Derive the Ed25519 seed of an epoch's topic: all who hold the key publish there, readers too."""
+    return TopicSeed(_derive(_EPOCH_TOPIC_SEED, key + repo_id))
+
+
+def epoch_sealing_key(key: EpochKey, repo_id: RepoId) -> AgreementSecret:
+    """Derive the X25519 key with which an epoch's boxes are made. Its public key is the epoch's mark."""
+    return AgreementSecret(_derive(_EPOCH_SEALING_KEY, key + repo_id))
+
+
+def writers_sealing_key(secret: WritersSecret, repo_id: RepoId) -> AgreementSecret:
+    """Derive the X25519 key with which the writers' boxes of an epoch are made."""
+    return AgreementSecret(_derive(_WRITERS_SEALING_KEY, secret + repo_id))
+
+
+def writers_topic_seed(secret: WritersSecret, repo_id: RepoId, mark: Mark) -> TopicSeed:
+    """Derive the Ed25519 seed of the writers' topic of the epoch that has this mark."""
+    return TopicSeed(_derive(_WRITERS_TOPIC_SEED, secret + repo_id + mark))
+
+
+def box_pad(shared: bytes, mark: Mark, user: UserId) -> bytes:
+    """Derive the 32 bytes that hide a secret from all but a user, from the point that the user shares with the mark."""
+    return _derive(_BOX_PAD, shared + mark + user)
+
+
+def branch_secret(key: EpochKey, branch_id: BranchId) -> BranchSecret:
+    """Derive what opens one branch in one epoch, for followers of that branch alone."""
+    return BranchSecret(_derive(_BRANCH_SECRET, key + branch_id))
 
 
 def branch_read_key(secret: BranchSecret) -> ReadKey:
-    """The key under which the keys of a branch's commits travel sealed."""
+    """Derive the key under which the keys of a branch's commits travel sealed on its link topic."""
     return ReadKey(_derive(_BRANCH_READ_KEY, secret))
 
 
-def root_topic_seed(read_secret: ReadSecret, repo_id: RepoId) -> TopicSeed:
-    """Ed25519 seed of the root branch's topic: every member holds it, for readers too must be able to join and leave."""
-    return TopicSeed(_derive(_ROOT_TOPIC_SEED, read_secret + repo_id))
+def branch_mark(secret: BranchSecret) -> BranchMark:
+    """Derive what names a branch in one epoch to who can derive it."""
+    return BranchMark(_derive(_BRANCH_MARK, secret)[:8])
 
 
-def epoch_mark(root_topic: TopicKey) -> Mark:
-    """What names an epoch's root topic to who knows it: who is excluded reads it, and learns no topic."""
-    return Mark(_derive(_EPOCH_MARK, root_topic))
+def link_topic_seed(secret: WritersSecret, branch_id: BranchId) -> TopicSeed:
+    """Derive the Ed25519 seed of the topic on which followers of one branch find it in an epoch."""
+    return TopicSeed(_derive(_LINK_TOPIC_SEED, secret + branch_id))
 
 
-def branch_topic_seed(write_secret: WriteSecret, branch_id: BranchId, generation: int) -> TopicSeed:
-    """Ed25519 seed of a branch's topic: writers hold it."""
-    return TopicSeed(_derive(_BRANCH_TOPIC_SEED, write_secret + branch_id + generation.to_bytes(4, "little")))
+def commit_key_pad(read_key: ReadKey, topic: TopicKey, commit_id: CommitId) -> bytes:
+    """Compute the 32 bytes that hide a commit's key on one topic. No other key is ever hidden by them."""
+    return blake3(topic + commit_id, key=read_key).digest()
+
+
+def wait_mark(what: bytes, commit_id: CommitId) -> Mark:
+    """Compute what stands in a store for something that a commit waits for and that is no commit."""
+    return Mark(_derive(_WAIT_MARK, what + commit_id))
 
 
 def commit_digest(encoded: bytes) -> Digest:
@@ -180,13 +226,18 @@ def circuit_address(relay: PeerId, node_key: PeerId) -> CircuitAddress:
 
 
 def presence_key(read_key: ReadKey) -> CipherKey:
-    """The key under which members who read a branch say on which place of its text they are."""
+    """Derive the key under which members say in an epoch which text they have open, and where they are in it."""
     return CipherKey(_derive(_PRESENCE_KEY, read_key))
 
 
 def presence_digest(encoded: bytes) -> Digest:
     """What a user signs to say so."""
     return Digest(_derive(_PRESENCE_SIGNED, encoded))
+
+
+def text_clients(user: UserId, branch_id: BranchId) -> int:
+    """Return the 40 bits that all Yjs client ids of a user in a branch's text begin with."""
+    return int.from_bytes(_derive(_TEXT_CLIENTS, user + branch_id)[:5], "little")
 
 
 def symbol_key(topic: TopicKey) -> HashKey:

@@ -45,7 +45,10 @@ Digest = NewType("Digest", _Bytes32)
 """32 bytes: the hash that is signed for a value, or that two nodes compare for a set."""
 
 Mark = NewType("Mark", _Bytes32)
-"""32 bytes: the hash of a key, which tells those who hold the key that it is meant, and opens nothing."""
+"""32 bytes: follows from a key or secret, tells its holders that it is meant, and opens nothing."""
+
+BranchMark = NewType("BranchMark", Annotated[bytes, Meta(min_length=8, max_length=8)])
+"""8 bytes: names a branch in one epoch to who can derive it. It stands in clear in each commit's block."""
 
 # --- public keys ---
 

@@ -1,6 +1,6 @@
 """Rate limits and rules for peer introductions (peer exchange) within one session. Pure.
 
-Only on root branches' topics, which both sides have shown to know, and only where both have said that they take part. A
+Only on epochs' own topics, which both sides have shown to know, and only where both have said that they take part. A
 relay takes none: it knows its topics' followers, who did not ask it to make them known to one another.
 """
 
@@ -55,7 +55,7 @@ class Introducing:
 
     def joined(self, progress: TopicProgress) -> list[Output]:
         """A topic was joined: peers are told of others, if they may be on this one."""
-        is_open = self._takes_part and self._peer_takes_part and progress.is_root
+        is_open = self._takes_part and self._peer_takes_part and progress.is_own
         if not is_open or len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
             return []
         self._budgets[progress.topic] = _Budget()

@@ -1,7 +1,7 @@
 """Types of what opens or signs things: seeds, secrets and keys that nobody else may know.
 
-As in `protocol.ids`, each is `bytes` at run time and a type of its own to mypy, so that a read secret in place of a write
-secret, or a seed in place of a public key, is a type error.
+As in `protocol.ids`, each is `bytes` at run time and a type of its own to mypy, so that an epoch's key in place of a
+writers' secret, or a seed in place of a public key, is a type error.
 """
 
 from typing import Annotated, NewType
@@ -25,7 +25,7 @@ InvitationSeed = NewType("InvitationSeed", _Bytes32)
 """32 bytes: an invitation's Ed25519 private key, which its link carries."""
 
 TopicSeed = NewType("TopicSeed", _Bytes32)
-"""32 bytes: a topic's Ed25519 private key. All writers of a branch derive the same one."""
+"""32 bytes: a topic's Ed25519 private key. All who may publish on the topic derive the same one."""
 
 Seed = UserSeed | NodeSeed | RepoSeed | InvitationSeed | TopicSeed
 """An Ed25519 private key of any of these."""
@@ -38,20 +38,17 @@ AgreementSecret = NewType("AgreementSecret", _Bytes32)
 
 # --- what opens ---
 
-WriteSecret = NewType("WriteSecret", _Bytes32)
-"""32 bytes: an epoch's secret for who may write. The read secret follows from it."""
+EpochKey = NewType("EpochKey", _Bytes32)
+"""32 random bytes: the key of an epoch, from which all that opens or names the epoch follows."""
 
-ReadSecret = NewType("ReadSecret", _Bytes32)
-"""32 bytes: an epoch's secret for who may read."""
-
-EpochSecret = NewType("EpochSecret", _Bytes32)
-"""32 bytes: an epoch's write or read secret, as a box gives it that does not say which."""
+WritersSecret = NewType("WritersSecret", _Bytes32)
+"""32 random bytes: what members who may write hold of an epoch beside its key. The writers' topic follows from it."""
 
 BranchSecret = NewType("BranchSecret", _Bytes32)
 """32 bytes: what opens one branch in one epoch."""
 
 ReadKey = NewType("ReadKey", _Bytes32)
-"""32 bytes: what the keys of a branch's commits are sealed under."""
+"""32 bytes: what the keys of commits are sealed under in an epoch, or on the link topic of one branch in it."""
 
 ConvergenceSecret = NewType("ConvergenceSecret", _Bytes32)
 """32 bytes: what an epoch's block keys are derived with. It confirms guesses about content, and opens nothing."""

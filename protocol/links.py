@@ -18,9 +18,9 @@ from protocol.keys import (
     AccountToken,
     BranchSecret,
     ConvergenceSecret,
+    EpochKey,
     InvitationSeed,
-    ReadSecret,
-    WriteSecret,
+    WritersSecret,
 )
 from protocol.limits.formats import (
     ADDRESS_SIZE_MAX,
@@ -55,19 +55,18 @@ class PeerAddress(Wire, frozen=True):
     peer: PeerId
 
 
-class InvitationLink(Wire, frozen=True, tag="invitation2"):
-    """All that a newcomer needs: an epoch's secrets, the invitation's key, and where to find a peer.
+class InvitationLink(Wire, frozen=True, tag="invitation3"):
+    """All that a newcomer needs: an epoch's key, the invitation's key, and where to find a peer.
 
-    It is a bearer secret: anyone who has the link can read the repo. `write_secret` is there only when it grants writing.
-    The secrets of earlier epochs are in the epoch, as its author says (`body.EpochHistory`).
+    It is a bearer secret: anyone who has the link can read the repo. `writers_secret` is there only when it grants writing.
+    The keys of earlier epochs are in the epoch (`protocol.epochs`).
     """
 
     repo: RepoId
     root: Reference
     epoch: EpochId
-    epoch_author: UserId
-    read_secret: ReadSecret
-    write_secret: WriteSecret | None
+    key: EpochKey
+    writers_secret: WritersSecret | None
     invitation: CommitId
     invitation_seed: InvitationSeed
     permission: Permission
@@ -130,7 +129,7 @@ class AskLink(Wire, frozen=True, tag="ask-link1"):
         return decode(InvitationLink, self.lobby, size_max=LINK_SIZE_MAX)
 
 
-class ReadCapability(Wire, frozen=True, tag="read2"):
+class ReadCapability(Wire, frozen=True, tag="read3"):
     """All that opens a repo for reading, and where to find a peer: who holds it reads and follows, and is no member.
 
     It is a bearer secret that does not expire; what is written in later epochs it does not open.
@@ -139,8 +138,7 @@ class ReadCapability(Wire, frozen=True, tag="read2"):
     repo: RepoId
     root: Reference
     epoch: EpochId
-    epoch_author: UserId
-    read_secret: ReadSecret
+    key: EpochKey
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
@@ -149,7 +147,7 @@ class ReadCapability(Wire, frozen=True, tag="read2"):
 
 
 class BranchChannel(Wire, frozen=True):
-    """What opens one branch on one topic, and nothing else of the epoch."""
+    """What opens one branch on its link topic in an epoch, and nothing else of the epoch."""
 
     epoch: EpochId
     topic: TopicKey
@@ -157,10 +155,10 @@ class BranchChannel(Wire, frozen=True):
     convergence_secret: ConvergenceSecret
 
 
-class BranchCapability(Wire, frozen=True, tag="branch1"):
+class BranchCapability(Wire, frozen=True, tag="branch2"):
     """All that opens one branch for reading, and where to find a peer. Tells nothing of other branches or of members.
 
-    It is a bearer secret: it opens what was written, and what follows until the branch's secrets are renewed.
+    It is a bearer secret: it opens what was written in these epochs, and what follows in the last of them.
     """
 
     repo: RepoId

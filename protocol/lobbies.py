@@ -1,9 +1,9 @@
 """Bodies of a lobby: a small repo beside another one, in which users ask to be let into that other one.
 
 A link that asks opens the lobby alone. Who joins the lobby asks; the join's metadata say under what name. An admin answers
-there, and an acceptance has the other repo's read secret, sealed to that user. `LobbyAdd` stands in the other repo, and
-opens the lobby for its admins. No rule of membership looks at any of these: a body of these kinds that does not decode is
-carried like one of an unknown kind, so that nodes which do not know the kinds judge alike.
+there, and an acceptance has the key of an epoch of the other repo, sealed to that user. `LobbyAdd` stands in the other repo,
+and opens the lobby for its admins. No rule of membership looks at any of these: a body of these kinds that does not decode
+is carried like one of an unknown kind, so that nodes which do not know the kinds judge alike.
 """
 
 from typing import Annotated, Final
@@ -13,12 +13,11 @@ from msgspec import Meta
 from protocol.block import Reference
 from protocol.codec import DecodeError, Wire, decode, encode
 from protocol.content import UnixMilliseconds
-from protocol.epochs import EpochBox
 from protocol.hashing import request_digest
 from protocol.ids import CommitId, Digest, EpochId, RepoId, UserId
 from protocol.limits.formats import LOBBY_ADMIN_COUNT_MAX, METADATA_SIZE_MAX, PROFILE_NAME_LENGTH_MAX
 from protocol.profiles import find_fault
-from protocol.sealing import SealedSecret
+from protocol.sealing import SealedKey
 
 CODE_WORD_COUNT: Final = 6
 """Words of a request's code: 66 bits, so that nobody finds a second request of the same code."""
@@ -31,8 +30,15 @@ class Lobby(Wire, frozen=True, tag="lobby1"):
     repo: RepoId
 
 
-class LobbyAdd(Wire, frozen=True, tag="lobby-add1"):
-    """Opens a lobby for the admins of this repo, whose author made it; `boxes` have its write secret.
+class LobbyBox(Wire, frozen=True):
+    """The key of a lobby's founding epoch, sealed to one admin."""
+
+    user: UserId
+    key: SealedKey
+
+
+class LobbyAdd(Wire, frozen=True, tag="lobby-add2"):
+    """Opens a lobby for the admins of this repo, whose author made it; `boxes` have the key of its epoch.
 
     `invitation` is the commit by which users join the lobby. Who is accepted is to get the permission (1 read, 2 write).
     """
@@ -43,19 +49,18 @@ class LobbyAdd(Wire, frozen=True, tag="lobby-add1"):
     invitation: CommitId
     permission: Annotated[int, Meta(ge=1, le=2)]
     expires_at: UnixMilliseconds
-    boxes: Annotated[tuple[EpochBox, ...], Meta(max_length=LOBBY_ADMIN_COUNT_MAX)]
+    boxes: Annotated[tuple[LobbyBox, ...], Meta(max_length=LOBBY_ADMIN_COUNT_MAX)]
 
 
 class Admission(Wire, frozen=True):
-    """Opens the other repo for a user who asked: where it begins, and an epoch, whose read secret is sealed to the user."""
+    """Opens the other repo for a user who asked: where it begins, and an epoch, whose key is sealed to the user."""
 
     root: Reference
     epoch: EpochId
-    epoch_author: UserId
-    read_secret: SealedSecret
+    key: SealedKey
 
 
-class LobbyAnswer(Wire, frozen=True, tag="lobby-answer1"):
+class LobbyAnswer(Wire, frozen=True, tag="lobby-answer2"):
     """Accepts a request (the commit by which a user joined the lobby), or with None refuses it."""
 
     request: CommitId

@@ -229,7 +229,7 @@ class Introductions(MessageForm, frozen=True, tag="introductions1"):
 
 
 class Introduce(MessageForm, frozen=True, tag="introduce1"):
-    """Where peers can be dialed that have joined a root branch's topic with the sender; the sender itself among them."""
+    """Where peers can be dialed that have joined an epoch's own topic with the sender; the sender itself among them."""
 
     topic: BlindTopic
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]

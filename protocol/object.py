@@ -203,8 +203,8 @@ class ObjectReader:
         block = self._lookup(block_id)
         if block is None:
             raise MissingBlocks((block_id,))
-        if block.acks:
-            raise DecodeError("bad_tree", "acks in a block that is not a commit's")
+        if block.is_of_commit:
+            raise DecodeError("bad_tree", "a commit's block where an object's belongs")
         return block
 
     def _children(self, block: Block, key: BlockKey, *, is_last: bool, is_root: bool) -> list[_Child]:

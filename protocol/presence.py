@@ -1,7 +1,7 @@
 """What `presence1` carries: who has a text open and where the cursor is, signed by the user and sealed for members.
 
-The box is XChaCha20-Poly1305 under a key that all who read the branch in this epoch derive. A relay, and a member who was
-excluded, see its size and time alone. Its associated data is the *place*: the topic as this side announces it on this
+The box is XChaCha20-Poly1305 under a key that all who hold the epoch derive. A relay, and a member who was excluded, see
+its size and time alone. Its associated data is the *place*: the topic as this side announces it on this
 connection. A box therefore opens on no other connection, and not when it is said back. The signature is of the user's key
 over place and content, so a member cannot speak for another.
 """
@@ -15,7 +15,7 @@ from nacl.exceptions import CryptoError
 
 from protocol import hashing
 from protocol.codec import DecodeError, Wire, decode, encode
-from protocol.ids import AnnouncedTopic, Digest, Signature, UserId
+from protocol.ids import AnnouncedTopic, BranchId, Digest, Signature, UserId
 from protocol.keys import ReadKey
 from protocol.limits.peers import PRESENCE_BOX_SIZE_MAX
 from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX
@@ -39,9 +39,13 @@ class ForgedPresence(Exception):
 
 
 class Presence(Wire, frozen=True):
-    """One session, and its cursor in the text `root`, from `anchor` to `head`. Without a root, the session has left."""
+    """One session, and its cursor in the text `root` of a branch, from `anchor` to `head`.
+
+    Without a root, the session has left.
+    """
 
     session: PresenceSession
+    branch: BranchId
     root: TextRoot = ""
     anchor: RelativePosition = b""
     head: RelativePosition = b""

@@ -1,7 +1,8 @@
 """Publications: the unit that peers exchange. A commit's blocks and its encrypted key, signed with the topic's key.
 
-The commit's key is sealed under the branch's read key with XChaCha20-Poly1305, a random nonce, and topic and commit id
-as associated data: anyone who may read the branch opens it, and it cannot be moved to another commit or topic. The
+The commit's key is hidden by 32 bytes that follow from the topic's read key, the topic and the commit's id: anyone who may
+read the topic opens it, and it cannot be moved to another commit or topic. Nothing else authenticates it, since the key of a
+block is the hash of what it opens. So a publication follows from the commit and the topic's keys, whoever makes it. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 
 A *bare* publication names the body's block and does not carry it: its sender has not got it. The signature is the same.
@@ -10,7 +11,6 @@ A *bare* publication names the body's block and does not carry it: its sender ha
 from typing import Annotated, Final
 
 from msgspec import Meta
-from nacl import bindings, exceptions
 
 from protocol import hashing, signing
 from protocol.block import Block, decode_block
@@ -23,15 +23,12 @@ PUBLICATION_TAG: Final = "publication1"
 PUBLICATION_ID_COMMIT_SIZE: Final = 8
 """Bytes of the commit's id with which a publication's begins: anyone who looks up commits by them finds it, too."""
 BARE_TAG: Final = "bare1"
-NONCE_SIZE: Final = 24
-_SEALED_KEY_SIZE: Final = NONCE_SIZE + 32 + 16
-
-SealedKey = Annotated[bytes, Meta(min_length=_SEALED_KEY_SIZE, max_length=_SEALED_KEY_SIZE)]
+HiddenKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
 
 
 class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
     topic: TopicKey
-    sealed_key: SealedKey
+    hidden_key: HiddenKey
     blocks: Annotated[
         tuple[Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)], ...],
         Meta(min_length=1, max_length=PUBLICATION_BLOCK_COUNT_MAX),
@@ -41,7 +38,7 @@ class _PublicationEncoding(Wire, frozen=True, tag=PUBLICATION_TAG):
 
 class _BareEncoding(Wire, frozen=True, tag=BARE_TAG):
     topic: TopicKey
-    sealed_key: SealedKey
+    hidden_key: HiddenKey
     block: Annotated[bytes, Meta(max_length=BLOCK_SIZE_MAX)]
     body_id: ObjectId
     signature: Signature
@@ -53,7 +50,7 @@ _BARE_START: Final = bytes([0x90 + 1 + len(_BareEncoding.__struct_fields__)]) + 
 
 class _Published(Wire, frozen=True):
     topic: TopicKey
-    sealed_key: SealedKey
+    hidden_key: HiddenKey
     block_ids: tuple[BlockId, ...]
 
 
@@ -64,7 +61,7 @@ class Publication(Value, frozen=True):
     """
 
     topic: TopicKey
-    sealed_key: bytes
+    hidden_key: bytes
     blocks: tuple[Block, ...]
     signature: Signature
     body_id: ObjectId | None = None
@@ -79,14 +76,14 @@ class Publication(Value, frozen=True):
         """Its one encoding: the bytes that it was decoded from."""
         blocks = tuple([block.encoded for block in self.blocks])
         if self.body_id is None:
-            return encode_publication(self.topic, self.sealed_key, blocks, self.signature)
-        return encode_bare(self.topic, self.sealed_key, blocks[0], self.body_id, self.signature)
+            return encode_publication(self.topic, self.hidden_key, blocks, self.signature)
+        return encode_bare(self.topic, self.hidden_key, blocks[0], self.body_id, self.signature)
 
     @property
     def digest(self) -> Digest:
         """What the topic's key signed."""
         named = () if self.body_id is None else (self.body_id,)
-        return _digest(self.topic, self.sealed_key, (*(block.block_id for block in self.blocks), *named))
+        return _digest(self.topic, self.hidden_key, (*(block.block_id for block in self.blocks), *named))
 
     @property
     def publication_id(self) -> PublicationId:
@@ -94,53 +91,43 @@ class Publication(Value, frozen=True):
         return _id(self.commit_id, self.digest)
 
 
-class WrongReadKey(Exception):
-    """The sealed key was not sealed under this read key for this commit and topic."""
-
-
 def create_publication(
-    topic_seed: TopicSeed, read_key: ReadKey, commit_key: BlockKey, blocks: tuple[Block, ...], nonce: bytes
+    topic_seed: TopicSeed, read_key: ReadKey, commit_key: BlockKey, blocks: tuple[Block, ...]
 ) -> Publication:
-    """A signed publication of a commit (its block first, then its body's). `nonce` is 24 fresh random bytes."""
+    """Make the signed publication of a commit on a topic: its block first, then its body's, then what an init names."""
     topic, secret = signing.topic_key_pair(topic_seed)
-    sealed = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-        commit_key, topic + blocks[0].block_id, nonce, read_key
-    )
-    return Publication(
-        topic,
-        sealed,
-        blocks,
-        signing.sign(secret, _digest(topic, sealed, tuple(block.block_id for block in blocks))),
-    )
+    hidden = hide_key(read_key, topic, CommitId(blocks[0].block_id), commit_key)
+    digest = _digest(topic, hidden, tuple(block.block_id for block in blocks))
+    return Publication(topic, hidden, blocks, signing.sign(secret, digest))
 
 
-def open_sealed_key(publication: Publication, read_key: ReadKey) -> BlockKey:
-    """The commit's key. Raises WrongReadKey."""
-    nonce, sealed = publication.sealed_key[:NONCE_SIZE], publication.sealed_key[NONCE_SIZE:]
-    try:
-        opened = bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
-            sealed, publication.topic + publication.commit_id, nonce, read_key
-        )
-    except exceptions.CryptoError:
-        raise WrongReadKey(publication.commit_id.hex()) from None
-    return BlockKey(opened)
+def hide_key(read_key: ReadKey, topic: TopicKey, commit_id: CommitId, key: BlockKey) -> bytes:
+    """Hide a commit's key for its publication on a topic."""
+    pad = hashing.commit_key_pad(read_key, topic, commit_id)
+    return (int.from_bytes(key, "little") ^ int.from_bytes(pad, "little")).to_bytes(32, "little")
+
+
+def open_hidden_key(publication: Publication, read_key: ReadKey) -> BlockKey:
+    """Compute the commit's key. With another read key it is one that opens nothing."""
+    hidden = BlockKey(publication.hidden_key)
+    return BlockKey(hide_key(read_key, publication.topic, publication.commit_id, hidden))
 
 
 def encode_publication(
-    topic: TopicKey, sealed_key: bytes, blocks: tuple[bytes, ...], signature: Signature
+    topic: TopicKey, hidden_key: bytes, blocks: tuple[bytes, ...], signature: Signature
 ) -> bytes:
     """The encoding of a publication from its parts, blocks as stored. Raises DecodeError `too_large`."""
-    encoded = encode(_PublicationEncoding(topic, sealed_key, blocks, signature))
+    encoded = encode(_PublicationEncoding(topic, hidden_key, blocks, signature))
     if len(encoded) > PUBLICATION_SIZE_MAX or len(blocks) > PUBLICATION_BLOCK_COUNT_MAX:
         raise DecodeError("too_large", f"a publication of {len(encoded)} bytes in {len(blocks)} blocks")
     return encoded
 
 
 def encode_bare(
-    topic: TopicKey, sealed_key: bytes, block: bytes, body_id: ObjectId, signature: Signature
+    topic: TopicKey, hidden_key: bytes, block: bytes, body_id: ObjectId, signature: Signature
 ) -> bytes:
     """The encoding of a bare publication: the commit's block as stored, and the id of its body's."""
-    return encode(_BareEncoding(topic, sealed_key, block, body_id, signature))
+    return encode(_BareEncoding(topic, hidden_key, block, body_id, signature))
 
 
 def is_bare(encoded: bytes) -> bool:
@@ -153,28 +140,28 @@ def decode_publication(encoded: bytes) -> Publication:
     if is_bare(encoded):
         bare = decode(_BareEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
         return Publication(
-            bare.topic, bare.sealed_key, (decode_block(bare.block),), bare.signature, bare.body_id
+            bare.topic, bare.hidden_key, (decode_block(bare.block),), bare.signature, bare.body_id
         )
     wire = decode(_PublicationEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
     return Publication(
-        wire.topic, wire.sealed_key, tuple([decode_block(block) for block in wire.blocks]), wire.signature
+        wire.topic, wire.hidden_key, tuple([decode_block(block) for block in wire.blocks]), wire.signature
     )
 
 
 def sign_publication(
     topic_secret: SigningKey,
     topic: TopicKey,
-    sealed_key: bytes,
+    hidden_key: bytes,
     blocks: tuple[bytes, ...],
     body_id: ObjectId | None = None,
 ) -> Signature:
     """The topic's signature of a publication, made again from its parts, blocks as stored."""
     ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
-    return signing.sign(topic_secret, _digest(topic, sealed_key, ids))
+    return signing.sign(topic_secret, _digest(topic, hidden_key, ids))
 
 
 def publication_id(
-    topic: TopicKey, sealed_key: bytes, blocks: tuple[bytes, ...], body_id: ObjectId | None = None
+    topic: TopicKey, hidden_key: bytes, blocks: tuple[bytes, ...], body_id: ObjectId | None = None
 ) -> PublicationId:
     """The id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
 
@@ -183,7 +170,7 @@ def publication_id(
     it is that of the publication as it was: `body_id` is the body's.
     """
     block_ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
-    return _id(CommitId(block_ids[0]), _digest(topic, sealed_key, block_ids))
+    return _id(CommitId(block_ids[0]), _digest(topic, hidden_key, block_ids))
 
 
 def _id(commit_id: CommitId, digest: Digest) -> PublicationId:
@@ -191,5 +178,5 @@ def _id(commit_id: CommitId, digest: Digest) -> PublicationId:
     return PublicationId(commit_id[:PUBLICATION_ID_COMMIT_SIZE] + digest[:rest])
 
 
-def _digest(topic: TopicKey, sealed_key: bytes, block_ids: tuple[BlockId, ...]) -> Digest:
-    return hashing.publication_digest(encode(_Published(topic, sealed_key, block_ids)))
+def _digest(topic: TopicKey, hidden_key: bytes, block_ids: tuple[BlockId, ...]) -> Digest:
+    return hashing.publication_digest(encode(_Published(topic, hidden_key, block_ids)))

@@ -89,6 +89,7 @@ from protocol.session_events import (
     CircuitSent,
     CircuitsTaken,
     CommitsAccepted,
+    CommitsReleased,
     CommitsWanted,
     Event,
     FileListLoaded,
@@ -249,6 +250,10 @@ class Session:
                 if not self.has_joined(event.topic):
                     return []
                 return self._transfer.accepted(self._topics[self._blind[event.topic]], event.nums)
+            case CommitsReleased(topic, count):
+                if self.has_joined(topic):
+                    self._topics[self._blind[topic]].received += count
+                return []
             case CheckDue():
                 return [*self._comparison.check(), *self._introducing.check()]
             case PeersFound():
@@ -304,14 +309,22 @@ class Session:
 
     # --- topics ---
 
+    def said_of(self, topic: TopicKey) -> AnnouncedTopic:
+        """How the peer announces a topic, if it follows it."""
+        return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
+
+    def has_heard_of(self, topic: TopicKey) -> bool:
+        """Whether the peer has announced a topic that this side has not announced."""
+        return self.said_of(topic) in self._heard
+
     def _follow(self, event: TopicFollowed) -> list[Output]:
         if event.topic in self._blind:
             return []
         blind = blind_topic(event.topic, self._session_id)
         self._blind[event.topic] = blind
-        theirs = announced_topic(event.topic, self._session_id, by_dialer=not self._is_dialer)
+        theirs = self.said_of(event.topic)
         self._expected[theirs] = blind
-        self._topics[blind] = TopicProgress(event.topic, event.is_root, event.is_entrusted)
+        self._topics[blind] = TopicProgress(event.topic, event.is_own, event.is_entrusted)
         entrusted = [Send(Deposit((event.topic,)))] if self.peer_is_relay and event.is_entrusted else []
         ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
         outputs: list[Output] = [Send(Announce((ours,))), *entrusted]
@@ -331,7 +344,7 @@ class Session:
         return [*outputs, *self._introducing.joined(progress), *self._may_meet(progress)]
 
     def _may_meet(self, progress: TopicProgress) -> list[Output]:
-        is_asked = progress.is_joined and progress.is_root and progress.is_entrusted
+        is_asked = progress.is_joined and progress.is_own and progress.is_entrusted
         if not (is_asked and self.peer_is_relay and self.circuits.are_agreed):
             return []
         return [MeetingPossible(progress.topic)]

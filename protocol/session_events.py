@@ -21,10 +21,13 @@ from protocol.messages import FileDeposit, Message
 
 @dataclass(frozen=True, slots=True)
 class TopicFollowed:
-    """This node follows a topic from now on. `is_entrusted`: if the peer is a relay, it is asked to keep it."""
+    """This node follows a topic from now on, which is an epoch's own topic or another one (`is_own`).
+
+    `is_entrusted`: if the peer is a relay, it is asked to keep it.
+    """
 
     topic: TopicKey
-    is_root: bool
+    is_own: bool
     is_entrusted: bool = False
 
 
@@ -97,6 +100,14 @@ class CommitsAccepted:
 
     topic: TopicKey
     nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsReleased:
+    """Commits of a topic were accepted that the peer had sent, and that had waited: for others, or for keys."""
+
+    topic: TopicKey
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +308,7 @@ Event = (
     | BatchLoaded
     | BatchIngested
     | CommitsAccepted
+    | CommitsReleased
     | CommitsWanted
     | BodiesWanted
     | BlocksWanted

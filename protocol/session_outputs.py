@@ -28,7 +28,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class LoadSummary:
-    """Summarise a topic's branch."""
+    """Summarise a topic."""
 
     topic: TopicKey
 
@@ -67,11 +67,11 @@ class LoadBatch:
 
 @dataclass(frozen=True, slots=True)
 class IngestBatch:
-    """The peer sent these publications: verify and store them, those of root branches before what comes later."""
+    """The peer sent these publications: verify and store them, those of epochs' own topics before what comes later."""
 
     topic: TopicKey
     items: tuple[bytes, ...]
-    is_root: bool = False
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class CircuitClosed:
 
 @dataclass(frozen=True, slots=True)
 class MeetingPossible:
-    """A root branch's topic that the peer was asked to keep is joined, and the peer passes circuits on."""
+    """An epoch's own topic that the peer was asked to keep is joined, and the peer passes circuits on."""
 
     topic: TopicKey
 

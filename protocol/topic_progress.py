@@ -98,7 +98,7 @@ class TopicProgress:
     """How one topic stands on this session; read by status."""
 
     topic: TopicKey
-    is_root: bool
+    is_own: bool  # an epoch's own topic: all who hold the epoch publish there
     is_entrusted: bool  # to the peer, if it is a relay
     comparing: Comparing = Comparing.UNJOINED
     rounds: Rounds = field(default_factory=Rounds)

@@ -1,8 +1,8 @@
 """Sends publications of a session's topics, and answers what the peer asks for. Pure.
 
 A batch stays in flight until its receipt, and at most BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the
-store instead of filling memory. Topics take turns, root branches first, since membership must be there before what it
-permits. Questions of the peer's are looked up one after the other.
+store instead of filling memory. Topics take turns, epochs' own topics first: an init that stands there gives the keys of
+others. Questions of the peer's are looked up one after the other.
 
 What follows what stands in tables, `protocol.machines.transfer`. Here is how each of their outputs is done.
 """
@@ -56,7 +56,7 @@ class Transfer:
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
         self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
-        # Topics whose next batch may be read, once each: root branches first, the others in turn. Some may not any more.
+        # Topics whose next batch may be read, once each: epochs' own first, the others in turn. Some may not any more.
         self._ready: list[tuple[bool, int, TopicProgress]] = []
         self._offered: set[TopicKey] = set()
         self._busy = 0  # batches that are being read or have no receipt
@@ -136,7 +136,7 @@ class Transfer:
         return self.pump()
 
     def pump(self) -> list[Output]:
-        """Ask for batches while the window has room: root branches first, the other topics in turn.
+        """Ask for batches while the window has room: of epochs' own topics first, of the others in turn.
 
         No topic takes all of it: what another one gets meanwhile goes out at once. Thousands may wait for their turn: only
         those that get it are looked at.
@@ -159,7 +159,7 @@ class Transfer:
         """Let a topic wait for its turn, if its next batch may be read."""
         if progress.is_ready and progress.topic not in self._offered:
             self._offered.add(progress.topic)
-            heapq.heappush(self._ready, (not progress.is_root, self._turns[progress.topic], progress))
+            heapq.heappush(self._ready, (not progress.is_own, self._turns[progress.topic], progress))
 
     @staticmethod
     def _send(progress: TopicProgress, event: Sent) -> tuple[SendingDo, ...]:
@@ -176,7 +176,7 @@ class Transfer:
         self._unreceipted += 1
         if self._unreceipted > BATCHES_IN_FLIGHT_MAX:
             raise PeerFault("too_many_batches")
-        return [IngestBatch(progress.topic, message.items, progress.is_root)]
+        return [IngestBatch(progress.topic, message.items, progress.is_own)]
 
     def ingested(self, blind: BlindTopic, event: BatchIngested) -> list[Output]:
         """A batch is stored."""

@@ -8,7 +8,19 @@ from typing import Final
 import pytest
 
 _SCRIPT: Final = Path(__file__).resolve().parent.parent / ".ci/run"
-_PRESENT: Final = ["git", "gcc", "initdb", "chromium", "nginx", "caddy", "ip", "sysctl", "nft", "miniupnpd"]
+_PRESENT: Final = [
+    "git",
+    "gcc",
+    "initdb",
+    "chromium",
+    "nginx",
+    "caddy",
+    "node",
+    "ip",
+    "sysctl",
+    "nft",
+    "miniupnpd",
+]
 _MAKE: Final = """#!/bin/bash
 # Ends each target as the next line of the file of its name says, as GNU make does.
 cd "$(dirname "$0")"
@@ -64,6 +76,6 @@ def test_tests_run_again_only_where_all_of_them_ran(
     tmp_path: Path, answers: dict[str, str], repeated: list[str], passes: bool
 ) -> None:
     ended, made = _run(tmp_path, answers)
-    steps = ["setup", "check", "test", "test-rest", "coverage-floors"]
+    steps = ["setup", "check", "test", "test-rest", "coverage-floors", "verdicts"]
     assert sorted(made) == sorted(steps + repeated)
     assert (ended.returncode == 0) == passes == ("FAILED" not in ended.stdout)

@@ -1,7 +1,7 @@
 """Ids, keys, seeds and secrets have types of their own in public signatures of protocol, verifier and storage.
 
 Bare `bytes` stands for contents alone: encodings, plaintexts, ciphertexts, frames. So a repo's id in place of a branch's, a
-seed in place of a public key, or a read secret in place of a write secret is an error of mypy's. A public function that
+seed in place of a public key, or an epoch's key in place of a writers' secret is an error of mypy's. A public function that
 takes or gives bare `bytes` under another name than those below would let all of these pass again.
 """
 
@@ -17,44 +17,55 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 BARE: Final = re.compile(r"\bbytes\b")
 
 CONTENTS: Final = {
-    "associated", "block", "blocks", "body", "box", "ciphertext", "content", "data", "encoded", "frame", "frames",
-    "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
-    "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed", "sealed_key",
-    "start", "symbols",
+    "associated", "block", "blocks", "body", "box", "boxes", "ciphertext", "content", "data", "encoded", "frame", "frames",
+    "hidden_key", "items", "kept", "lanes", "link", "marks", "material", "message", "metadata", "nonce", "packed",
+    "payload", "place", "plaintext", "prefix", "prologue", "publication", "salt", "sealed",
+    "start", "symbols", "writers_boxes",
 }  # fmt: skip
 """Parameters and fields that hold contents: bytes whose meaning does not follow from their length, or that only a parser or
 a cipher gives a meaning to."""
 
 MAKERS: Final = {
-    "answer", "answer_ranges", "box_nonce", "commit_place", "declare_kind", "decrypt", "encode", "encode_bare",
+    "answer", "answer_ranges", "box_nonce", "box_pad", "commit_key_pad", "commit_place", "declare_kind", "decrypt",
+    "decrypt_unchecked", "encode", "encode_bare",
     "encoded",
-    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "epoch_place",
-    "file_place", "find_kept_block", "fingerprint", "first_message", "link_checksum", "load_content", "load_kept_block",
+    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_publication", "encode_update",
+    "epoch_place",
+    "feed_link", "file_place", "find_kept_block", "fingerprint", "hide_key",
+    "first_message", "link_checksum", "load_content", "load_kept_block",
     "load_kept_publications",
     "load_one_pending", "load_pending", "load_publications", "load_unread", "mask", "open", "decrypt_block", "encrypt",
     "open_object", "open_some", "opening", "pack_symbols", "range_fingerprint", "read", "read_blocks",
     "read_body", "read_held", "read_message", "repo_place", "search_place", "search_text_place", "seal",
-    "seal_presence", "seal_secret", "seal_some", "set_lanes",
+    "seal_key", "seal_keys", "seal_presence", "seal_some", "seal_topic", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
     "topic_place", "write_message",
 }  # fmt: skip
 """Functions that give contents."""
 
 OTHERS: Final = {
+    "protocol.block.Block.mark": "a mark, or nothing in a block that is no commit's",
+    "protocol.block.encrypt_block.mark": "a mark, or nothing in a block that is no commit's",
+    "protocol.epochs.Box": "a ciphertext",
+    "protocol.epochs.SealedTopic": "a ciphertext",
+    "protocol.epochs.StartParts.keys": "an encoded object of a commit, not a key",
+    "protocol.hashing.box_pad.shared": "what a key agreement gives",
+    "protocol.hashing.wait_mark.what": "a tag of what is waited for",
     "protocol.document_kinds.YjsUpdate": "an encoding",
     "protocol.ids._Bytes32": "what the types of ids are made of",
     "protocol.keys._Bytes32": "what the types of keys are made of",
     "protocol.noise.Bytes": "what a cipher takes: no copy is made of a memory view",
     "protocol.presence.PresenceSession": "what a browser's tab draws for itself",
     "protocol.presence.RelativePosition": "an encoding",
-    "protocol.publication.SealedKey": "a ciphertext",
+    "protocol.publication.HiddenKey": "a ciphertext",
     "protocol.reconciliation.range_items.Bound": "the first bytes of an id, as many as part two ids",
-    "protocol.sealing.SealedSecret": "a ciphertext",
+    "protocol.sealing.SealedKey": "a ciphertext",
     "protocol.reconciliation.symbols.Lacks.short_ids": "many, one after another",
     "protocol.links.AskLink.lobby": "an encoded link, not the id of a lobby",
     "protocol.links.DeviceLink.invitation": "an encoded link, not the id of an invitation",
     "protocol.text.base32_text.raw": "what an id or a link is made of",
     "protocol.text.parse_base32": "what an id or a link is made of",
+    "storage.commits.pending_release.drop_causes.causes": "ids of any type, and marks of what is no commit",
     "storage.engine.id_keys.id_keys.starts": "ids of any type, or as much of their beginnings",
     "storage.relay.bare.complete.whole": "publications, each with its encoding",
     "storage.engine.store_seal._Place": "makes the names of places",

@@ -1,4 +1,4 @@
-"""Reduces a branch's commits to a set, a dict or a text (CRDTs). Pure; arrival order does not matter.
+"""Reduces a branch's commits to a set or a dict (CRDTs). Pure; arrival order does not matter.
 
 Functions of the set of commits alone.
 
@@ -23,11 +23,7 @@ snapshot counts, what is in its past says nothing of its own about that range, a
 snapshot on top (`snapshots`) that has it in its past says it again. So it comes to the same whether the bodies in its past
 are here or erased, and concurrent snapshots agree: what one of them had seen replaced is replaced.
 
-**Texts.** Updates of a text are unordered: it is the union of them all. A *snapshot* stands for those that it names. It
-counts while all of these are here and count themselves, so that it shows nothing of a commit that became void. Updates
-that a counting snapshot names may be erased.
-
-What Yjs updates mean is not looked at here.
+Texts are `texts`'s.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,8 +35,6 @@ from protocol.document_kinds import (
     DOCUMENT_KINDS,
     DocumentBody,
     DocumentKind,
-    TextSnapshot,
-    TextUpdate,
     ValuesEdit,
     ValuesSnapshot,
 )
@@ -98,14 +92,6 @@ class ErasedValues(Exception):
         self.count = count
 
 
-@dataclass(frozen=True, slots=True)
-class TextState:
-    """The updates that a text is the union of, in canonical order, and how many snapshots do not count."""
-
-    standing: tuple[DocumentCommit, ...]
-    passed_over: int
-
-
 def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
     """Entries of all items or keys of one document that anything stands about.
 
@@ -113,11 +99,6 @@ def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
     O(operations * names), where a commit has at most DEP_COUNT_MAX names. Raises ErasedValues.
     """
     return _reduce_values(list(said))
-
-
-def find_redundant(kind: DocumentKind, said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
-    """What is said of a document of this kind, and may be erased: snapshots stand for it. Raises ErasedValues."""
-    return find_settled(said) if kind.snapshots_cover else find_snapshotted(said)
 
 
 def snapshot_values(
@@ -162,42 +143,6 @@ def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]
         if set(snapshot.body.restated()) != wanted:
             false.append(snapshot)
     return false
-
-
-def find_snapshotted(said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
-    """Updates of a text that counting snapshots stand for, and that may be erased."""
-    everything = list(said)
-    standing = {id(one) for one in reduce_text(everything).standing}
-    return [one for one in everything if isinstance(one.body, TextUpdate) and id(one) not in standing]
-
-
-def reduce_text(said: Iterable[DocumentCommit]) -> TextState:
-    """The updates and counting snapshots that no counting snapshot names. Raises ErasedValues where one is erased."""
-    updates = [one for one in said if one.body is None or isinstance(one.body, TextUpdate | TextSnapshot)]
-    snapshots = [(one, one.body.replaces) for one in updates if isinstance(one.body, TextSnapshot)]
-    counting = {one.name for one in updates if not isinstance(one.body, TextSnapshot)}
-    missing = [len(set(names) - counting) for _, names in snapshots]
-    named_by: dict[CommitId, list[int]] = {}
-    for number, (_, names) in enumerate(snapshots):
-        for name in set(names) - counting:
-            named_by.setdefault(name, []).append(number)
-    # From the updates up: snapshots that name each other in a circle, which only liars write, never count.
-    ready = [number for number, count in enumerate(missing) if not count]
-    for number in ready:  # grows while it is read
-        name = snapshots[number][0].name
-        if name not in counting:
-            counting.add(name)
-            for other in named_by.get(name, ()):
-                missing[other] -= 1
-                if not missing[other]:
-                    ready.append(other)
-    replaced = {name for number in ready for name in snapshots[number][1]}
-    unready = {id(one) for number, (one, _) in enumerate(snapshots) if missing[number]}
-    standing = [one for one in updates if one.name not in replaced and id(one) not in unready]
-    erased = sum(one.body is None for one in standing)
-    if erased:
-        raise ErasedValues(erased)
-    return TextState(tuple(sorted(standing, key=lambda one: one.place)), len(unready))
 
 
 def cover(said: Sequence[DocumentCommit]) -> Coverage:

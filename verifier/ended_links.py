@@ -5,7 +5,7 @@ Nothing rests on it: no right, no verdict, no order. See `protocol.links`.
 
 from protocol.body import Invite
 from protocol.ids import UserId
-from verifier.epochs import find_preferred
+from verifier.epochs import prefer
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
@@ -15,7 +15,7 @@ def is_renewal_due(operations: Operations, now: Resolution, author: UserId) -> b
     tips = now.epoch_tips()
     if not tips:
         return False
-    preferred = find_preferred(tips)
+    preferred = prefer(tips)
     return any(
         not operations.precedes(end, preferred)
         for one in operations.authored_by(author)

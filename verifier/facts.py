@@ -1,12 +1,11 @@
 """Facts and lookups that the rules need about commits; callers such as node.ingest implement the lookups."""
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from protocol.codec import Value
-from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, root_branch
-from verifier.ancestry import AckWalks, GraphNode
+from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, root_branch
+from protocol.keys import EpochKey
 
 
 class CommitFacts(Value, frozen=True):
@@ -14,45 +13,48 @@ class CommitFacts(Value, frozen=True):
 
     branch_id: BranchId
     author: UserId
-    feed_sequence: int
     rank: int
     acks: tuple[CommitId, ...]
+    seen: tuple[CommitId, ...]
+    """Root branch commits that its place in the group tangle names; none in the root branch."""
 
 
 class CommitLookup(Protocol):
-    """Accepted and rejected commits of one node, as they stand now."""
-
-    @property
-    def walks(self) -> AckWalks:
-        """What earlier looks for implied acks have walked."""
-        ...
+    """Accepted and rejected commits of one node, and the epoch keys that it holds, as they stand now."""
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit, or None."""
-        ...
-
-    def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
-        """Places of commits that accepted ones ack, which are thus accepted too."""
-        ...
-
-    def is_acked(self, commit_id: CommitId) -> bool:
-        """Whether any accepted commit acks this accepted one."""
         ...
 
     def is_rejected(self, commit_id: CommitId) -> bool:
         """Whether the commit was rejected here (which is for good)."""
         ...
 
+    def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
+        """Return the key of an epoch that gives this mark, if it is held here."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFacts:
+    """What a topic carries: of these epochs as their own topic, of those as their writers' topic.
+
+    A link topic carries one branch alone, whichever topic of the epoch a commit says.
+    """
+
+    epochs: frozenset[EpochId]
+    writers_of: frozenset[EpochId] = frozenset()
+    branch_id: BranchId | None = None
+
 
 @dataclass(frozen=True, slots=True)
 class BranchFacts:
-    """What pins a branch on a topic: its repo, the one commit that may stand at its root, and the topic's epoch."""
+    """What pins a branch: its repo, and the one commit that may stand at its root."""
 
     repo_id: RepoId
     init_id: CommitId  # the root branch's first commit
     branch_id: BranchId
     root_id: CommitId
-    epoch_id: EpochId
     has_members: bool = True  # whether the root branch is followed too, so that rights can be judged
     is_root_branch: bool = field(init=False)
     """Whether this is the repo's root branch, which holds the membership. Judging asks this ten times a commit."""

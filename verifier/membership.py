@@ -4,8 +4,8 @@ A root branch commit is judged by its own past, once and for good; what counts o
 say, for any set of commits. Rules (docs/reference/membership-rules.md has them in words, and why):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
-  M2  Adding, naming, renewing and archiving a branch, and naming a commit, need the permission to manage; a branch is
-      added once, and renewed to the generation after the last of its epoch.
+  M2  Adding, naming and archiving a branch, and naming a commit, need the permission to manage; a branch is added once.
+      Stating that a link to a branch was made needs the permission to write.
   M3  Inviting needs the permission of an admin; nobody invites to more than writing.
   M4  A join names an invitation in its own past that counts there and is not revoked there, carries that invitation's
       proof for its author, and is dated before the expiry. Fewer users than the invitation's uses have joined by it
@@ -15,13 +15,12 @@ say, for any set of commits. Rules (docs/reference/membership-rules.md has them 
   M7  A removal takes something away. By its own past, the rights that hold it are senior to all that it is to take, and
       its author may write (`removal_check`). Anyone may remove oneself.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
-  M9  Starting an epoch needs the permission of an admin. Its init names exactly the epochs that it follows, and has a
-      box for every member, once and in order (`epochs.describe_epoch`); no epoch in its past has its mark.
-  M10 Adding to an epoch needs the permission of an admin. The epoch was started in the commit's own past, its author and
-      mark are named, the boxes are for members and the topics of branches, each once and in order; topics are stated in
-      the epoch itself.
-  M11 Opening earlier epochs needs the permission to write. They were started in the commit's own past, by whom it says,
-      and the secrets give their marks.
+  M9  Starting an epoch needs the permission of an admin; if one is due after the init's own past, it needs that to write.
+      The init is as E2 demands (`epoch_commits.check_init`).
+  M10 Handing over an epoch needs the permission to write. The epoch was started in the commit's own past, its marks are
+      the init's, the users are members after that past, and their boxes are right.
+  M11 Opening epochs needs the permission to write. They were started in the commit's own past, and their keys give their
+      marks.
   M12 Offering a branch to the inbox needs the permission to read. Answering an offer of the commit's own past needs the
       permission of an admin; who made it may withdraw it, and needs nothing for that.
   M13 Naming a quorum needs the permission of an owner. Its signers are members, each once and in order, and the threshold
@@ -36,8 +35,6 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 from collections import OrderedDict
 from collections.abc import Collection
 from dataclasses import replace
-from functools import lru_cache
-from itertools import pairwise
 from typing import Final, get_args
 
 from protocol.body import (
@@ -47,7 +44,7 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
-    BranchRenew,
+    BranchLink,
     ErasedBody,
     Grant,
     Hide,
@@ -67,20 +64,20 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.devices import DeviceBody
-from protocol.epochs import EpochAdd, EpochHistory, EpochInit
-from protocol.hashing import epoch_mark, root_topic_seed
-from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, branch_begun_by, root_branch
-from protocol.keys import ReadSecret
+from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
+from protocol.ids import BranchId, CommitId, RepoId, UserId, branch_begun_by, root_branch
+from protocol.keys import EpochKey
 from protocol.links import RENEWAL_NOTE
 from protocol.lobbies import LobbyAdd, LobbyBody, read_note
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
-from protocol.signing import BadSignature, public_key, verify_public_key
+from protocol.signing import BadSignature, verify_public_key
 from verifier.devices import is_signed
-from verifier.epochs import describe_epoch
+from verifier.epoch_commits import check_hand, check_init, check_open, check_statement
+from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
 from verifier.offers import OfferStatements
-from verifier.operations import NO_RIGHTS, Demand, Operation, Operations
+from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
 from verifier.refusal import CommitRefused, need
@@ -88,7 +85,6 @@ from verifier.removal_check import authorise_removal
 from verifier.removals import decide, find_resting, settle
 from verifier.resolution import Resolution, Settled
 
-_MARKS_REMEMBERED_MAX: Final = 4096
 _LOOKED_AT: Final = (
     RepoInit,
     BranchAdd,
@@ -98,12 +94,12 @@ _LOOKED_AT: Final = (
     Remove,
     Revoke,
     Adopt,
-    BranchRenew,
+    BranchLink,
     BranchEdit,
     Tag,
     EpochInit,
-    EpochAdd,
-    EpochHistory,
+    EpochHand,
+    EpochOpen,
     Answer,
     Quorum,
     ProposeCheckpoint,
@@ -126,6 +122,7 @@ class Membership:
     def __init__(self, repo_id: RepoId) -> None:
         self._repo_id = repo_id
         self.operations = Operations()
+        self.epochs = Epochs(self.operations)
         self.device_statements: list[Operation] = []
         """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
         self.profiles = ProfileStatements()
@@ -233,17 +230,34 @@ class Membership:
         """Raise CommitRefused unless the signers approved, by what was seen, of a checkpoint of just this (M13)."""
         authorise_checkpoint(self.operations, proposal, branch, acks, self.at(seen))
 
-    def authorise_root_commit(self, commit: Commit, body: Body | UnknownBody) -> Operation:
-        """The operation of a root branch commit whose acks were all added. Raises CommitRefused."""
+    def authorise_root_commit(
+        self,
+        commit: Commit,
+        body: Body | UnknownBody,
+        key: EpochKey | None = None,
+        parts: StartParts | None = None,
+        *,
+        checks_boxes: bool = True,
+    ) -> Operation:
+        """Return the operation of a root branch commit whose acks were all added. Raises CommitRefused.
+
+        Args:
+            commit: The commit.
+            body: Its body.
+            key: The key that gives the mark which an init or a hand-over names, where one is held.
+            parts: Of an epoch's init: what its body names.
+            checks_boxes: False for an init or a hand-over that was accepted before.
+        """
         author = commit.content.author
         if isinstance(body, RepoInit):
-            self._check_init(commit, body)
+            self._check_init(commit, body, key)
             return Operation(commit.commit_id, author, body)
         before = self.at(commit.acks)
         held = before.permission(author)
         needs: Permission | None = Permission.WRITE
-        demands: tuple[Demand, ...] = ()
+        demands: tuple[Demands, ...] = ()
         acts = NO_RIGHTS
+        start: EpochStart | None = None
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
@@ -266,24 +280,33 @@ class Membership:
             case Remove():
                 needs = None if body.user == author else Permission.ADMIN
                 demands, acts = authorise_removal(self.operations, author, body, before)
-            case BranchRenew():
-                needs = Permission.MANAGE
-                need(held, needs, "M2: renewing a branch needs the permission to manage")
-                self._check_renewal(body, commit.content.epoch, before)
+            case BranchLink():
+                need(held, Permission.WRITE, "M2: linking a branch needs the permission to write")
+                if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
+                    raise CommitRefused("bad_branch", "M2: no such branch in the commit's past")
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
                 need(held, needs, "M2: naming and archiving need the permission to manage")
             case EpochInit():
-                needs = Permission.ADMIN
-                need(held, needs, "M9: starting an epoch needs the permission of an admin")
-                self._check_epoch(body, before)
-            case EpochAdd():
-                needs = Permission.ADMIN
-                need(held, needs, "M10: adding to an epoch needs the permission of an admin")
-                self._check_epoch_add(body, commit.content.epoch, before)
-            case EpochHistory():
+                needs = self._check_starter(held, before)
+                assert key is not None, "it waits for it"
+                assert parts is not None, "it is read with them"
+                start = check_init(
+                    self.epochs,
+                    before,
+                    body,
+                    parts,
+                    self._repo_id,
+                    key,
+                    commit.content.epoch,
+                    checks_boxes=checks_boxes,
+                )
+            case EpochHand():
+                need(held, Permission.WRITE, "M10: handing over an epoch needs the permission to write")
+                check_hand(self.epochs, before, body, self._repo_id, key, checks_boxes=checks_boxes)
+            case EpochOpen():
                 need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
-                self._check_history(body, before)
+                check_open(self.epochs, before, body, self._repo_id)
             case Offer():
                 needs = Permission.READ
                 need(held, needs, "M12: offering needs the permission to read")
@@ -322,6 +345,8 @@ class Membership:
             content.timestamp,
             asks_as=note,
             renews=renews,
+            by_writer=content.by_writer,
+            start=start,
         )
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
@@ -343,6 +368,7 @@ class Membership:
         elif operation.is_contestable:
             settled = Settled(settled.count + 1, settled.overruled)
         self.operations.add(operation, acks)
+        self.epochs.add(self.operations[operation.commit_id], acks)
         self._settled_after[operation.commit_id] = settled
         self._touched.update(_find_touched(operation))
         if isinstance(body, Offer):
@@ -363,7 +389,14 @@ class Membership:
     def _is_admin(self, author: UserId, acks: tuple[CommitId, ...]) -> bool:
         return (self.at(acks).permission(author) or 0) >= Permission.ADMIN
 
-    def _check_init(self, commit: Commit, body: RepoInit) -> None:
+    def _check_starter(self, held: Permission | None, before: Resolution) -> Permission:
+        if self.epochs.is_due(before):
+            need(held, Permission.WRITE, "M9: starting an epoch that is due needs the permission to write")
+            return Permission.WRITE
+        need(held, Permission.ADMIN, "M9: starting an epoch that is not due needs the permission of an admin")
+        return Permission.ADMIN
+
+    def _check_init(self, commit: Commit, body: RepoInit, key: EpochKey | None) -> None:
         if commit.acks:
             raise CommitRefused("not_permitted", "M1: an init acks nothing")
         if commit.content.author not in body.owners:
@@ -374,6 +407,8 @@ class Membership:
                 verify_public_key(owner)
         except BadSignature as error:
             raise CommitRefused("bad_certificate", f"M1: {error}") from None
+        assert key is not None, "it waits for it"
+        check_statement(self._repo_id, body.states, key)
 
     def _check_branch(self, before: Resolution, body: BranchAdd) -> None:
         if body.branch != branch_begun_by(CommitId(body.root.object_id)):
@@ -383,67 +418,6 @@ class Membership:
         )
         if added or body.branch == root_branch(self._repo_id):
             raise CommitRefused("branch_exists", "M2: the branch was added before")
-
-    def _check_renewal(self, body: BranchRenew, epoch: EpochId, before: Resolution) -> None:
-        operations = self.operations
-        if not any(before.is_within(one) for one in operations.branch_adds(body.branch)):
-            raise CommitRefused("bad_branch", "M2: no such branch in the commit's past")
-        generations = [
-            one.body.generation
-            for one in operations.renewals_of(body.branch)
-            if isinstance(one.body, BranchRenew) and one.epoch == epoch and before.is_within(one)
-        ]
-        if body.generation != 1 + max(generations, default=0):
-            raise CommitRefused("bad_branch", "M2: not the generation after the last")
-
-    def _check_epoch(self, body: EpochInit, before: Resolution) -> None:
-        plan = describe_epoch(before)
-        if body.previous != plan.previous:
-            raise CommitRefused("bad_epoch", "M9: it does not name the epochs that it follows")
-        if tuple(box.user for box in body.boxes) != plan.members:
-            raise CommitRefused("bad_epoch", "M9: not one box for each member")
-        if any(
-            isinstance(one.body, EpochInit) and one.body.mark == body.mark and before.is_within(one)
-            for one in self.operations.epochs
-        ):
-            raise CommitRefused("bad_epoch", "M9: the secrets of an earlier epoch")
-
-    def _check_epoch_add(self, body: EpochAdd, published_in: EpochId, before: Resolution) -> None:
-        epoch = self.operations.find(body.epoch)
-        if epoch is None or not isinstance(epoch.body, EpochInit) or not before.is_within(epoch):
-            raise CommitRefused("bad_epoch", "M10: no such epoch in the commit's past")
-        if (body.author, body.mark) != (epoch.author, epoch.body.mark):
-            raise CommitRefused("bad_epoch", "M10: the epoch's init says another author or mark")
-        if body.topics and published_in != body.epoch:
-            raise CommitRefused("bad_epoch", "M10: topics are stated in the epoch itself")
-        users = [box.user for box in body.boxes]
-        branches = [item.branch for item in body.topics]
-        for chosen in (users, branches):
-            if any(later <= earlier for earlier, later in pairwise(chosen)):
-                raise CommitRefused("bad_epoch", "M10: not in order, or named twice")
-        if any(before.permission(user) is None for user in users):
-            raise CommitRefused("bad_epoch", "M10: a box for who is no member")
-        if not all(
-            any(before.is_within(one) for one in self.operations.branch_adds(branch)) for branch in branches
-        ):
-            raise CommitRefused("bad_epoch", "M10: a topic of no branch")
-
-    def _check_history(self, body: EpochHistory, before: Resolution) -> None:
-        for item in body.earlier:
-            epoch = self.operations.find(item.epoch)
-            if (
-                epoch is None
-                or not isinstance(epoch.body, RepoInit | EpochInit)
-                or epoch.author != item.author
-                or not before.is_within(epoch)
-            ):
-                raise CommitRefused("bad_epoch", "M11: no such epoch in the commit's past")
-            if isinstance(epoch.body, EpochInit) and epoch.body.mark != mark_of(
-                self._repo_id, item.read_secret
-            ):
-                raise CommitRefused("bad_epoch", "M11: another secret than the epoch's")
-        if len({item.epoch for item in body.earlier}) < len(body.earlier):
-            raise CommitRefused("bad_epoch", "M11: an epoch is named twice")
 
     def _check_answer(
         self, author: UserId, held: Permission | None, body: Answer, before: Resolution
@@ -488,12 +462,6 @@ class Membership:
             verify_invitation_proof(invitation.invitation_key, self._repo_id, user, body.proof)
         except BadSignature as error:
             raise CommitRefused("bad_proof", f"M4: {error}") from None
-
-
-@lru_cache(maxsize=_MARKS_REMEMBERED_MAX)  # making a key costs as much as judging a commit
-def mark_of(repo_id: RepoId, read_secret: ReadSecret) -> Mark:
-    """The mark of an epoch with this read secret."""
-    return epoch_mark(public_key(root_topic_seed(read_secret, repo_id)))
 
 
 def _check_user(user: UserId) -> None:

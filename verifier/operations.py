@@ -14,7 +14,7 @@ from protocol.body import (
     Body,
     BranchAdd,
     BranchEdit,
-    BranchRenew,
+    BranchLink,
     Grant,
     Invite,
     Join,
@@ -29,7 +29,7 @@ from protocol.body import (
     UnknownBody,
 )
 from protocol.commit import NO_EPOCH
-from protocol.epochs import EpochAdd, EpochHistory, EpochInit
+from protocol.epochs import EpochHand, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 
@@ -57,6 +57,22 @@ class Demand:
     approvals: tuple[CommitId, ...]
 
 
+class Demands(NamedTuple):
+    """What the quorums that cover a removal ask of it where one right is to hold it."""
+
+    right: Right
+    of_each: tuple[Demand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStart:
+    """What an epoch's init says of it: who has a box and who a writers' box (sorted), and the epochs whose keys it gives."""
+
+    members: tuple[UserId, ...]
+    writers: tuple[UserId, ...]
+    gives: tuple[EpochId, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """One root branch commit."""
@@ -67,8 +83,8 @@ class Operation:
     needs: Permission | None = None  # that its author must hold; None: none at all
     epoch: EpochId = NO_EPOCH  # in which it was published
     demands: tuple[
-        Demand, ...
-    ] = ()  # of a removal: by each quorum that covers removals and is in force there
+        Demands, ...
+    ] = ()  # of a removal where quorums cover it: of each right by which its own past holds it
     acts: frozenset[Right] = (
         NO_RIGHTS  # of a removal or revocation: the rights that hold it by its own past alone
     )
@@ -76,6 +92,8 @@ class Operation:
     num: int = 0  # given by `Operations.add`; larger than those of all in its past
     asks_as: str | None = None  # of a join of a lobby: the name under which its author asks
     renews: bool = False  # of an invitation: its author renews the repo's secrets once the link is over
+    by_writer: bool = False  # as its author says: it travels on the writers' topic of its epoch
+    start: EpochStart | None = None  # of an epoch's init, but of the founding one
 
     @property
     def is_leave(self) -> bool:
@@ -111,9 +129,10 @@ class Operations:
         self._revocations_of: dict[CommitId, list[Operation]] = {}
         self._joins_by: dict[CommitId, list[Operation]] = {}
         self._branch_adds: dict[BranchId, list[Operation]] = {}
-        self._renewals_of: dict[BranchId, list[Operation]] = {}
+        self._linked: dict[BranchId, None] = {}
         self._adoptions_of: dict[CommitId, list[Operation]] = {}
         self._published_in: dict[EpochId, list[Operation]] = {}
+        self._hands_of: dict[EpochId, list[Operation]] = {}
         self._approvals_of: dict[CommitId, list[Operation]] = {}
         self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
@@ -127,10 +146,6 @@ class Operations:
         self.invitations: list[Operation] = []
         self.epochs: list[Operation] = []
         """What starts an epoch: the repo's init, and epoch inits."""
-        self.epoch_adds: list[Operation] = []
-        """What adds branches and members to epochs."""
-        self.histories: list[Operation] = []
-        """What opens earlier epochs to the readers of one."""
         self.removals: list[Operation] = []
         """What takes rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []
@@ -152,9 +167,9 @@ class Operations:
             self.contestable.append(made)
         if made.is_contestable or isinstance(made.body, Grant | Invite | Quorum | Approve):
             self._deciding.setdefault(made.author, []).append(made)
-        for demand in made.demands:
-            for named in (demand.quorum, *demand.approvals):
-                self._under.setdefault(named, []).append(made)
+        demands = [demand for one in made.demands for demand in one.of_each]
+        for named in {named for demand in demands for named in (demand.quorum, *demand.approvals)}:
+            self._under.setdefault(named, []).append(made)
         match made.body:
             case RepoInit():
                 self.epochs.append(made)
@@ -174,8 +189,8 @@ class Operations:
                 self._admitting.setdefault(made.author, []).append(made)
             case BranchAdd():
                 self._branch_adds.setdefault(made.body.branch, []).append(made)
-            case BranchRenew():
-                self._renewals_of.setdefault(made.body.branch, []).append(made)
+            case BranchLink():
+                self._linked[made.body.branch] = None
             case Remove():
                 self._removals_of.setdefault(made.body.user, []).append(made)
                 if not made.is_leave:
@@ -199,10 +214,8 @@ class Operations:
                 self._approvals_of.setdefault(made.body.proposal, []).append(made)
             case EpochInit():
                 self.epochs.append(made)
-            case EpochAdd():
-                self.epoch_adds.append(made)
-            case EpochHistory():
-                self.histories.append(made)
+            case EpochHand():
+                self._hands_of.setdefault(made.body.epoch, []).append(made)
             case Adopt():
                 self.adoptions.append(made)
                 for commit_id in made.body.commits:
@@ -308,9 +321,13 @@ class Operations:
         """What adds this branch."""
         return self._branch_adds.get(branch, ())
 
-    def renewals_of(self, branch: BranchId) -> Sequence[Operation]:
-        """What renews this branch's secrets inside an epoch."""
-        return self._renewals_of.get(branch, ())
+    def hands_of(self, epoch: EpochId) -> Sequence[Operation]:
+        """Return what hands this epoch to members."""
+        return self._hands_of.get(epoch, ())
+
+    def linked_branches(self) -> Iterable[BranchId]:
+        """Return the branches that are followed by themselves by somebody: those that a branch link was stated for."""
+        return self._linked
 
     def approvals_of(self, proposal: CommitId) -> Sequence[Operation]:
         """What approves of this proposal."""
@@ -332,6 +349,11 @@ class Operations:
                 assert isinstance(invitation, Invite), "a join names an invitation"
                 return invitation.permission
         raise AssertionError(f"grants nothing: {operation.body}")
+
+    def previous(self, commit_id: CommitId) -> Iterable[CommitId]:
+        """Return what a commit acks."""
+        assert self._graph is not None
+        return self._graph.previous(commit_id)
 
     def precedes(self, earlier: Operation, later: Operation) -> bool:
         """Whether `earlier` is in the past of `later`; nothing is in its own."""

@@ -12,7 +12,7 @@ Rules (docs/reference/membership-rules.md):
 
 Where several proposals ask for the same removal, it rests on the first in canonical order that is not used up and has the
 approvals; of each signer, on its first approval that counts there. All of these are in the removal's past, so that its id
-fixes them.
+fixes them, for each right by which the removal may be held: a signer whom less senior rights exclude goes on signing (R6).
 
 A quorum that covers removals is also a credential of owner to its signers together (`rights.rights_for`): a removal that
 they approved is their act, whoever publishes it. An approval is a commit in the root branch, signed like every commit: no
@@ -24,7 +24,7 @@ from itertools import pairwise
 
 from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
 from protocol.ids import BranchId, CommitId, UserId
-from verifier.operations import Demand, Operation, Operations
+from verifier.operations import Demand, Operation, Operations, Right
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 
@@ -49,15 +49,19 @@ def find_covering(operations: Operations, before: Resolution) -> list[Operation]
 
 
 def find_demands(
-    operations: Operations, before: Resolution, proposal: Operation, quorums: Sequence[Operation]
+    operations: Operations,
+    before: Resolution,
+    proposal: Operation,
+    quorums: Sequence[Operation],
+    right: Right | None = None,
 ) -> tuple[Demand, ...]:
     """Return what each of these quorums asks for, with the first approval by each of its signers that counts there.
 
-    The first is that in canonical order.
+    The first is that in canonical order. With a `right`, what counts there is told as R6 says.
     """
     approvals: dict[UserId, CommitId] = {}
     for one in operations.in_order(operations.approvals_of(proposal.commit_id)):
-        if one.author not in approvals and before.is_within(one) and before.counts(one):
+        if one.author not in approvals and before.is_within(one) and before.counts(one, right):
             approvals[one.author] = one.commit_id
     return tuple(
         Demand(
@@ -71,9 +75,16 @@ def find_demands(
 
 
 def find_removal_demands(
-    operations: Operations, body: Remove, before: Resolution, quorums: Sequence[Operation]
+    operations: Operations,
+    body: Remove,
+    before: Resolution,
+    quorums: Sequence[Operation],
+    right: Right,
 ) -> tuple[Demand, ...] | None:
-    """Return what these quorums ask of the removal of another member; None where no proposal of it has the approvals."""
+    """Return what these quorums ask of the removal of another member that a right is to hold.
+
+    None where no proposal of it has the approvals.
+    """
     earlier = [
         one
         for one in operations.removals_of(body.user)
@@ -86,8 +97,8 @@ def find_removal_demands(
             and before.is_within(proposal)
             and not any(operations.precedes(proposal, one) for one in earlier)
         ):
-            demands = find_demands(operations, before, proposal, quorums)
-            if before.are_met(demands):
+            demands = find_demands(operations, before, proposal, quorums, right)
+            if before.are_met(demands, right):
                 return demands
     return None
 

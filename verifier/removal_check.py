@@ -5,7 +5,7 @@ from typing import Final
 
 from protocol.body import Permission, Remove
 from protocol.ids import UserId
-from verifier.operations import NO_RIGHTS, Demand, Operations, Right
+from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_covering, find_removal_demands
 from verifier.refusal import CommitRefused, Seniors, need
 from verifier.resolution import Resolution
@@ -17,7 +17,7 @@ _SENIORS_NAMED: Final = 8
 
 def authorise_removal(
     operations: Operations, author: UserId, body: Remove, before: Resolution
-) -> tuple[tuple[Demand, ...], frozenset[Right]]:
+) -> tuple[tuple[Demands, ...], frozenset[Right]]:
     """Judge a removal by its own past (M7, M13).
 
     Args:
@@ -27,7 +27,7 @@ def authorise_removal(
         before: What counts in the removal's past.
 
     Returns:
-        What quorums ask of it, and the rights by which it is held; neither of a leave.
+        What quorums ask of it for each of the rights by which it is held, and these; neither of a leave.
 
     Raises:
         CommitRefused: It takes nothing away, its author may not write, something that it is to take is not junior to
@@ -53,10 +53,16 @@ def authorise_removal(
             "M7: what it would take is not junior to what its author holds",
             Seniors(body.user, find_seniors(operations, before, body.user, taken)),
         )
-    demands = find_removal_demands(operations, body, before, covering) if covering else ()
-    if demands is None:
+    if not covering:
+        return (), frozenset(acts)
+    demands = [
+        Demands(right, found)
+        for right in sorted(acts)
+        if (found := find_removal_demands(operations, body, before, covering, right)) is not None
+    ]
+    if not before.are_junior(taken, [one.right for one in demands]):
         raise CommitRefused("needs_quorum", "M13: too few signers approved of this removal")
-    return demands, frozenset(acts)
+    return tuple(demands), frozenset(one.right for one in demands)
 
 
 def find_seniors(

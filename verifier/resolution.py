@@ -67,6 +67,11 @@ class Resolution:
     # --- answers ---
 
     @property
+    def is_whole(self) -> bool:
+        """True if the set is all that is here, now."""
+        return self._is_whole and self._size == len(self._operations)
+
+    @property
     def is_calm(self) -> bool:
         """Return True if the set has no removals and revocations, so that all of it counts."""
         return not self.settled.count
@@ -101,9 +106,9 @@ class Resolution:
         users = self._operations.users()
         return {user: held for user in users if (held := self.permission(user)) is not None}
 
-    def counts(self, operation: Operation) -> bool:
-        """Return True if an operation within this set counts (R2)."""
-        return self._rights.counts(operation)
+    def counts(self, operation: Operation, below: Right | None = None) -> bool:
+        """Return True if an operation within this set counts (R2), or as far as what acts above a right tells (R6)."""
+        return self._rights.counts(operation, below)
 
     def acts_of(self, removal: Operation) -> frozenset[Right]:
         """Return the rights that hold a removal or revocation; none where it does not count or is not within this set."""
@@ -154,14 +159,14 @@ class Resolution:
             return self.takers_from(self._rights.deed_of(operation), operation.needs)
         return self._operations.in_order(self._rights.revokers(operation))
 
-    def are_met(self, demands: Iterable[Demand]) -> bool:
-        """Return True if enough of the approvals of a checkpoint count that quorums ask for (Q2)."""
-        return self._rights.are_met(demands)
+    def are_met(self, demands: Iterable[Demand], right: Right | None = None) -> bool:
+        """Return True if enough of the approvals count that quorums ask for (Q2): of a removal as R6 says of a right."""
+        return self._rights.are_met(demands, right)
 
     def are_approved(self, operation: Operation) -> bool:
         """Return True if an operation has the approvals that quorums ask for, by one of the rights that suffice (R6)."""
         rights = rights_for(self._operations, operation)
-        return not operation.demands or any(self._rights.are_met(operation.demands, one) for one in rights)
+        return any(self._rights.is_approved(operation.demands, one) for one in rights)
 
     def epoch_tips(self) -> tuple[Operation, ...]:
         """Return what starts the epochs that count and that none that counts follows, by id."""

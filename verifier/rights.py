@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from protocol.body import Join, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
-from verifier.operations import Demand, Operation, Operations, Right
+from verifier.operations import Demand, Demands, Operation, Operations, Right
 
 
 def is_senior(operations: Operations, one: Right, other: Right) -> bool:
@@ -49,8 +49,8 @@ def rights_for(operations: Operations, operation: Operation) -> Iterator[Right]:
             granted = operations.granted(credential)
             if granted >= operation.needs and operations.precedes(credential, operation):
                 yield from rights_of(credential, operation.needs, granted)
-    for demand in operation.demands:
-        yield Right(demand.quorum, Permission.OWNER)
+    for quorum in {demand.quorum: None for one in operation.demands for demand in one.of_each}:
+        yield Right(quorum, Permission.OWNER)
 
 
 def rights_of(credential: Operation, lowest: int, highest: int) -> Iterator[Right]:
@@ -68,7 +68,7 @@ class Deed:
     """Returns True of an operation in its past."""
     is_known_to: Callable[[Operation], bool]
     """Returns True of a removal that has it in its past, or names it."""
-    demands: tuple[Demand, ...] = ()
+    demands: tuple[Demands, ...] = ()
 
 
 class Rights:
@@ -209,7 +209,7 @@ class Rights:
         is_own = not isinstance(credential.body, Quorum)
         if is_own and any(True for _ in self.takers(deed, right, below)):
             return False
-        return self.are_met(deed.demands, right)
+        return self.is_approved(deed.demands, right)
 
     def highest(
         self, deed: Deed, credential: Operation, lowest: int = Permission.READ, below: Right | None = None
@@ -261,6 +261,11 @@ class Rights:
         return below is None or is_senior(self._operations, acting, below)
 
     # --- R6 ---
+
+    def is_approved(self, demands: tuple[Demands, ...], right: Right) -> bool:
+        """Return True if a removal has the approvals that quorums ask for where a right is to hold it."""
+        found = next((one.of_each for one in demands if one.right == right), None)
+        return not demands or (found is not None and self.are_met(found, right))
 
     def are_met(self, demands: Iterable[Demand], right: Right | None = None) -> bool:
         """Return True if enough of the approvals count that quorums ask for (Q2).

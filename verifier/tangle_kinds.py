@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
 from protocol.commit import Commit
-from protocol.epochs import EpochAdd, EpochInit
+from protocol.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId
 from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.tangle import Tangle
@@ -168,7 +168,7 @@ def _is_of_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
 
 def _is_about_members(commit: ReadCommit, root: ReadCommit) -> bool:
     return _is_of_epoch(commit, root) and isinstance(
-        commit.body, Invite | Join | Grant | Remove | Revoke | EpochAdd
+        commit.body, Invite | Join | Grant | Remove | Revoke | EpochHand
     )
 
 

@@ -1,27 +1,33 @@
-"""Validates commits (rules V1 to V10). Only this module makes `SignedCommit` and `VerifiedCommit`.
+"""Validates commits (rules V1 to V11). Only this module makes `SignedCommit` and `VerifiedCommit`.
 
 Two steps, so that the costly one may run beside others:
 
   sign_off   Commit -> SignedCommit | Rejected      by the result of checking `author_claim`
   judge      SignedCommit -> Accepted | Pending | Rejected
 
-`judge` runs the rules in this order, and the first that fails decides:
+Every rule that rejects is local: it looks at the commit, at the commits that it acks, and at the root branch. `judge` runs
+the rules in this order, and the first that fails decides:
 
-  V1  The commit says the branch and the epoch it was published in. Where not, it is dropped and not rejected.
-  V2  It has no acks if and only if it is the branch's pinned root.
+  V1  The commit says the epoch of the topic that it came on, and which of the epoch's topics that is; or it is the init of
+      that epoch. Where not, it is dropped and not rejected.
+  V2  It has no acks if and only if it is the branch's first commit. Of a branch that was not added yet the first commit
+      waits until it is; another needs the addition in the past of its place.
   V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
-  V4  No cause of it was rejected. (A cause is what it acks, depends on, or follows in its feed or in the group tangle.)
-  V5  All causes are accepted here; else it is pending until they are.
-  V6  Acks, deps and feed links point where such links may point.
-  V7  Its author was permitted to, in its own causal past (membership rules M1 to M15). Who follows a branch by itself
-      cannot know: there the topic's signature stands for it, which only holders of the write secret can make.
-
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
+  V4  No cause of it was rejected. (A cause is what it acks, or names in its place in the group tangle.)
+  V5  All causes are accepted here; else it is pending until they are.
+  V6  It acks commits of its branch; its rank is one more than their highest; its place has all of theirs in its past, and
+      names root branch commits; and none of what it acks acks another of that (V10).
+  V11 Its epoch was started in its own past (E5).
+      An init waits here for the key of the epoch that it starts (E3).
+  V7  Its author was permitted to, in its own causal past (membership rules M). Who follows a branch by itself cannot know:
+      there the topic's signature stands for it, which only holders of the writers' secret can make.
+  V12 Its epoch opens every epoch in its own past (E4).
   V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.declared_kind`) is
       judged by its header alone, as one that says this: anyone who never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.
-  V10 No ack is implied by another (`verifier.ancestry`). It comes last because it may walk over thousands of commits:
-      an author without the right to write must not be able to cause that.
+
+Feed links, deps and negative deps are the author's words: no rule looks at where they lead.
 
 A verdict of rejection depends on the commit and its past alone, so every node rejects it, and for good. Pending is no
 verdict on the commit, only on what is known here.
@@ -34,17 +40,20 @@ from protocol.body import (
     Body,
     Checkpoint,
     Permission,
+    RepoInit,
     UnknownBody,
     body_kind,
     content_of,
 )
 from protocol.codec import Value
-from protocol.commit import NO_EPOCH, Commit, Content, lipmaa
+from protocol.commit import NO_EPOCH, Commit
 from protocol.content import Compaction, Files
 from protocol.declared_kind import declared_kind, unopened_body
-from protocol.ids import CommitId, root_branch
+from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
+from protocol.hashing import wait_mark
+from protocol.ids import CommitId, EpochId, Mark, root_branch
 from protocol.signing import Claim
-from verifier.facts import BranchFacts, CommitFacts, CommitLookup
+from verifier.facts import BranchFacts, CommitFacts, CommitLookup, TopicFacts
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused, Seniors
@@ -58,6 +67,8 @@ class SignedCommit(Value, frozen=True):
 
     commit: Commit
     body: Body | UnknownBody
+    parts: StartParts | None
+    """What the body of an init names."""
     maker: object
 
     def __post_init__(self) -> None:
@@ -66,11 +77,12 @@ class SignedCommit(Value, frozen=True):
 
 
 class VerifiedCommit(Value, frozen=True):
-    """A commit that may be believed, with its rank and, in the root branch, the operation on the membership that it is."""
+    """A commit that may be believed, and in the root branch the operation on the membership that it is."""
 
     commit: Commit
     body: Body | UnknownBody
-    rank: int
+    seen: tuple[CommitId, ...]
+    """Root branch commits of its place in the group tangle, as it names them."""
     operation: Operation | None
     maker: object
 
@@ -87,10 +99,14 @@ class Accepted(Value, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Nothing speaks against it, but these causes are not here."""
+    """Nothing speaks against it, but these causes are not here, or something else is awaited.
+
+    `awaited` is the mark of that (`key_mark`, `pin_mark`); no peer can be asked for it.
+    """
 
     signed: SignedCommit
     missing: tuple[CommitId, ...]
+    awaited: Mark | None = None
 
 
 class Rejected(Value, frozen=True, tag="rejected"):
@@ -121,35 +137,53 @@ def author_claim(commit: Commit) -> Claim:
     return Claim(commit.content.author, commit.digest, commit.signature)
 
 
-def sign_off(commit: Commit, body: Body | UnknownBody, *, holds: bool) -> SignedCommit | Rejected:
+def sign_off(
+    commit: Commit, body: Body | UnknownBody, parts: StartParts | None = None, *, holds: bool
+) -> SignedCommit | Rejected:
     """A commit whose author's claim was checked: it holds, or the commit is rejected."""
     if not holds:
         return Rejected(commit.commit_id, "bad_signature", "the author did not sign this")
-    return SignedCommit(commit, body, _MAKER)
+    return SignedCommit(commit, body, parts, _MAKER)
 
 
-def find_causes(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]:
-    """What must be accepted before a commit that was published in the branch can be; some may stand twice."""
-    place = None if branch.is_root_branch or not branch.has_members else commit.place(GROUP)
-    return _find_causes(commit, () if place is None else place.previous)
+def key_mark(epoch: EpochId) -> Mark:
+    """Compute the mark under which an init waits for the key of the epoch that it starts."""
+    return wait_mark(b"key", epoch)
 
 
-def _find_causes(commit: Commit, seen: tuple[CommitId, ...]) -> tuple[CommitId, ...]:
-    links, previous = commit.links, commit.content.feed_previous
-    return (
-        commit.acks
-        + (() if previous is None else (previous,))
-        + (() if links.lipmaa is None else (links.lipmaa,))
-        + seen
-        + links.deps
-        + links.ndeps
-    )
+def pin_mark(first: CommitId) -> Mark:
+    """Compute the mark under which a branch's first commit waits for the branch to be added."""
+    return wait_mark(b"pin", first)
 
 
-def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership) -> Verdict:
-    """The verdict on a signed commit that was published in `branch`."""
+def find_causes(commit: Commit) -> tuple[CommitId, ...]:
+    """Return what must be accepted before a commit can be, each once."""
+    place = commit.place(GROUP)
+    return tuple(dict.fromkeys(commit.acks + (() if place is None else place.previous)))
+
+
+def find_seen(branch: BranchFacts, commit: Commit) -> tuple[CommitId, ...]:
+    """Return the root branch commits that the place of an accepted commit names; none in the root branch.
+
+    Nor in a branch that is followed by itself: what it names is not here.
+    """
+    place = commit.place(GROUP)
+    return () if place is None or branch.is_root_branch or not branch.has_members else place.previous
+
+
+def judge(
+    signed: SignedCommit,
+    topic: TopicFacts,
+    branch: BranchFacts,
+    lookup: CommitLookup,
+    membership: Membership,
+) -> Verdict:
+    """Judge a signed commit of `branch` that came on `topic`.
+
+    Costs O(acks), what its rights and its epoch ask of the membership, and for an init or a hand-over O(boxes).
+    """
     try:
-        return _judge(signed, branch, lookup, membership)
+        return _judge(signed, topic, branch, lookup, membership)
     except _MisplacedCommit as error:
         return Misplaced(str(error))
     except CommitRefused as error:
@@ -157,21 +191,28 @@ def judge(signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membe
 
 
 def _judge(
-    signed: SignedCommit, branch: BranchFacts, lookup: CommitLookup, membership: Membership
+    signed: SignedCommit,
+    topic: TopicFacts,
+    branch: BranchFacts,
+    lookup: CommitLookup,
+    membership: Membership,
 ) -> Verdict:
     commit, body = signed.commit, signed.body
     said = declared_kind(commit, is_root_branch=branch.is_root_branch)
     if said is not None:  # V9
         body = unopened_body(said)
         assert body_kind(signed.body) == body.tag, "a body that is not what was said was read as one"
-    _check_place(commit, branch)
+    _check_topic(commit, topic, branch)
+    is_first = commit.commit_id == branch.root_id
+    if (not commit.acks) != is_first:
+        raise CommitRefused("second_root", "V2: a branch has the one root that was pinned when it was added")
     _check_files(commit, body)
     seen = _group_previous(commit, branch)
     if not branch.has_members:  # its author's rights are the word of who holds the topic's key
         seen = ()
     facts: dict[CommitId, CommitFacts] = {}
     missing: list[CommitId] = []
-    for cause in dict.fromkeys(_find_causes(commit, seen)):
+    for cause in dict.fromkeys(commit.acks + seen):
         known = lookup.accepted(cause)
         if known is not None:
             facts[cause] = known
@@ -179,46 +220,112 @@ def _judge(
             raise CommitRefused("rejected_cause", f"V4: {cause.hex()} was rejected")
         else:
             missing.append(cause)
+    is_content = branch.has_members and not branch.is_root_branch
+    adds = membership.operations.branch_adds(branch.branch_id) if is_content else ()
     if missing:  # V5
         return Pending(signed, tuple(missing))
 
-    _check_links(commit, branch, facts, seen)
+    _check_graph(commit, branch, facts)
     operation = None
+    awaited = pin_mark(commit.commit_id) if is_content and is_first and not adds else None
     if branch.is_root_branch:
-        operation = membership.authorise_root_commit(commit, body)
+        key = None
+        if isinstance(body, EpochInit) or (isinstance(body, RepoInit) and is_first):
+            key = lookup.epoch_key(EpochId(commit.commit_id), body.states.mark)
+            awaited = None if key is not None else key_mark(EpochId(commit.commit_id))
+        elif isinstance(body, EpochHand):
+            key = lookup.epoch_key(body.epoch, body.mark)
+        _check_epoch(commit, commit.acks, membership)
+        if awaited is not None:  # E3
+            return Pending(signed, (), awaited)
+        operation = membership.authorise_root_commit(commit, body, key, signed.parts)
+        _check_opens(commit, operation, membership)
     elif branch.has_members:
+        _check_seen(branch, commit, seen, facts, membership)
+        if not is_first and not any(membership.operations.is_within(one, seen) for one in adds):
+            raise CommitRefused(
+                "unknown_branch", "V2: the branch was not added in the past of the commit's place"
+            )
+        _check_epoch(commit, seen, membership)
+        if awaited is not None:
+            return Pending(signed, (), awaited)
         needs = Permission.MANAGE if isinstance(body, Compaction) else Permission.WRITE
         membership.authorise_content(commit.content.author, seen, needs)
         if isinstance(body, Checkpoint):
             membership.authorise_checkpoint(body.proposal, branch.branch_id, commit.acks, seen)
-    ranks = [facts[ack].rank for ack in commit.acks]
-    if len(ranks) > 1:
-        _check_implied(commit, ranks, lookup)
-    rank = 1 + max(ranks, default=-1)
-    return Accepted(VerifiedCommit(commit, signed.body, rank, operation, _MAKER))
+        if not membership.epochs.opens_all(commit.content.epoch, seen):
+            raise CommitRefused("closed_epoch", "V12: its epoch does not open all epochs in its past")
+    return Accepted(VerifiedCommit(commit, signed.body, seen, operation, _MAKER))
 
 
-def _check_place(commit: Commit, branch: BranchFacts) -> None:
-    if commit.branch_id != branch.branch_id:
-        raise _MisplacedCommit("other_branch")
-    is_init = branch.is_root_branch and commit.commit_id == branch.init_id
-    if commit.content.epoch != (NO_EPOCH if is_init else branch.epoch_id):
+def _check_topic(commit: Commit, topic: TopicFacts, branch: BranchFacts) -> None:
+    epoch, is_link = commit.content.epoch, topic.branch_id is not None
+    if (branch.is_root_branch and commit.commit_id == branch.init_id) != (epoch == NO_EPOCH):
         raise _MisplacedCommit("other_epoch")
-    if (not commit.acks) != (commit.commit_id == branch.root_id):
-        raise CommitRefused("second_root", "V2: a branch has the one root that was pinned when it was added")
+    if commit.content.by_writer and epoch in topic.writers_of:
+        return  # also where an init has stated a link topic as its writers' topic: others know no link
+    if is_link and topic.branch_id != branch.branch_id:
+        raise _MisplacedCommit("other_branch")
+    if EpochId(commit.commit_id) in topic.epochs:
+        return  # E6: an init travels on the topic of the epoch that it starts
+    if epoch not in topic.epochs or (commit.content.by_writer and not is_link):
+        raise _MisplacedCommit("other_epoch")
 
 
-def _check_implied(commit: Commit, ranks: list[int], lookup: CommitLookup) -> None:
-    """What nobody acks yet is an ancestor of none, so most merges are decided without looking at the graph."""
-    top = max(ranks)
-    suspects = [
-        rank for ack, rank in zip(commit.acks, ranks, strict=True) if rank < top and lookup.is_acked(ack)
-    ]
-    if not suspects:
+def _check_graph(commit: Commit, branch: BranchFacts, facts: dict[CommitId, CommitFacts]) -> None:
+    """V6 and V10: what the commits say that it acks."""
+    acked, rank = set(commit.acks), -1
+    for ack in commit.acks:
+        known = facts[ack]
+        if known.branch_id != branch.branch_id:
+            raise CommitRefused("ack_of_other_branch", "V6: acks stay in the branch")
+        if len(acked) > 1 and not acked.isdisjoint(known.acks):
+            raise CommitRefused("implied_ack", f"V10: {ack.hex()} acks another ack")
+        rank = max(rank, known.rank)
+    if commit.rank != rank + 1:
+        raise CommitRefused("bad_rank", f"V6: its rank is {rank + 1}, and it says {commit.rank}")
+
+
+def _check_seen(
+    branch: BranchFacts,
+    commit: Commit,
+    seen: tuple[CommitId, ...],
+    facts: dict[CommitId, CommitFacts],
+    membership: Membership,
+) -> None:
+    """V6: the place is in the root branch, and has all in its past that the places of the acked commits name."""
+    operations = membership.operations
+    for cause in seen:
+        if facts[cause].branch_id != root_branch(branch.repo_id):
+            raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
+    for ack in commit.acks:
+        before = facts[ack].seen
+        if before != seen and not all(
+            one in seen or operations.is_within(operations[one], seen) for one in before
+        ):
+            raise CommitRefused("bad_group_place", "V6: its place lacks what an acked commit's place has")
+
+
+def _check_epoch(commit: Commit, heads: tuple[CommitId, ...], membership: Membership) -> None:
+    """V11: the commit's epoch was started in its past. The first commit of the repo starts its own."""
+    if heads and not membership.epochs.is_within(commit.content.epoch, heads):
+        raise CommitRefused("unknown_epoch", "V11: its epoch was not started in its past")
+
+
+def _check_opens(commit: Commit, operation: Operation, membership: Membership) -> None:
+    """V12, of a root branch commit."""
+    body, epoch, given = operation.body, commit.content.epoch, tuple[EpochId, ...]()
+    if not commit.acks:
         return
-    implied = lookup.walks.find_implied(commit.commit_id, commit.acks, lookup.ancestors, floor=min(suspects))
-    if implied:
-        raise CommitRefused("implied_ack", f"V10: {min(implied).hex()} is implied by another ack")
+    if isinstance(body, EpochInit):
+        assert operation.start is not None, "an init starts an epoch"
+        epoch, given = operation.started_epoch, operation.start.gives
+    elif isinstance(body, EpochOpen):
+        given = tuple(one.epoch for one in body.epochs)
+    elif isinstance(body, EpochHand):
+        epoch = body.epoch
+    if not membership.epochs.opens_all(epoch, commit.acks, given):
+        raise CommitRefused("closed_epoch", "V12: its epoch does not open all epochs in its past")
 
 
 def _check_files(commit: Commit, body: Body | UnknownBody) -> None:
@@ -238,24 +345,3 @@ def _group_previous(commit: Commit, branch: BranchFacts) -> tuple[CommitId, ...]
     if place is None or place.root != branch.init_id or not place.previous:
         raise CommitRefused("bad_group_place", "V3: no place after the repo's init")
     return place.previous
-
-
-def _check_links(
-    commit: Commit, branch: BranchFacts, facts: dict[CommitId, CommitFacts], seen: tuple[CommitId, ...]
-) -> None:
-    content, links = commit.content, commit.links
-    for cause in commit.acks + links.deps + links.ndeps:
-        if facts[cause].branch_id != branch.branch_id:
-            raise CommitRefused("ack_of_other_branch", "V6: acks and deps stay in the branch")
-    for cause in seen:
-        if facts[cause].branch_id != root_branch(branch.repo_id):
-            raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
-    if content.feed_previous is not None:
-        _check_feed_link(content, facts[content.feed_previous], content.feed_sequence - 1)
-    if links.lipmaa is not None:
-        _check_feed_link(content, facts[links.lipmaa], lipmaa(content.feed_sequence))
-
-
-def _check_feed_link(content: Content, fact: CommitFacts, sequence: int) -> None:
-    if fact.feed_sequence != sequence or fact.author != content.author or fact.branch_id != content.branch:
-        raise CommitRefused("bad_feed_link", "V6: a feed link to another feed or place")

@@ -8,7 +8,7 @@ leaves every view. Rules (docs/reference/membership-rules.md):
       branch: if the end's commit is here, is the member's and stands at the sequence that the end states, all that the
       way back from it passes, over feed links that name a commit of the same author and branch at the sequence before.
       Else the commits up to that sequence, if no two of them have the same; if two have, none.
-  N3  It is not void if a commit that adopts it counts.
+  N3  It is not void by N1 if a commit that adopts it counts.
   N4  A checkpoint is void also if too few approvals of it count, of those in its past (Q2). Nobody can adopt that.
 
 What counts now may change when a removal arrives, and with it what is void; nothing else changes it.

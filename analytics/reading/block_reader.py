@@ -1,10 +1,11 @@
-"""Parses the unencrypted part of a block (child ids and parents), independently of the node's parser.
+"""Parses the unencrypted part of a block (child ids, acks, rank and mark), independently of the node's parser.
 
 A reader of its own, written from docs/protocol.md and nothing else: an auditor that used the node's own would repeat its
 mistakes, and executors of a cluster have neither that nor a MessagePack library. It takes exactly what the node's takes,
 the one encoding of each block; what opens the ciphertext is not here.
 
-A block is a MessagePack array of four: the text "block1", child ids, acks (arrays of 32 bytes each), ciphertext (bytes).
+A block is a MessagePack array of six: the text "block2", child ids, acks (arrays of 32 bytes each), rank (a number), mark
+(8 bytes of a commit's, else none; then there are no acks, and the rank is 0), ciphertext (bytes).
 """
 
 import struct
@@ -14,10 +15,12 @@ from analytics.reading.limits import (
     BLOCK_ACK_COUNT_MAX,
     BLOCK_CHILD_COUNT_MAX,
     BLOCK_CIPHERTEXT_SIZE_MAX,
+    BLOCK_MARK_SIZE,
     BLOCK_SIZE_MAX,
+    STATED_NUMBER_MAX,
 )
 
-_START: Final = b"\x94\xa6block1"
+_START: Final = b"\x96\xa6block2"
 _ID_START: Final = b"\xc4\x20"
 _ID_SIZE: Final = 32
 _ENTRY_SIZE: Final = len(_ID_START) + _ID_SIZE
@@ -29,7 +32,15 @@ _BYTES: Final = (
     (0xC5, ">H", 1 << 8),
     (0xC6, ">I", 1 << 16),
 )
-"""Mark, form of the length, and the least length that is written so: shorter ones have a shorter form."""
+"""First byte, form of the length, and the least length that is written so: shorter ones have a shorter form."""
+_SMALL_NUMBER_MAX: Final = 0x7F  # in one byte
+_NUMBERS: Final = (
+    (0xCC, ">B", 1 << 7),
+    (0xCD, ">H", 1 << 8),
+    (0xCE, ">I", 1 << 16),
+    (0xCF, ">Q", 1 << 32),
+)
+"""The same of numbers: first byte, form, and the least number that is written so."""
 
 
 class NotABlock(Exception):
@@ -41,21 +52,29 @@ class Clear(NamedTuple):
 
     child_ids: list[bytes]
     acks: list[bytes]
+    rank: int
+    mark: bytes
 
 
 def read_clear(encoded: bytes) -> Clear:
-    """Child ids and acks of an encoded block. Raises NotABlock, and nothing else for any bytes."""
+    """What stands in clear in an encoded block. Raises NotABlock, and nothing else for any bytes."""
     if len(encoded) > BLOCK_SIZE_MAX:
         raise NotABlock(f"{len(encoded)} bytes, at most {BLOCK_SIZE_MAX}")
     if not encoded.startswith(_START):
-        raise NotABlock("it begins like no block of version 1")
+        raise NotABlock("it begins like no block of version 2")
     try:
         child_ids, at = _read_ids(encoded, len(_START), BLOCK_CHILD_COUNT_MAX)
         acks, at = _read_ids(encoded, at, BLOCK_ACK_COUNT_MAX)
-        _check_ciphertext(encoded, at)
+        rank, at = _read_number(encoded, at)
+        mark, at = _read_bytes(encoded, at, BLOCK_MARK_SIZE, "mark")
+        _, at = _read_bytes(encoded, at, BLOCK_CIPHERTEXT_SIZE_MAX, "ciphertext")
     except (struct.error, IndexError):
         raise NotABlock("it is cut off") from None
-    return Clear(child_ids, acks)
+    if at != len(encoded):
+        raise NotABlock("it does not end where its ciphertext does")
+    if len(mark) != BLOCK_MARK_SIZE and (mark or acks or rank):
+        raise NotABlock("acks or a rank without a mark, or a mark of another length")
+    return Clear(child_ids, acks, rank, mark)
 
 
 def _read_ids(encoded: bytes, at: int, count_max: int) -> tuple[list[bytes], int]:
@@ -81,15 +100,31 @@ def _read_ids(encoded: bytes, at: int, count_max: int) -> tuple[list[bytes], int
     return [entry[len(_ID_START) :] for entry in entries], end
 
 
-def _check_ciphertext(encoded: bytes, at: int) -> None:
-    """See that bytes in their shortest form begin there, and end with the block."""
-    for mark, form, least in _BYTES:
-        if encoded[at] != mark:
+def _read_number(encoded: bytes, at: int) -> tuple[int, int]:
+    """The number, in its shortest form, that begins at a byte, and where it ends."""
+    first = encoded[at]
+    if first <= _SMALL_NUMBER_MAX:
+        return first, at + 1
+    for start, form, least in _NUMBERS:
+        if first != start:
+            continue
+        (number,) = struct.unpack_from(form, encoded, at + 1)
+        if not least <= number <= STATED_NUMBER_MAX:
+            raise NotABlock("the rank is too large, or not in its shortest form")
+        return number, at + 1 + struct.calcsize(form)
+    raise NotABlock("there is no rank where it belongs")
+
+
+def _read_bytes(encoded: bytes, at: int, size_max: int, name: str) -> tuple[bytes, int]:
+    """The bytes, their length in its shortest form, that begin at a byte, and where they end."""
+    for start, form, least in _BYTES:
+        if encoded[at] != start:
             continue
         (size,) = struct.unpack_from(form, encoded, at + 1)
-        if not least <= size <= BLOCK_CIPHERTEXT_SIZE_MAX:
-            raise NotABlock("the ciphertext is too long, or its length not in its shortest form")
-        if at + 1 + struct.calcsize(form) + size != len(encoded):
-            raise NotABlock("it does not end where its ciphertext does")
-        return
-    raise NotABlock("there is no ciphertext where it belongs")
+        if not least <= size <= size_max:
+            raise NotABlock(f"the {name} is too long, or its length not in its shortest form")
+        begin = at + 1 + struct.calcsize(form)
+        if begin + size > len(encoded):
+            raise NotABlock("it is cut off")
+        return encoded[begin : begin + size], begin + size
+    raise NotABlock(f"there is no {name} where it belongs")

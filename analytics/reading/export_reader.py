@@ -47,7 +47,7 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
         reason string, sealed_to bigint, counts boolean
     """,
     "members": "repo_id binary, member binary, permission string, person binary",
-    "topics": "topic binary, repo_id binary, branch_id binary, epoch binary, generation bigint",
+    "topics": "topic binary, repo_id binary, kind string, branch_id binary, epoch binary",
 }
 """The tables that are read: all but bodies, since no figure is of what people wrote. A test holds them together with
 `ravel.exports.schema`."""

@@ -5,7 +5,7 @@ from typing import Final
 MIB: Final = 1 << 20
 
 BLOCK_SIZE_MAX: Final = MIB
-"""Bytes of an encoded block. This and the next three are the format's (docs/protocol.md), restated: a test compares them."""
+"""Bytes of an encoded block. This and the next four are the format's (docs/protocol.md), restated: a test compares them."""
 BLOCK_CHILD_COUNT_MAX: Final = 15_887
 """Children that a block names."""
 BLOCK_ACK_COUNT_MAX: Final = 128
@@ -13,8 +13,11 @@ BLOCK_ACK_COUNT_MAX: Final = 128
 BLOCK_CIPHERTEXT_SIZE_MAX: Final = MIB - 32
 """Bytes of a block's ciphertext."""
 
+BLOCK_MARK_SIZE: Final = 8
+"""Bytes of the mark in a commit's block."""
+
 STATED_NUMBER_MAX: Final = 2**53 - 1
-"""Largest time and feed sequence of the format, restated likewise: a commit with another was never accepted."""
+"""Largest time, feed sequence and rank of the format, restated likewise: a commit with another was never accepted."""
 
 PERCENTILE_ACCURACY: Final = 100_000
 """Of Spark's approximate percentiles: exact below half as many values (rows, not different ones), then within so small a

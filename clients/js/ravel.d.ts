@@ -132,15 +132,17 @@ export interface PeerView {
   websocket: boolean;
 }
 
-/** How a branch stands with a peer. */
+/** How a topic stands with a peer. */
 export interface TopicView {
   behind: number;
   bodiless: boolean;
-  branch: string;
   confirmed: number;
+  epoch: string;
+  kind: "epoch" | "writers" | "branch";
   name: string;
   progress: SyncProgress | null;
   received: number;
+  repo: string;
   sent: number;
   stalled_because: string | null;
   stalled_since: number | null;
@@ -238,7 +240,9 @@ export interface RepoView {
 export interface RepoStanding {
   behind: number;
   behind_since: number | null;
+  epoch_due: boolean;
   held_at: number | null;
+  helpers: string[];
   in_sync_with: string[];
   progress: SyncProgress | null;
   sentence: string;
@@ -246,6 +250,7 @@ export interface RepoStanding {
   state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";
   unfetched_files: number;
   unheld: number | null;
+  waiting: number;
 }
 
 /** Peers, learned addresses and banned peers. */
@@ -353,6 +358,7 @@ export interface EpochList {
 export interface EpochView {
   author: string;
   author_name: string;
+  clean: boolean;
   counts: boolean;
   current: boolean;
   epoch: string;
@@ -366,17 +372,6 @@ export interface EpochView {
 export interface NewEpoch {
   epoch: string;
   repo: string;
-}
-
-/** A member who can get the current secrets again. */
-export interface RekeyedMember {
-  repo: string;
-  user: string;
-}
-
-/** Seals secrets for a member again. */
-export interface RekeyRequest {
-  user: string;
 }
 
 /** The named commits of a repo. */
@@ -794,12 +789,6 @@ export interface BranchMerge {
 /** Merges a branch. */
 export interface MergeRequest {
   source: string;
-}
-
-/** A branch with new secrets. */
-export interface BranchRenewal {
-  branch: string;
-  generation: number;
 }
 
 /** What a compaction lets go. */
@@ -1489,9 +1478,35 @@ export interface DictEditRequest {
   erase?: string[];
 }
 
+/** A client id for one editor of a text. */
+export interface TextClient {
+  branch: string;
+  client: number;
+  clock: number;
+}
+
+/** An update that was pushed: all that it says is in the text. */
+export interface TextPush {
+  branch: string;
+  commit: string | null;
+  has: TextClocks[];
+}
+
+/** How much the text shows of what one client id has said. */
+export interface TextClocks {
+  client: number;
+  clock: number;
+}
+
+/** Types the text of another Yjs document. */
+export interface TextImportRequest {
+  update: string;
+}
+
 /** A branch's text. */
 export interface TextView {
   branch: string;
+  faults: TextFaultView[];
   passed_over: number;
   refused: number;
   text: string | null;
@@ -1499,11 +1514,10 @@ export interface TextView {
   updates: number;
 }
 
-/** An update that was pushed. */
-export interface TextPush {
-  branch: string;
-  commit: string | null;
-  snapshot: string | null;
+/** An update that says nothing, or less than it would. */
+export interface TextFaultView {
+  commit: string;
+  fault: "unreadable" | "other_client" | "used_clocks" | "misplaced";
 }
 
 /** Pushes an update to a text. */
@@ -2015,8 +2029,6 @@ export class Ravel {
   listEpochs(values: { repo: string }, options?: RequestOptions): Promise<EpochList>;
   /** Give a repo new secrets, sealed for exactly its members. */
   startEpoch(values: { repo: string }, options?: RequestOptions): Promise<NewEpoch>;
-  /** Seal the current secrets of a repo for a member again. */
-  rekeyMember(values: { repo: string } & RekeyRequest, options?: RequestOptions): Promise<RekeyedMember>;
   /** List the named commits of a repo. */
   listTags(values: { repo: string }, options?: RequestOptions): Promise<TagList>;
   /** Name a commit, or move a name to it. */
@@ -2101,8 +2113,6 @@ export class Ravel {
   mergeBranch(values: { branch: string } & MergeRequest, options?: RequestOptions): Promise<BranchMerge>;
   /** Make a link that lets anyone read one branch. */
   shareBranch(values: { branch: string }, options?: RequestOptions): Promise<Capability>;
-  /** Give a branch new secrets. */
-  renewBranch(values: { branch: string }, options?: RequestOptions): Promise<BranchRenewal>;
   /** Compact a branch, so that nodes may erase bodies that its documents no longer need. */
   compactBranch(values: { branch: string } & CompactRequest, options?: RequestOptions): Promise<CompactionResult>;
   // Commits
@@ -2183,6 +2193,10 @@ export class Ravel {
   editDict(values: { branch: string } & DictEditRequest, options?: RequestOptions): Promise<DictEditResult>;
   /** Compact a dict's history. Its content does not change. */
   snapshotDict(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  /** Get a Yjs client id for an editor of a branch's text. */
+  openText(values: { branch: string }, options?: RequestOptions): Promise<TextClient>;
+  /** Type the text of another Yjs document at the end of a branch's text. */
+  importText(values: { branch: string } & TextImportRequest, options?: RequestOptions): Promise<TextPush>;
   /** Show a branch's text as one Yjs update and, optionally, as plain text. */
   pullText(values: { branch: string; root?: string }, options?: RequestOptions): Promise<TextView>;
   /** Write a Yjs update to a branch's text. */

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
@@ -90,10 +91,11 @@ class EditSource:
         self._hub.remove(self)
         self._reads.followers -= 1
 
-    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """The hub's word. What the root branch says may make commits void, or move them."""
-        found = self._hub.replica.by_topic.get(topic)
-        if found is None or found.num == self._branch.num or found.facts.is_root_branch:
+        if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self._changed.set()
 
     def topics_changed(self) -> None:

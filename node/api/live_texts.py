@@ -6,12 +6,14 @@
 import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from weakref import WeakSet
 
 import trio
 
 from node.api.event_streams import Event
-from node.content.texts import Texts, TextVersion, update_of
+from node.content.text_versions import TextVersion
+from node.content.texts import Texts
 from node.contract.documents import PresenceRequest, PresenceView, TextChanges
 from node.contract.values import Empty
 from node.runtime.errors import ServiceError
@@ -36,7 +38,7 @@ class LiveTexts:
         """Weak: one that is refused before its stream begins is never stopped."""
 
     async def show(self, branch: str, vector: str, session: str) -> TextChanges:
-        """What an editor lacks, and who else is here. Raises ServiceError."""
+        """Tell an editor what it lacks, and who else is here. Raises ServiceError."""
         target, own = self._find_branch(branch), parse_session(session)
         wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
         version = await self._texts.version(target)
@@ -47,7 +49,7 @@ class LiveTexts:
         }
 
     def follow(self, branch: str, vector: str, session: str) -> "TextSource":
-        """The same as it comes. Raises ServiceError; `busy` where too many are followed."""
+        """Follow a text for an editor. Raises ServiceError; `busy` where too many are followed."""
         target, own = self._find_branch(branch), parse_session(session)
         wanted = parse_bytes("vector", vector, TEXT_VECTOR_SIZE_MAX)
         if len(self._open) >= TEXT_STREAMS_MAX:
@@ -61,7 +63,7 @@ class LiveTexts:
     async def tell(self, branch: str, said: PresenceRequest) -> Empty:
         """Tell others where an editor is. Raises ServiceError `busy`."""
         target = self._find_branch(branch)
-        presence = Presence(said.session, said.root, said.anchor, said.head)
+        presence = Presence(said.session, target.branch_id, said.root, said.anchor, said.head)
         if not self._hub.presences.tell(target, presence):
             raise ServiceError(
                 "busy", f"{PRESENCES_HELD_MAX} editors have texts open here", "close a text in another tab"
@@ -107,10 +109,11 @@ class TextSource:
         self._stop_listening()
         self._hub.presences.leave(self._branch, self._session)
 
-    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """The hub's word. What the root branch says may make commits void."""
-        found = self._hub.replica.by_topic.get(topic)
-        if found is None or found.num == self._branch.num or found.facts.is_root_branch:
+        if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self.missed()
 
     def topics_changed(self) -> None:
@@ -157,11 +160,11 @@ class TextSource:
             return [await self._update("update", await self._texts.lacking(version.update, self._vector))]
         if told.update == version.update:
             return []
-        if version.standing.keys() > told.standing.keys() and not version.refused:
-            news = [one for name, one in version.standing.items() if name not in told.standing]
-            return [await self._update("update", update_of(one)) for one in news]
-        is_more = await self._texts.adds(told.update, version.update)
-        return [await self._update("update" if is_more else "whole", version.update)]
+        if _has_all(version, told) and not version.refused:
+            news = [piece.encoded for commit, piece in version.pieces.items() if commit not in told.pieces]
+            return [await self._update("update", piece) for piece in news]
+        # Something counts no more, or less: an editor cannot forget, and begins anew.
+        return [await self._update("whole", version.update)]
 
     async def _update(self, name: str, update: bytes) -> Event:
         """In a thread: it may have 64 MiB, which take half a second."""
@@ -171,8 +174,14 @@ class TextSource:
         self._woken.set()
 
 
+def _has_all(version: TextVersion, told: TextVersion) -> bool:
+    """Return True if a version has all pieces of an earlier one."""
+    pieces = version.pieces
+    return all(pieces.get(commit) == piece for commit, piece in told.pieces.items())
+
+
 def presence_views(hub: Hub, branch: Branch, session: bytes) -> list[PresenceView]:
-    """Who else than one session has a branch's text open."""
+    """List all but one session that have a branch's text open."""
     return [_presence_view(one) for one in hub.presences.here(branch.num, but=session)]
 
 

@@ -4,16 +4,19 @@ from collections.abc import Mapping, Sequence
 
 from node.authoring.author import Author
 from node.contract.repos import RepoView
+from node.ingest.people import SHORT_ID_LENGTH
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
 from node.membership.requests import Requests, describe_ask
+from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
 from node.observe.standing_view import NO_OUTLOOK, Facts, Outlook, Unheld, describe_standing
 from node.sync.hub import Hub
 from node.timelines.views import repo_view
-from protocol.ids import RepoId
+from protocol.ids import RepoId, UserId
 from protocol.links import find_kept_ask
+from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Branch, Repo
 
@@ -81,14 +84,13 @@ class RepoViews:
         is_asked: bool,
     ) -> RepoView:
         replica = self._hub.replica
-        permission, was_member, is_damaged, newest_epoch_at = None, False, False, None
-        waiting, offers = 0, 0
+        permission, was_member, is_damaged = None, False, False
+        waiting, offers, absence = 0, 0, NOTHING_ABSENT
         try:
-            if repo.is_behind:
-                newest_epoch_at = replica.newest_epoch_at(repo)
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
+            absence = find_absence(replica, repo, self._author.user)
         except DamagedBlock:
             is_damaged = True
         is_joining = permission is None and (repo.invitation is not None or is_asked)
@@ -97,11 +99,15 @@ class RepoViews:
             was_member,
             is_joining=is_joining,
             is_damaged=is_damaged,
-            is_behind=repo.is_behind,
+            is_behind=absence.behind_since is not None,
             has_members=repo.has_members,
             refused=self._joiner.refused.get(repo.repo_id, ""),
-            newest_epoch_at=newest_epoch_at,
+            behind_since=absence.behind_since or None,
             requests=waiting,
+            waiting=absence.waiting,
+            holders=self._called(repo, absence.holders),
+            is_due=absence.is_due,
+            starters=self._called(repo, absence.starters),
         )
         return repo_view(
             repo,
@@ -121,6 +127,11 @@ class RepoViews:
             revision=revision,
             is_damaged=is_damaged,
         )
+
+    def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
+        """What members are called: by this user's name for them, else by the start of their ids."""
+        people = self._hub.replica.people
+        return tuple(people.name(repo.repo_id, user) or id_text(user)[:SHORT_ID_LENGTH] for user in users)
 
     def _is_here(self, lobby: Repo) -> bool:
         """Whether the repo that is asked for in a lobby is here, where it is shown itself."""

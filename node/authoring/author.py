@@ -14,18 +14,21 @@ from dataclasses import dataclass, replace
 import structlog
 from sqlalchemy import Connection
 
+from node.authoring.choosing_heads import choose_followed
 from node.authoring.drafting import (
     AuthorKeys,
     CommitPosition,
     Draft,
     EncodedCommit,
+    Target,
     WrittenCommit,
+    aim,
     make_publication,
-    new_branch,
 )
-from node.authoring.epoch_setup import is_due, set_up_epoch
+from node.authoring.epoch_starts import find_writers_topic, make_founding, make_init
 from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore, encode_dated
 from node.authoring.opening import PART_COUNT, Opener, open_own
+from node.authoring.preparing import Preparation
 from node.authoring.refusals import refuse
 from node.authoring.write_group import (
     AfterWrite,
@@ -37,22 +40,23 @@ from node.authoring.write_group import (
     nothing_more,
     open_when_asked,
 )
-from node.ingest.acceptance import InTransaction, OwnCommitRejected, accept_own
+from node.ingest.acceptance import InTransaction, accept_own
+from node.ingest.acceptance_transaction import OwnCommitRejected
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
-from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
+from node.runtime.errors import ServiceError
 from protocol import sealing, signing
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission, RepoInit
-from protocol.commit import NO_BRANCH, NO_EPOCH, HeaderKeys
-from protocol.epochs import EpochBox, EpochInit
-from protocol.hashing import epoch_read_secret
+from protocol.body import Body, BranchAdd, BranchFork, BranchRoot, Permission
+from protocol.boxes import BoxOpener
+from protocol.commit import NO_BRANCH, NO_EPOCH
 from protocol.ids import (
     CommitId,
     Digest,
     EpochId,
+    Mark,
     ObjectId,
     RepoId,
     Signature,
@@ -61,16 +65,14 @@ from protocol.ids import (
     branch_begun_by,
     root_branch,
 )
-from protocol.keys import EpochSecret, GivenKey, ReadSecret, RepoSeed, UserSeed, WriteSecret
+from protocol.keys import EpochKey, RepoSeed, UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.proofs import certify_repo
-from protocol.text import id_text
+from protocol.links import decode_kept_link, find_kept_ask
 from storage.commits.heads import load_heads
 from storage.engine.database import Database, StorageError
-from storage.repos.repos import Branch, Epoch, Repo, add_epoch, add_repo
-from verifier.epochs import describe_epoch
+from storage.repos.epochs import Epoch, Topic, add_epoch
+from storage.repos.repos import Branch, Repo, add_repo
 from verifier.facts import BranchFacts
-from verifier.membership import mark_of
 
 log = structlog.get_logger()
 
@@ -93,8 +95,7 @@ class Author:
         self._lock = threading.RLock()
         self._encoders = Encoders()
         self._begun = IngestResult()  # what an epoch that was started for a write came to, until that is told
-        # By repo: root branch heads with which no epoch is due.
-        self._not_due: dict[RepoId, tuple[CommitId, ...]] = {}
+        self._preparation = Preparation(replica, self.user, self.write_begun, self._start_epoch)
 
     @property
     def user(self) -> UserId:
@@ -162,9 +163,6 @@ class Author:
                     for place in left:
                         [outcomes[place]], ingested = self.write_group([requests[place]])
                         together = together.with_more(ingested)
-        for place, outcome in enumerate(outcomes):
-            if isinstance(outcome, list):
-                outcomes[place] = [one.with_rank(together.own_ranks.get(one.commit_id)) for one in outcome]
         return outcomes, self._with_begun(together)
 
     def _prepare_all(
@@ -217,16 +215,16 @@ class Author:
         """Encode one request into a group: what it will have written, or why not."""
         write: EncodedWrite | None = None
         try:
-            branch = self._current(request.branch)
-            if request.has_files and branch.topic_num != request.branch.topic_num:
+            branch, epoch = request.branch, self._writing_epoch(request.branch)
+            if request.files_in not in (None, epoch.num):
                 raise ServiceError(
                     "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
             self._replica.own_feeds.check(branch.facts.repo_id)
             encoder = group.encoders.get(branch.num)
-            if encoder is None:
-                encoder = group.encoders[branch.num] = self._make_encoder(open_store(), branch)
-            write = EncodedWrite(branch, request.after)
+            if encoder is None or encoder.target.epoch != epoch:
+                encoder = group.encoders[branch.num] = self._make_encoder(open_store(), branch, epoch)
+            write = EncodedWrite(branch, self._replica.by_topic[encoder.target.topic], request.after)
             for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
                 write.add(part, self._opener)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
@@ -248,15 +246,15 @@ class Author:
         for _, opening in openings[:1]:
             opening.wait()  # others may write until it is there
 
-        def make_batches(connection: Connection) -> Iterator[tuple[Branch, OpenedBatch]]:
-            yield from ((branch, opening.wait()) for branch, opening in openings)
+        def make_batches(connection: Connection) -> Iterator[tuple[Topic, OpenedBatch]]:
+            yield from ((topic, opening.wait()) for topic, opening in openings)
             while group.deferred and not group.is_full:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
                 outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield from ((one.branch, opening.wait()) for opening in one.open_all(self._opener))
+                    yield from ((one.topic, opening.wait()) for opening in one.open_all(self._opener))
 
         has_deferred = bool(group.deferred)
         ingested = self._ingest(make_batches, after=group.after)
@@ -266,30 +264,31 @@ class Author:
             self._encoders.keep(group.encoders, group.follows + 1)
         return ingested
 
-    def write_on(self, branch: Branch, draft: Draft | Body) -> tuple[WrittenCommit, IngestResult]:
-        """Write one commit on the very topic that `branch` is on, whatever epoch there is now. Raises as `write`."""
+    def write_in(
+        self, branch: Branch, epoch: Epoch, draft: Draft | Body
+    ) -> tuple[WrittenCommit, IngestResult]:
+        """Write one commit in a given epoch, whichever is written in now. Raises as `write`."""
         with self._lock:
             with self._replica.database.read() as connection:  # closed before it is stored, as above
-                encoder = self._make_encoder(connection, branch)
+                encoder = self._make_encoder(connection, branch, epoch)
                 written = encoder.encode([as_draft(draft)], lambda: connection)
-            batch = open_own(branch, [written[0].encoded])
-            ingested = self._ingest(lambda _: [(branch, batch)])
+            topic = self._replica.by_topic[encoder.target.topic]
+            batch = open_own(topic, [written[0].encoded])
+            ingested = self._ingest(lambda _: [(topic, batch)])
         return written[0], ingested
 
-    def seal_secret(self, repo: Repo, user: UserId, secret: ReadSecret | WriteSecret) -> bytes:
-        """A secret of the repo for another user."""
+    def seal_key(self, repo_id: RepoId, user: UserId, key: EpochKey) -> bytes:
+        """The key of an epoch of a repo for another user, who gets it elsewhere."""
         nonce = secrets.token_bytes(sealing.NONCE_SIZE)
-        return sealing.seal_secret(self._keys.secret, user, repo.repo_id, secret, nonce)
+        return sealing.seal_key(self._keys.secret, user, repo_id, key, nonce)
 
-    def seal_epoch(self, repo: Repo, epoch: Epoch, user: UserId, permission: Permission) -> EpochBox:
-        """An epoch for a member: the write secret to who may write, to others the read secret."""
-        secret = epoch.write_secret if permission >= Permission.WRITE else epoch.read_secret
-        assert secret is not None, "who cannot write does not seal for others"
-        return EpochBox(user, self.seal_secret(repo, user, secret))
+    def open_key(self, repo_id: RepoId, author: UserId, sealed: bytes) -> EpochKey:
+        """The key that another user sealed for this one. Raises NotForUs."""
+        return sealing.open_key(self._keys.secret, author, repo_id, sealed)
 
-    def open_secret(self, repo: Repo, author: UserId, sealed: bytes) -> EpochSecret:
-        """The secret that a member sealed for this user. Raises NotForUs."""
-        return sealing.open_secret(self._keys.secret, author, repo.repo_id, sealed)
+    def open_boxes(self, mark: Mark) -> BoxOpener:
+        """What opens this user's boxes of a mark."""
+        return BoxOpener(self._keys.user, self._keys.secret, mark)
 
     def sign(self, digest: Digest) -> Signature:
         """The user's signature of something beside commits, of which `protocol.proofs` makes the digest."""
@@ -303,15 +302,12 @@ class Author:
         Its root branch has the init, and what adds the branch. Raises ServiceError `already_exists` where the name is to be
         unique here and is not: nobody else makes one of that name meanwhile.
         """
-        repo_seed, write_secret = RepoSeed(secrets.token_bytes(32)), WriteSecret(secrets.token_bytes(32))
-        read_secret = epoch_read_secret(write_secret)
-        repo_id = signing.public_key(repo_seed)
-        owners = (self.user, *others)
-        body = RepoInit(name, owners, certify_repo(repo_seed, name, owners))
+        repo_seed = RepoSeed(secrets.token_bytes(32))
+        epoch, body = make_founding(repo_seed, name, (self.user, *others))
+        repo_id = epoch.repo_id
         # The init's own id is not known before it is encrypted.
-        facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH, NO_EPOCH)
-        epoch = Epoch(0, 0, NO_EPOCH, self.user, read_secret, write_secret)
-        root = new_branch(facts, epoch)
+        facts = BranchFacts(repo_id, NO_EPOCH, root_branch(repo_id), NO_EPOCH)
+        root = Target(facts, 0, epoch, by_writer=False)
         with self._lock:
             if is_unique and self._replica.tables.repos_with_name(name):
                 raise ServiceError(
@@ -324,14 +320,15 @@ class Author:
             epoch = replace(epoch, epoch_id=EpochId(init.commit_id))
             followups = [(root.topic, init.encoded)]
             if branch:
-                new = self._draft_branch(repo, epoch, branch, BranchRoot(), (init.commit_id,))
-                root = new_branch(
-                    replace(facts, init_id=repo.init_id, root_id=repo.init_id, epoch_id=epoch.epoch_id), epoch
+                stated = replace(epoch, writers_topic=find_writers_topic(epoch))
+                new = self._draft_branch(repo, stated, branch, BranchRoot(), (init.commit_id,))
+                known = replace(facts, init_id=repo.init_id, root_id=repo.init_id)
+                pinning = Target(known, 0, stated, by_writer=True)
+                place = CommitPosition(
+                    epoch.epoch_id, 2, init.commit_id, acks=(init.commit_id,), rank=init.rank + 1
                 )
-                keys = HeaderKeys(acks=(GivenKey(b""),))
-                place = CommitPosition(epoch.epoch_id, 2, init.commit_id, acks=(init.commit_id,), keys=keys)
-                pin = make_publication(root, self._encode_draft(root, Draft(new.pin), place))
-                followups += [(root.topic, pin.encoded), (new.branch.topic, new.root_commit.encoded)]
+                pin = make_publication(pinning, self._encode_draft(pinning, Draft(new.pin), place))
+                followups += [(pinning.topic, pin.encoded), (new.target.topic, new.first.encoded)]
             ingested = accept_own(
                 self._replica,
                 lambda _: (),
@@ -354,8 +351,8 @@ class Author:
         Raises ServiceError where the rules refuse it, or the name is to be unique in the repo and is not.
         """
         with self._lock:
-            self._prepare(self._replica.root_branch(repo))
-            root = self._current(self._replica.root_branch(repo))
+            root = self._replica.root_branch(repo)
+            self._prepare(root)
             here = self._replica.branches_in(repo.num) if is_unique else ()
             if any(one.name == name for one in here):
                 raise ServiceError(
@@ -366,71 +363,62 @@ class Author:
     def _create_branch(
         self, repo: Repo, root: Branch, name: str, first: BranchRoot | BranchFork | None
     ) -> tuple[Branch, IngestResult]:
-        epoch = self._replica.tables.epochs[root.epoch_num]
-        if epoch.write_secret is None:
-            raise ServiceError(
-                "not_permitted",
-                "adding a branch needs manage, and this node may only read the repo",
-                READ_ONLY_ADVICE,
-            )
+        epoch = self._writing_epoch(root)
         with self._replica.database.read() as connection:  # closed before it is stored, as above
             seen = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             new = self._draft_branch(repo, epoch, name, first or BranchRoot(), seen)
-            pin = self._make_encoder(connection, root).encode([Draft(new.pin)], lambda: connection)
-        batch = open_own(root, [pin[0].encoded])
-        ingested = self._ingest(
-            lambda _: [(root, batch)], followups=[(new.branch.topic, new.root_commit.encoded)]
-        )
-        return self._replica.by_topic[new.branch.topic], self._with_begun(ingested)
+            encoder = self._make_encoder(connection, root, epoch)
+            pin = encoder.encode([Draft(new.pin)], lambda: connection)
+        topic = self._replica.by_topic[encoder.target.topic]
+        batch = open_own(topic, [pin[0].encoded])
+        ingested = self._ingest(lambda _: [(topic, batch)], followups=[(new.target.topic, new.first.encoded)])
+        made = self._replica.tables.find_branch(repo.num, new.pin.branch)
+        assert made is not None, "it was stored"
+        return made, self._with_begun(ingested)
 
     def _draft_branch(
         self, repo: Repo, epoch: Epoch, name: str, first: BranchRoot | BranchFork, seen: tuple[CommitId, ...]
     ) -> "_NewBranch":
         # The branch's id is that of its first commit, so that nobody can pin another.
-        unnamed = new_branch(
-            BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH, epoch.epoch_id), epoch
-        )
+        unnamed = aim(BranchFacts(repo.repo_id, repo.init_id, NO_BRANCH, NO_EPOCH), 0, epoch)
         place = CommitPosition(epoch.epoch_id, sequence=1, seen=seen)
-        encoded = self._encode_draft(unnamed, Draft(first), place)
-        root_id = encoded.commit.commit_id
-        branch_id = branch_begun_by(root_id)
-        facts = BranchFacts(repo.repo_id, repo.init_id, branch_id, root_id, epoch.epoch_id)
-        branch = new_branch(facts, epoch)
-        root_commit = make_publication(branch, encoded)
-        pin = BranchAdd(branch_id, name, 0, branch.topic, Reference(ObjectId(root_id), root_commit.key))
-        return _NewBranch(branch, root_commit, pin)
+        written = make_publication(unnamed, self._encode_draft(unnamed, Draft(first), place))
+        branch_id = branch_begun_by(written.commit_id)
+        pin = BranchAdd(branch_id, name, Reference(ObjectId(written.commit_id), written.key))
+        return _NewBranch(unnamed, written, pin)
 
     def start_epoch(self, repo: Repo) -> IngestResult:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
         with self._lock:
-            return self._start_whole_epoch(repo)
+            self._preparation.start(repo)
+            return self.pop_begun()
 
-    def start_epoch_if_due(self, repo: Repo) -> IngestResult:
-        """Start an epoch if one is due and this user may (E2). Raises ServiceError where the rules refuse it."""
+    def may_write(self, branch: Branch) -> bool:
+        """Return True if the user may write in a branch now, as far as is known here."""
+        repo = self._replica.repos[branch.repo_num]
+        return (
+            branch.facts.has_members and (self._replica.permission(repo, self.user) or 0) >= Permission.WRITE
+        )
+
+    def prepare(self, repo: Repo) -> IngestResult:
+        """Do what is due before a write in a repo (`begin`). Raises ServiceError, StorageError."""
         with self._lock:
-            if repo.repo_id in self._replica.own_feeds.uncertain:
-                return IngestResult()  # what is written says why not
-            with self._replica.membership_lock:
-                membership = self._replica.membership(repo.repo_id)
-                now = membership.now()
-                if self._not_due.get(repo.repo_id) == now.heads:
-                    return IngestResult()
-                if not is_due(self._replica, self._replica.repos[repo.num], membership):
-                    self._not_due[repo.repo_id] = now.heads
-                    return IngestResult()
-                if (now.permission(self.user) or 0) < Permission.ADMIN:
-                    return IngestResult()
-            return self._start_whole_epoch(repo)
+            self.begin(repo)
+            return self.pop_begun()
 
     def begin(self, repo: Repo) -> None:
-        """Start an epoch if one is due, for a write that is made after; what it came to is told with that write."""
-        with self._lock:
-            self.hold(self.start_epoch_if_due(repo))
+        """Do what is due before a write in a repo: start an epoch (E9), and open what the epoch does not open (E4).
 
-    def write_begun(self, branch: Branch, draft: Draft | Body) -> None:
-        """As `write_on`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        What it came to is told with the write. Raises ServiceError, StorageError.
+        """
         with self._lock:
-            self.hold(self.write_on(branch, draft)[1])
+            if repo.repo_id not in self._replica.own_feeds.uncertain:  # else what is written says why not
+                self._preparation.begin(repo)
+
+    def write_begun(self, branch: Branch, epoch: Epoch, draft: Draft | Body) -> None:
+        """As `write_in`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        with self._lock:
+            self.hold(self.write_in(branch, epoch, draft)[1])
 
     def hold(self, ingested: IngestResult) -> None:
         """Keep what one of several writes came to until the last is made, or one fails: `pop_begun` gives it."""
@@ -448,7 +436,7 @@ class Author:
             yield
 
     def _prepare(self, branch: Branch) -> None:
-        """Start an epoch if one is due (E2). Raises ServiceError where this node may not write."""
+        """Do what is due before a write. Raises ServiceError where this node may not write."""
         if not branch.facts.has_members:
             raise ServiceError(
                 "not_permitted",
@@ -457,25 +445,38 @@ class Author:
             )
         self.begin(self._replica.repos[branch.repo_num])
 
-    def _current(self, branch: Branch) -> Branch:
-        """The branch on the topic to write to. Raises ServiceError `incomplete` while its secrets are not here."""
+    def _writing_epoch(self, branch: Branch) -> Epoch:
+        """The epoch to write in. Raises ServiceError `incomplete` while its key is not here."""
         repo = self._replica.repos[branch.repo_num]
-        current = self._replica.branches[branch.num]
-        is_behind = repo.is_behind or current.epoch_num != repo.epoch_num
-        if is_behind and not branch.facts.is_root_branch and self._replica.permission(repo, self.user):
+        if (
+            repo.is_behind
+            and not branch.facts.is_root_branch
+            and self._replica.permission(repo, self.user) is not None
+        ):
             raise ServiceError(
                 "incomplete",
                 "the repo has new secrets since an exclusion, and this node lacks them",
-                "it gets them when it meets the node of an admin",
+                "it gets them when it meets the node of a member who may write",
             )
-        return current
+        return self._replica.writing_epoch(repo)
 
-    def _make_encoder(self, connection: Connection, branch: Branch) -> FeedEncoder:
+    def _make_encoder(self, connection: Connection, branch: Branch, epoch: Epoch) -> FeedEncoder:
         """What encodes the user's next commits in a branch. Raises ServiceError `feed_uncertain`, `incomplete`."""
         self._replica.own_feeds.check(branch.facts.repo_id)
         repo = self._replica.repos[branch.repo_num]
-        root = None if branch.facts.is_root_branch else self._replica.root_branch(repo)
-        encoder = FeedEncoder(connection, self._keys, self._clock_ms, branch, root)
+        is_root = branch.facts.is_root_branch
+        root_num = None if is_root else self._replica.root_branch(repo).num
+        encoder = FeedEncoder(
+            connection, self._keys, self._clock_ms, aim(branch.facts, branch.num, epoch), root_num
+        )
+        if is_root:
+            with self._replica.membership_lock:
+                membership = self._replica.membership(branch.facts.repo_id)
+                heads = membership.now().heads
+                if heads:  # who may not open epochs names what this one opens
+                    named = _find_invitation(repo)
+                    followed = choose_followed(membership, self.user, epoch.epoch_id, heads, named)
+                    encoder.follow(followed, lambda: connection)
         if not encoder.has_begun:
             raise ServiceError(
                 "incomplete",
@@ -490,54 +491,28 @@ class Author:
             begun, self._begun = self._begun, IngestResult()
         return begun.with_more(ingested)
 
-    def _start_whole_epoch(self, repo: Repo) -> IngestResult:
-        """Start an epoch and add its boxes and topics, before another task writes as this user.
-
-        Otherwise `node.membership.epoch_secrets` adds them a second time. The epoch is told of once it has begun, even where
-        the boxes could not be added: `node.membership.epoch_secrets` adds them later.
-        """
-        epoch, ingested = self._start_epoch(repo)
-        self.hold(ingested)
-        try:
-            set_up_epoch(self._replica, repo, epoch, self.write_begun)
-        except (ServiceError, StorageError) as error:
-            log.error(
-                "an epoch was started, and not furnished yet", repo=id_text(repo.repo_id), error=str(error)
-            )
-        return self.pop_begun()
-
-    def _start_epoch(self, repo: Repo) -> tuple[Epoch, IngestResult]:
-        write_secret = WriteSecret(secrets.token_bytes(32))
-        read_secret = epoch_read_secret(write_secret)
-        epoch = Epoch(0, repo.num, NO_EPOCH, self.user, read_secret, write_secret)
+    def _start_epoch(self, repo: Repo, published_in: Epoch, heads: tuple[CommitId, ...]) -> None:
+        """Start an epoch after some heads, published in another."""
         root = self._replica.root_branch(repo)
         with self._replica.database.read() as connection:
-            heads = tuple(commit_id for commit_id, _ in load_heads(connection, root.num, ACK_COUNT_MAX))
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
-                before = membership.at(heads)
-                plan = describe_epoch(before)
-                held = [before.permission(user) or Permission.READ for user in plan.members]
-            body = EpochInit(
-                plan.previous,
-                mark_of(repo.repo_id, read_secret),
-                tuple(
-                    self.seal_epoch(repo, epoch, user, level)
-                    for user, level in zip(plan.members, held, strict=True)
-                ),
-            )
-            written = self._make_encoder(connection, root).encode([Draft(body, heads)], lambda: connection)
-            epoch = replace(epoch, epoch_id=EpochId(written[0].commit_id))
-        batch = open_own(root, [written[0].encoded])
+                made = make_init(membership, self._replica.tables, repo, heads, published_in)
+            encoder = self._make_encoder(connection, root, published_in)
+            draft = Draft(made.body, heads, further_blocks=made.blocks)
+            written = encoder.encode([draft], lambda: connection)
+        epoch = made.named(EpochId(written[0].commit_id))
+        topic = self._replica.by_topic[encoder.target.topic]
+        batch = open_own(topic, [written[0].encoded])
         ingested = self._ingest(
-            lambda _: [(root, batch)],
-            before=lambda transaction: _store_epoch(self._replica, transaction, repo, epoch),
+            lambda _: [(topic, batch)],
+            before=lambda transaction: _store_epoch(self._replica, transaction, epoch),
         )
-        return epoch, ingested
+        self.hold(ingested)
 
     def _ingest(
         self,
-        make_batches: Callable[[Connection], Iterable[tuple[Branch, OpenedBatch]]],
+        make_batches: Callable[[Connection], Iterable[tuple[Topic, OpenedBatch]]],
         *,
         before: InTransaction | None = None,
         after: InTransaction | None = None,
@@ -559,22 +534,29 @@ class Author:
                 people, error.repo_id, self.user, verdict.code, verdict.detail, verdict.seniors
             ) from None
 
-    def _encode_draft(self, branch: Branch, draft: Draft, place: CommitPosition) -> EncodedCommit:
-        return encode_dated(self._keys, self._clock_ms, branch, draft, place)
+    def _encode_draft(self, target: Target, draft: Draft, place: CommitPosition) -> EncodedCommit:
+        return encode_dated(self._keys, self._clock_ms, target, draft, place)
 
 
 @dataclass(frozen=True, slots=True)
 class _NewBranch:
-    """A branch that is about to be added: its root commit, and what pins it."""
+    """A branch that is about to be added: its first commit and where that is published, and what pins it."""
 
-    branch: Branch
-    root_commit: WrittenCommit
+    target: Target
+    first: WrittenCommit
     pin: BranchAdd
+
+
+def _find_invitation(repo: Repo) -> CommitId | None:
+    """The invitation that the user is about to join by."""
+    if repo.invitation is None or find_kept_ask(repo.invitation) is not None:
+        return None
+    return decode_kept_link(repo.invitation)[0].invitation
 
 
 def _store_repo(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
     add_repo(replica.database, connection, repo, epoch)
 
 
-def _store_epoch(replica: Replica, connection: Connection, repo: Repo, epoch: Epoch) -> None:
-    add_epoch(replica.database, connection, repo, epoch)
+def _store_epoch(replica: Replica, connection: Connection, epoch: Epoch) -> None:
+    add_epoch(replica.database, connection, epoch)

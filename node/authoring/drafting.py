@@ -1,25 +1,23 @@
-"""Builds a commit from a draft: encrypts, signs, and packs it into a publication. Pure but for random nonces.
+"""Builds a commit from a draft: encrypts, signs, and packs it into a publication. Pure.
 
-Where a commit stands (its place in the author's feed, its acks, the keys to them) is `node.authoring.author`'s to find
-out.
+Where a commit stands (its place in the author's feed, its acks, its rank) is `node.authoring.author`'s to find out.
 """
 
-import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
-from protocol import signing
+from node.ingest.publication_reading import branch_mark_in
+from node.runtime.errors import ServiceError
 from protocol.block import Block, Reference
 from protocol.body import Body, encode_body
 from protocol.codec import DecodeError
-from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, create_commit
+from protocol.commit import NO_BRANCH, NO_MARK, Commit, Content, Links, TanglePlace, create_commit
 from protocol.declared_kind import declare_kind
-from protocol.ids import CommitId, EpochId, ObjectId, UserId
-from protocol.keys import BlockKey, SigningKey
+from protocol.ids import BranchMark, CommitId, EpochId, ObjectId, TopicKey, UserId
+from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, TopicSeed
 from protocol.object import build_object
-from protocol.publication import NONCE_SIZE, create_publication, encode_publication
-from storage.repos.repos import Branch, Epoch, branch_keys
+from protocol.publication import create_publication, encode_publication
+from storage.repos.epochs import Epoch
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
 
@@ -29,6 +27,46 @@ class AuthorKeys(NamedTuple):
 
     user: UserId
     secret: SigningKey
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where a commit is to be published: in a branch, in an epoch, on one of the epoch's two topics."""
+
+    facts: BranchFacts
+    branch_num: int
+    epoch: Epoch
+    by_writer: bool
+    """Whether it goes on the writers' topic: where this node holds the secret of that."""
+
+    @property
+    def topic(self) -> TopicKey:
+        """The topic's key."""
+        stated = self.epoch.writers_topic
+        return stated if self.by_writer and stated is not None else self.epoch.topic
+
+    @property
+    def seed(self) -> TopicSeed:
+        """The topic's seed."""
+        seed = self.epoch.seed_of(self.topic)
+        assert seed is not None, "it was looked for"
+        return seed
+
+    @property
+    def convergence_secret(self) -> ConvergenceSecret:
+        """What blocks are made with."""
+        return self.epoch.convergence_secret
+
+    @property
+    def mark(self) -> BranchMark:
+        """The mark of the branch in the epoch."""
+        branch_id = self.facts.branch_id
+        return NO_MARK if branch_id == NO_BRANCH else branch_mark_in(self.epoch.key, branch_id)
+
+
+def aim(facts: BranchFacts, branch_num: int, epoch: Epoch) -> Target:
+    """Find the topic of an epoch on which this node publishes commits of a branch."""
+    return Target(facts, branch_num, epoch, by_writer=epoch.writers_seed is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +87,8 @@ class Draft:
     """Places in further tangles than the repo's."""
     metadata: bytes = b""
     """Of a commit of the root branch; elsewhere the body's kind stands there."""
+    further_blocks: tuple[Block, ...] = ()
+    """Blocks of the objects that the body of an init names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +100,12 @@ class WrittenCommit:
     encoded: bytes
     timestamp: int
     """Unix milliseconds, as the commit states them."""
-    rank: int | None = None
-    """Known when it is stored."""
-
-    def with_rank(self, rank: int | None) -> "WrittenCommit":
-        """As it was stored."""
-        return WrittenCommit(self.commit_id, self.key, self.encoded, self.timestamp, rank)
+    rank: int
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedCommit:
-    """A commit in its blocks: its own, then its body's."""
+    """A commit in its blocks: its own, then its body's, then what an init names."""
 
     commit: Commit
     blocks: tuple[Block, ...]
@@ -78,7 +113,7 @@ class EncodedCommit:
 
 @dataclass(frozen=True, slots=True)
 class CommitPosition:
-    """Where a new commit stands: its epoch, its place in the author's feed, what it follows, and the keys to that."""
+    """Where a new commit stands: its epoch, its place in the author's feed, and what it follows."""
 
     epoch: EpochId
     sequence: int
@@ -86,88 +121,62 @@ class CommitPosition:
     skip: CommitId | None = None
     seen: tuple[CommitId, ...] = ()
     acks: tuple[CommitId, ...] = ()
-    keys: HeaderKeys = field(default_factory=HeaderKeys)
+    rank: int = 0
 
 
 def encode_draft(
-    keys: AuthorKeys, now_ms: int, branch: Branch, draft: Draft, place: CommitPosition
+    keys: AuthorKeys, now_ms: int, target: Target, draft: Draft, place: CommitPosition
 ) -> EncodedCommit:
     """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
 
     Raises ServiceError.
     """
     try:
-        reference, body_blocks = build_object(encode_body(draft.body), branch.convergence_secret)
-        group = TanglePlace(GROUP, branch.facts.init_id, place.seen)
+        facts, secret = target.facts, target.convergence_secret
+        reference, body_blocks = build_object(encode_body(draft.body), secret)
+        group = TanglePlace(GROUP, facts.init_id, place.seen)
         content = Content(
             keys.user,
-            branch.branch_id,
+            facts.branch_id,
             place.epoch,
+            target.by_writer,
+            True,  # this node accepts nothing without its past
             place.sequence,
             place.previous,
-            () if branch.facts.is_root_branch else tuple(sorted((group, *draft.tangles), key=_kind_of)),
+            () if facts.is_root_branch else tuple(sorted((group, *draft.tangles), key=_kind_of)),
             now_ms if draft.timestamp is None else draft.timestamp,
-            draft.metadata if branch.facts.is_root_branch else declare_kind(draft.body),
+            draft.metadata if facts.is_root_branch else declare_kind(draft.body),
             reference,
-            place.keys,
+            tuple(GivenKey(file.key) for file in draft.files),
         )
         files = tuple(file.object_id for file in draft.files)
         deps = tuple(dep for dep in draft.deps if isinstance(dep, bytes))
         links = Links(deps=deps, files=files, nfiles=draft.removed_files, lipmaa=place.skip)
-        commit, block = create_commit(place.acks, links, content, keys.secret, branch.convergence_secret)
+        commit, block = create_commit(
+            place.acks, place.rank, target.mark, links, content, keys.secret, secret
+        )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    return EncodedCommit(commit, (block, *body_blocks))
+    return EncodedCommit(commit, (block, *body_blocks, *draft.further_blocks))
 
 
 def _kind_of(place: TanglePlace) -> str:
     return place.kind
 
 
-def make_publication(branch: Branch, drafted: EncodedCommit) -> WrittenCommit:
-    """An encoded commit as it travels in its branch."""
-    if branch.topic_seed is None:
-        raise ServiceError(
-            "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
-        )
+def make_publication(target: Target, drafted: EncodedCommit) -> WrittenCommit:
+    """An encoded commit as it travels on its topic."""
     try:
         publication = create_publication(
-            branch.topic_seed,
-            branch.read_key,
-            drafted.commit.key,
-            drafted.blocks,
-            secrets.token_bytes(NONCE_SIZE),
+            target.seed, target.epoch.keys.read_key, drafted.commit.key, drafted.blocks
         )
         encoded = encode_publication(
             publication.topic,
-            publication.sealed_key,
+            publication.hidden_key,
             tuple(item.encoded for item in publication.blocks),
             publication.signature,
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
     commit = drafted.commit
-    return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp)
-
-
-def new_branch(facts: BranchFacts, epoch: Epoch) -> Branch:
-    """A branch on a topic that is not stored yet, to be written to."""
-    keys = branch_keys(facts.repo_id, epoch.read_secret, epoch.write_secret, facts.branch_id, 0)
-    assert keys.topic_seed is not None, "the write secret is there"
-    return Branch(
-        num=0,
-        repo_num=0,
-        topic_num=0,
-        epoch_num=0,
-        name="",
-        generation=0,
-        topic=signing.public_key(keys.topic_seed),
-        topic_commit_count=0,
-        commit_count=0,
-        void_count=0,
-        is_archived=False,
-        facts=facts,
-        convergence_secret=keys.convergence_secret,
-        read_key=keys.read_key,
-        topic_seed=keys.topic_seed,
-    )
+    return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp, commit.rank)

@@ -15,18 +15,18 @@ from node.authoring.drafting import (
     CommitPosition,
     Draft,
     EncodedCommit,
+    Target,
     WrittenCommit,
     encode_draft,
     make_publication,
 )
 from node.runtime.clock import check_now
-from protocol.commit import HeaderKeys, lipmaa
+from protocol.commit import lipmaa
 from protocol.ids import CommitId
-from protocol.keys import GivenKey
 from protocol.limits.formats import ACK_COUNT_MAX
+from storage.commits.commits import load_places
 from storage.commits.feeds import load_feed_ids, load_feed_tip
 from storage.commits.heads import load_heads
-from storage.repos.repos import Branch
 
 _REMEMBERED_MAX: Final = 256
 """Places of a feed whose ids stay in memory between writes, at least half as many. One of 250 skip links leads further back
@@ -48,22 +48,23 @@ class _End:
 
 
 class FeedEncoder:
-    """Encodes for one user and one branch, on the topic that `branch` is on."""
+    """Encodes for one user and one branch, in one epoch."""
 
     def __init__(
         self,
         connection: Connection,
         keys: AuthorKeys,
         clock_ms: Callable[[], int],
-        branch: Branch,
-        root: Branch | None,
+        target: Target,
+        root_num: int | None,
     ) -> None:
-        """Read where the feed ends. `root` is the repo's root branch, where the branch itself is none."""
+        """Read where the feed ends. `root_num` is of the repo's root branch, where the branch itself is none."""
         self._keys = keys
         self._clock_ms = clock_ms
-        self._branch = branch
-        tip = load_feed_tip(connection, branch.num, keys.user)
-        heads = load_heads(connection, branch.num, ACK_COUNT_MAX)
+        self.target = target
+        tip = load_feed_tip(connection, target.branch_num, keys.user)
+        heads = load_heads(connection, target.branch_num, ACK_COUNT_MAX)
+        self._ranks = dict(heads)
         self._end = _End(
             tip.sequence if tip else 0,
             tip.commit_id if tip else None,
@@ -71,7 +72,7 @@ class FeedEncoder:
         )
         self._has_all_heads = len(heads) < ACK_COUNT_MAX
         self._feed = {tip.sequence: tip.commit_id} if tip else {}  # ids by place
-        seen = [] if root is None else load_heads(connection, root.num, ACK_COUNT_MAX)
+        seen = [] if root_num is None else load_heads(connection, root_num, ACK_COUNT_MAX)
         self._seen = tuple(commit_id for commit_id, _ in seen)
 
     @property
@@ -84,6 +85,13 @@ class FeedEncoder:
         """Whether the branch's first commit is here, which all others follow."""
         return bool(self._end.heads)
 
+    def follow(self, heads: tuple[CommitId, ...], open_store: OpenStore) -> None:
+        """Have the next commit ack these instead of the branch's heads, as far as a commit can."""
+        if set(heads) != set(self._end.heads):
+            self._end = _End(self._end.sequence, self._end.previous, heads[:ACK_COUNT_MAX])
+            self._rank_behind(self._end.heads, open_store)
+            self._has_all_heads = False  # another encoder looks anew
+
     def encode(self, drafts: Sequence[Draft], open_store: OpenStore) -> list[WrittenCommit]:
         """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
         return [one for part in self.encode_parts(drafts, max(1, len(drafts)), open_store) for one in part]
@@ -92,7 +100,7 @@ class FeedEncoder:
         self, drafts: Sequence[Draft], count: int, open_store: OpenStore
     ) -> Iterator[list[WrittenCommit]]:
         """The same in parts of so many, each when it is encoded. They are followed once all are."""
-        branch, end = self._branch, self._end
+        target, end = self.target, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
         stored = self._load_skipped(len(drafts), open_store)
         new: dict[int, CommitId] = {}
@@ -105,23 +113,22 @@ class FeedEncoder:
             sequence += 1
             skip = lipmaa(sequence)
             place = CommitPosition(
-                branch.facts.epoch_id,
+                target.epoch.epoch_id,
                 sequence,
                 previous,
-                None if skip == sequence - 1 else new.get(skip) or stored.get(skip) or self._feed[skip],
+                # Of a place that was lost here and has not come back: the link is a word, and must be there.
+                None
+                if skip == sequence - 1
+                else new.get(skip) or stored.get(skip) or self._feed.get(skip, previous),
                 self._seen,
                 acks,
-                # Acks and deps are opened by their own publications, so no key to them is given.
-                HeaderKeys(
-                    (GivenKey(b""),) * len(acks),
-                    (GivenKey(b""),) * len(deps),
-                    tuple(GivenKey(file.key) for file in draft.files),
-                ),
+                self._rank_behind(acks, open_store),
             )
             if deps:
                 draft = replace(draft, deps=deps)
-            item = make_publication(branch, encode_dated(self._keys, self._clock_ms, branch, draft, place))
+            item = make_publication(target, encode_dated(self._keys, self._clock_ms, target, draft, place))
             previous = new[sequence] = item.commit_id
+            self._ranks[item.commit_id] = item.rank
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
             self._has_all_heads &= len(heads) < ACK_COUNT_MAX
             written.append(item)
@@ -132,8 +139,16 @@ class FeedEncoder:
         self._end = _End(sequence, previous, heads)
         self._feed |= new
 
+    def _rank_behind(self, acks: tuple[CommitId, ...], open_store: OpenStore) -> int:
+        """Compute the rank of a commit that acks these: 0 of none, else one more than the highest of theirs."""
+        absent = [ack for ack in acks if ack not in self._ranks]
+        if absent:
+            self._ranks.update((raw, place.rank) for raw, place in load_places(open_store(), absent).items())
+        return 1 + max((self._ranks[ack] for ack in acks), default=-1)
+
     def forget_old(self) -> None:
         """Forget places of the feed that are far back. All that was encoded must be stored: it is read again from there."""
+        self._ranks = {head: self._ranks[head] for head in self._end.heads}
         if len(self._feed) > _REMEMBERED_MAX:
             latest = sorted(self._feed)[-_REMEMBERED_MAX // 2 :]
             self._feed = {sequence: self._feed[sequence] for sequence in latest}
@@ -143,7 +158,7 @@ class FeedEncoder:
         end = self._end.sequence
         skips = {lipmaa(number) for number in range(end + 1, end + 1 + count)}
         stored = [skip for skip in skips if skip > 0 and skip <= end and skip not in self._feed]
-        return load_feed_ids(open_store(), self._branch.num, self._keys.user, stored) if stored else {}
+        return load_feed_ids(open_store(), self.target.branch_num, self._keys.user, stored) if stored else {}
 
 
 class Encoders:
@@ -171,10 +186,10 @@ class Encoders:
 
 
 def encode_dated(
-    keys: AuthorKeys, clock_ms: Callable[[], int], branch: Branch, draft: Draft, place: CommitPosition
+    keys: AuthorKeys, clock_ms: Callable[[], int], target: Target, draft: Draft, place: CommitPosition
 ) -> EncodedCommit:
     """The commit that a draft becomes at its place. Raises ServiceError, also where the clock cannot be right."""
     now_ms = clock_ms()
     if draft.timestamp is None:
         check_now(now_ms)
-    return encode_draft(keys, now_ms, branch, draft, place)
+    return encode_draft(keys, now_ms, target, draft, place)

@@ -18,7 +18,7 @@ from node.ingest.publication_parsing import OpenedBatch, open_batch, opening_key
 from node.ingest.reading_worker import WorkerReading
 from node.ingest.reading_workers import WORTH_A_TRIP, ReadingWorkers, UnreadableBatch
 from node.runtime.errors import ServiceError
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 PART_COUNT: Final = 64
 """Commits that a worker opens at a time: some 10 ms of work, while as many are encoded."""
@@ -29,13 +29,13 @@ _WAIT_SECONDS: Final = 2.0
 class Opening:
     """Publications of this node's own that are being opened, or wait for it."""
 
-    def __init__(self, branch: Branch, items: Sequence[bytes], note_late: Callable[[], object]) -> None:
-        """Encoded publications on the branch's topic, of which a reader is to give the answer.
+    def __init__(self, topic: Topic, items: Sequence[bytes], note_late: Callable[[], object]) -> None:
+        """Encoded publications on a topic, of which a reader is to give the answer.
 
         `note_late` is called when that does not come in time.
         """
         self._note_late = note_late
-        self.branch = branch
+        self.topic = topic
         self.items = items
         self.answer: Future[WorkerReading | None] = Future()
         """What a worker has read; None: no worker is free."""
@@ -57,7 +57,7 @@ class Opening:
         except UnreadableBatch as error:
             raise ServiceError("internal", f"what was written cannot be read: {error}") from error
         if reading is None:
-            return open_own(self.branch, self.items)
+            return open_own(self.topic, self.items)
         return _check(settle_batch(reading.batch, reading.claims_hold))
 
     def drop(self) -> None:
@@ -76,9 +76,9 @@ class Opener:
         self._waiting: deque[Opening] = deque()  # a group's parts: its caller holds all of them in any case
         self._reader_count = 0
 
-    def begin(self, branch: Branch, items: Sequence[bytes]) -> Opening:
+    def begin(self, topic: Topic, items: Sequence[bytes]) -> Opening:
         """Have these publications opened: by a worker where that pays, else here. Raises ServiceError as `wait`."""
-        opening = Opening(branch, items, self._give_up_waiting)
+        opening = Opening(topic, items, self._give_up_waiting)
         if self._workers is None or not self.is_apart or len(items) < WORTH_A_TRIP:
             opening.answer.set_result(None)
             opening.wait()
@@ -102,7 +102,7 @@ class Opener:
             if not opening.answer.set_running_or_notify_cancel():
                 continue  # dropped
             try:
-                reading = workers.read(opening_keys(opening.branch), opening.items, wait_while=lambda: True)
+                reading = workers.read(opening_keys(opening.topic), opening.items, wait_while=lambda: True)
             except BaseException as error:  # the caller waits: it must hear of any failure, and raises it
                 opening.answer.set_exception(error)
                 continue
@@ -133,9 +133,9 @@ class Opener:
                 opening.answer.set_result(None)
 
 
-def open_own(branch: Branch, items: Sequence[bytes]) -> OpenedBatch:
+def open_own(topic: Topic, items: Sequence[bytes]) -> OpenedBatch:
     """What was encoded, read here as what others send is. Raises ServiceError."""
-    return _check(open_batch(branch, items))
+    return _check(open_batch(topic, items))
 
 
 def _check(batch: OpenedBatch) -> OpenedBatch:

@@ -17,6 +17,7 @@ from node.authoring.opening import PART_COUNT, Opener, Opening
 from protocol.body import Body
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
 from storage.engine.database import Database
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
 
 Plan = Callable[[Connection], Sequence[Draft]]
@@ -48,14 +49,14 @@ def open_when_asked(database: Database, stack: ExitStack) -> OpenStore:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """Commits to be written on the current topic of a branch: all of them or none."""
+    """Commits to be written in a branch, in the epoch that is written in: all of them or none."""
 
     branch: Branch
     drafts: Sequence[Draft] | Plan
     """Drafts, or a plan that makes them. A plan sees what earlier requests of the group write on the branch."""
     after: AfterWrite = nothing_more
-    has_files: bool = False
-    """Whether files were encrypted for the topic that `branch` is on, so that no other will do."""
+    files_in: int | None = None
+    """The number of the epoch for which files were encrypted, so that no other will do."""
 
     def make_drafts(self, open_store: OpenStore) -> Sequence[Draft]:
         """The drafts. Raises what the plan raises."""
@@ -67,7 +68,8 @@ class EncodedWrite:
     """A request that was encoded."""
 
     branch: Branch
-    """On the topic that it is written to."""
+    topic: Topic
+    """On which it is written."""
     after: AfterWrite
     written: list[WrittenCommit] = field(default_factory=list)
     openings: list[Opening] = field(default_factory=list)
@@ -80,7 +82,7 @@ class EncodedWrite:
         self.written += part
         encoded = [one.encoded for one in part]
         if opener.is_apart and len(part) == PART_COUNT:
-            self.openings.append(opener.begin(self.branch, encoded))
+            self.openings.append(opener.begin(self.topic, encoded))
         else:
             self.rest += encoded
 
@@ -91,7 +93,7 @@ class EncodedWrite:
 
     def open_all(self, opener: Opener) -> list[Opening]:
         """What opens all of it, in order. Raises ServiceError."""
-        return [*self.openings, *([opener.begin(self.branch, self.rest)] if self.rest else [])]
+        return [*self.openings, *([opener.begin(self.topic, self.rest)] if self.rest else [])]
 
 
 @dataclass(slots=True)
@@ -126,20 +128,20 @@ class WriteGroup:
         self.commit_count += len(encoded.written)
         self.size += sum(len(one.encoded) for one in encoded.written)
 
-    def open_all(self, opener: Opener) -> list[tuple[Branch, Opening]]:
+    def open_all(self, opener: Opener) -> list[tuple[Topic, Opening]]:
         """What opens the encoded commits of each branch, in order: small requests together. Raises ServiceError."""
         of_branches: dict[int, list[EncodedWrite]] = {}
         for one in self.encoded:
             of_branches.setdefault(one.branch.num, []).append(one)
-        found: list[tuple[Branch, Opening]] = []
+        found: list[tuple[Topic, Opening]] = []
         for writes in of_branches.values():
-            together = EncodedWrite(writes[0].branch, nothing_more)
+            together = EncodedWrite(writes[0].branch, writes[0].topic, nothing_more)
             for one in writes:
                 if one.openings:
-                    found += [(one.branch, opening) for opening in together.open_all(opener)]
-                    together = EncodedWrite(one.branch, nothing_more, openings=[*one.openings])
+                    found += [(one.topic, opening) for opening in together.open_all(opener)]
+                    together = EncodedWrite(one.branch, one.topic, nothing_more, openings=[*one.openings])
                 together.rest += one.rest
-            found += [(together.branch, opening) for opening in together.open_all(opener)]
+            found += [(together.topic, opening) for opening in together.open_all(opener)]
         return found
 
     def drop(self) -> None:

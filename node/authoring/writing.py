@@ -29,7 +29,7 @@ async def write_commits(
     drafts: Sequence[Draft] | Plan,
     after: AfterWrite = nothing_more,
     *,
-    has_files: bool = False,
+    files_in: int | None = None,
 ) -> list[WrittenCommit]:
     """Write several commits, all or none. Raises as `write_commit`, and as a plan raises. The rest is of WriteRequest."""
-    return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, has_files))
+    return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_in))

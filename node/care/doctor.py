@@ -17,6 +17,7 @@ from sqlalchemy import func, select
 
 from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView, RelayStatus
+from node.contract.repos import RepoList
 from node.home.config import NetworkConfig, is_loopback
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
@@ -243,6 +244,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     try:
         status, readiness = client.show_status(), json.loads(client.page("/readyz"))
         relay = client.show_relay() if status["relay"] else None
+        repos = client.list_repos()
     except ServiceError as error:
         yield Check("daemon", PROBLEM, error.message, error.advice or "look at its log")
         return
@@ -254,6 +256,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
+    yield from check_repos(repos)
     yield check_export(status["export"])
     if relay is not None:
         yield from check_relay(relay)
@@ -311,6 +314,17 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+
+
+def check_repos(repos: RepoList) -> Iterator[Check]:
+    """What is absent of repos, and who can help."""
+    for repo in repos["repos"]:
+        standing = repo["standing"]
+        if standing["state"] == "waiting" or standing["epoch_due"]:
+            advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
+            if standing["epoch_due"]:
+                advice = "write something where you may, or ask one of them to: that starts new secrets"
+            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
 
 
 def check_export(export: ExportStatus) -> Check:

@@ -7,6 +7,7 @@ Content of files that has not come to this node is no fault; what is here of it 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +25,12 @@ from node.ingest.stored_commits import (
     load_kept_files,
     load_kept_removals,
     load_kept_rows,
+    load_second_places,
     open_kept,
     removed_by,
     wanted_columns,
     wanted_files,
+    wanted_second_place,
 )
 from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
@@ -36,10 +39,11 @@ from protocol.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
 from protocol.commit import Commit
 from protocol.content import Post
 from protocol.declared_kind import declared_kind
-from protocol.document_kinds import DOCUMENT_KINDS
-from protocol.ids import BlockId, CommitId, root_branch
-from protocol.keys import StoreKey
-from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
+from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.epochs import open_topic
+from protocol.ids import BlockId, CommitId, EpochId, Mark, TopicKey, root_branch
+from protocol.keys import EpochKey, StoreKey
+from storage.blobs.files import find_unawaited
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
     recount_forks,
@@ -64,20 +68,21 @@ from storage.check.check_pending import find_wrong_pending
 from storage.check.check_relay import inspect_relayed
 from storage.check.check_search import inspect_search
 from storage.commits.checkpoints import load_checkpoint_ids
-from storage.commits.commits import load_facts, load_numbered, load_places
+from storage.commits.commits import load_facts, load_numbered
 from storage.commits.damaged import find_damaged, find_damaged_in
 from storage.commits.search_index import find_in_parts, find_parts, load_state
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
+from storage.repos.repos import Branch, Repo
 from storage.schema.schema import commits, pending
 from storage.schema.search_schema import search_queue
-from verifier.ancestry import AckWalks, GraphNode
 from verifier.documents import find_false_snapshots
+from verifier.epoch_commits import stated_by
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
-from verifier.verify import Accepted, judge
+from verifier.verify import Accepted, find_causes, judge
 
 _BATCH: Final = 200
 _SEARCHED_MAX: Final = 1000
@@ -106,7 +111,7 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
     recount_graph(connection, findings)
     recount_sums(connection, findings)
     recount_forks(connection, findings)
-    recount_sketches(connection, findings)
+    recount_sketches(connection, _load_topics(connection), findings)
     recount_passed(connection, findings)
     recount_order(connection, findings)
     if not findings.kinds["reference"]:
@@ -123,6 +128,14 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
         findings.add("file", "content", str(error))
     findings.checked["unnamed_packs"] = count_unnamed_packs(connection, home)
     return findings
+
+
+def _load_topics(connection: Connection) -> Mapping[TopicKey, Topic]:
+    """The topics that can be opened; none where the tables cannot be read, which is named by itself."""
+    try:
+        return load_tables(connection).by_topic
+    except UNREADABLE:
+        return {}
 
 
 def _judge_all(connection: Connection, findings: CheckFindings) -> None:
@@ -142,40 +155,61 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
             if root is not None and find_damaged_in(connection, root.num) is not None:
                 continue  # named before
             findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
-    for branch in tables.on_topics.values():
-        if branch.repo_num in memberships:
-            _Judging(connection, tables, branch, memberships[branch.repo_num], findings).run()
+            continue
+        _check_epochs(tables, repo, memberships[repo.num], findings)
+    for topic in tables.topics.values():
+        of_topic = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic.num)
+        rows = connection.execute(of_topic.order_by(commits.c.branch_num, commits.c.num)).all()
+        for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
+            branch = tables.branches[branch_num]
+            if branch.repo_num in memberships:
+                judging = _Judging(connection, tables, topic, branch, memberships[branch.repo_num], findings)
+                judging.run([num for _, num in group])
+
+
+def _check_epochs(tables: Tables, repo: Repo, membership: Membership, findings: CheckFindings) -> None:
+    """See that the writers' topics of epochs are those that their inits state."""
+    for started in membership.operations.epochs:
+        states = stated_by(started)
+        for epoch in tables.epochs_in(repo.num):
+            is_it = epoch.epoch_id == started.started_epoch and epoch.keys.mark == states.mark
+            if is_it and epoch.writers_topic != open_topic(epoch.key, repo.repo_id, states):
+                name = epoch.epoch_id.hex()
+                findings.add(
+                    "repo", repo.name, f"another writers' topic than the init states of epoch {name}"
+                )
 
 
 class _Judging:
-    """All commits that came by one topic. Also the rules' view of what is accepted."""
+    """All commits of one branch that stand on one topic. Also the rules' view of what is accepted, and of keys."""
 
     def __init__(
         self,
         connection: Connection,
         tables: Tables,
+        topic: Topic,
         branch: Branch,
         membership: Membership,
         findings: CheckFindings,
     ) -> None:
         self._connection = connection
         self._cipher = cipher_of(connection)
+        self._tables = tables
+        self._topic = topic
         self._branch = branch
         self._membership = membership
         self._findings = findings
         self._review = VoidRecheck(connection, tables, branch.repo_num, membership)
         self._checkpoints = set(load_checkpoint_ids(connection, branch.num))
         self._facts: dict[CommitId, CommitFacts] = {}
-        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)  # (`CommitLookup`)
         # Of the batch, what is kept and what follows: files and removals by number, which of the commits are void.
         self._files: Mapping[int, list[tuple[int, KeptFile]]] = {}
         self._removals: Mapping[int, set[int]] = {}
+        self._second_places: Mapping[int, set[int]] = {}
         self._voids: Mapping[CommitId, bool] = {}
 
-    def run(self) -> None:
+    def run(self, nums: Sequence[int]) -> None:
         """Judge them, a batch at a time."""
-        of_topic = select(commits.c.num).where(commits.c.topic_num == self._branch.topic_num)
-        nums = list(self._connection.execute(of_topic.order_by(commits.c.num)).scalars())
         for part in chunks(nums, _BATCH):
             opened = dict(self._open(part))
             self._facts = load_facts(self._connection, _named(opened.values()))
@@ -188,25 +222,22 @@ class _Judging:
         """Facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
-    def ancestors(self, ids: Iterable[CommitId]) -> Mapping[CommitId, GraphNode]:
-        """Places of accepted commits (`CommitLookup`)."""
-        return load_places(self._connection, ids)
-
-    def is_acked(self, _commit_id: CommitId) -> bool:
-        """So that implied acks are looked for wherever there could be one (`CommitLookup`)."""
-        return True
-
     def is_rejected(self, _commit_id: CommitId) -> bool:
         """What is not accepted is told by that (`CommitLookup`)."""
         return False
 
+    def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
+        """The key of an epoch that gives this mark (`CommitLookup`)."""
+        return self._tables.find_key(self._branch.repo_num, epoch, mark)
+
     def _load_kept(self, nums: Sequence[int], ids: Sequence[CommitId]) -> None:
         self._files = load_kept_files(self._connection, nums)
         self._removals = load_kept_removals(self._connection, nums)
+        self._second_places = load_second_places(self._connection, nums)
         self._voids = self._review.find_voids(self._branch, ids)
 
     def _open(self, nums: Sequence[int]) -> Iterator[tuple[int, Opened]]:
-        for num, found in open_kept(self._connection, self._branch, nums):
+        for num, found in open_kept(self._connection, self._topic, nums):
             if not isinstance(found, str):
                 yield num, found
             elif not find_damaged(
@@ -221,15 +252,16 @@ class _Judging:
     def _check(self, row: Mapping[str, Any], opened: Opened) -> None:
         commit, body = opened.signed.commit, opened.signed.body
         name = commit.commit_id.hex()
-        verdict = judge(opened.signed, self._branch.facts, self, self._membership)
+        verdict = judge(opened.signed, self._topic.facts, self._branch.facts, self, self._membership)
         if not isinstance(verdict, Accepted):
             self._findings.add("verdict", name, f"would not be accepted: {verdict}")
-        wanted = wanted_columns(self._cipher, self._branch, opened)
+        is_root_branch = self._branch.facts.is_root_branch
+        wanted = wanted_columns(self._cipher, self._tables, self._topic, self._branch, opened)
         if isinstance(body, ErasedBody) and row["body_kind"] not in ERASABLE_KINDS:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
         if row["relation"] is None:  # an older version stored it: the daemon reads its header later
             wanted |= {"relation": None, "about": None}
-        kind = declared_kind(commit, is_root_branch=self._branch.facts.is_root_branch)
+        kind = declared_kind(commit, is_root_branch=is_root_branch)
         if kind is None and not isinstance(body, UnknownBody):
             kind = type(body)
         if kind is not None and row["body_kind"] == f"unknown:{tag_of(kind)}":
@@ -237,6 +269,9 @@ class _Judging:
         wrong = [column for column, value in wanted.items() if row[column] != value]
         if wrong:
             self._findings.add("commit", name, f"its row says otherwise than it does: {', '.join(wrong)}")
+        second = wanted_second_place(self._tables, self._topic, self._branch, opened)
+        if self._second_places.get(row["num"], set()) != second:
+            self._findings.add("commit", name, "the topics on which it stands beside its own are others")
         if isinstance(body, Checkpoint) != (commit.commit_id in self._checkpoints):
             self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
         if self._voids.get(commit.commit_id, row["is_void"]) != row["is_void"]:
@@ -252,18 +287,13 @@ class _Judging:
             self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
         if self._removals.get(num, set()) != removed_by(self._connection, self._branch.num, commit):
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
+        if find_unawaited(self._connection, num, commit):
+            self._findings.add("file", commit.commit_id.hex(), "not all are awaited whose files it removes")
 
 
 def _named(opened: Iterable[Opened]) -> set[CommitId]:
-    """Commits that some commits name."""
-    named: set[CommitId] = set()
-    for one in opened:
-        commit = one.signed.commit
-        named.update(commit.acks, commit.links.deps, commit.links.ndeps)
-        named.update(link for link in (commit.content.feed_previous, commit.links.lipmaa) if link is not None)
-        for place in commit.content.tangles:
-            named.update(place.previous)
-    return named
+    """Causes of some commits."""
+    return {cause for one in opened for cause in find_causes(one.signed.commit)}
 
 
 def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
@@ -276,7 +306,7 @@ def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
         if branch.facts.is_root_branch or branch.void_count:
             continue
         for kind in DOCUMENT_KINDS:
-            if not kind.snapshots_cover:  # then what it names says what it must hold
+            if not isinstance(kind, ValuesKind):  # what a snapshot of a text says is proven where it is read
                 continue
             try:
                 said = [one for one, _ in DocumentOperationReader(tables).read(connection, branch, kind)]
@@ -317,10 +347,9 @@ def _check_search(connection: Connection, findings: CheckFindings) -> None:
         query = select(commits.c.num).where(wanted, commits.c.num.not_in(queued))
         rows = load_numbered(connection, list(connection.execute(query).scalars()))
         for row in rows:
-            branch = tables.on_topics.get(row.topic_num)
             try:
                 encoded = load_blocks_of(connection, [row])[row.num]
-                body = None if branch is None else open_stored(branch, row, encoded)[1]
+                _, body = open_stored(tables, row, encoded)
             except UNREADABLE:  # the same
                 continue
             keys = index_keys([body.text]) if isinstance(body, Post) else []

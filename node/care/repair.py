@@ -9,7 +9,8 @@ that cannot be put right here, and is named. Killed at any moment, the store is 
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,10 +25,12 @@ from node.ingest.stored_commits import (
     load_kept_files,
     load_kept_removals,
     load_kept_rows,
+    load_second_places,
     open_kept,
     removed_by,
     wanted_columns,
     wanted_files,
+    wanted_second_place,
 )
 from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
@@ -35,6 +38,7 @@ from protocol.body import Checkpoint
 from protocol.commit import Commit
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, StoreKey
+from storage.blobs.files import await_adders, find_unawaited
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_search import drop_index
@@ -53,14 +57,15 @@ from storage.check.rebuild_derived import (
 from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
 from storage.check.rebuild_relay import drop_wrong_accounts, restate_relayed, restate_relayed_files
 from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
-from storage.commits.commits import number_authors
+from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import Database, read_store
-from storage.engine.id_keys import chunks, pack_ids
+from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
 from storage.engine.losses import Loss, read_loss, settle_loss
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
-from storage.schema.schema import checkpoints, commits, erasures, file_removals, files
+from storage.schema.schema import checkpoints, commits, erasures, file_removals, files, topic_inits
 
 COPY_LABEL: Final = "before-repair"
 _BATCH: Final = 200
@@ -97,7 +102,8 @@ def repair_store(home: Path, store_key: StoreKey | None, url: str = "", *, dry_r
         try:
             found = _repair(database, home, dry_run=dry_run)
             if rebuilt is not None:
-                found.found.kinds.update(damage.kinds)
+                # Another object: what is left may be the same one.
+                found.found = replace(found.found, kinds=found.found.kinds + damage.kinds)
                 found.changed["database"] += 1
                 found.changed["recalled"] += rebuilt.recalled.total()
                 found.changed["dropped"] += rebuilt.dropped
@@ -170,7 +176,7 @@ class _Work:
         changed["orders"] += restate_order(connection)
         changed["counts"] += restate_sums(connection)
         begin_edits_anew(self._database, connection, sorted(moved.keys() | passed.keys()))
-        changed["sketches"] += drop_wrong_sketches(connection)
+        changed["sketches"] += drop_wrong_sketches(connection, {} if tables is None else tables.by_topic)
         changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += restate_relayed(connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
@@ -179,23 +185,28 @@ class _Work:
         changed["accounts"] += drop_wrong_accounts(connection)
 
     def _restate_commits(self, tables: Tables) -> None:
-        for branch in tables.on_topics.values():
-            of_topic = select(commits.c.num).where(commits.c.topic_num == branch.topic_num)
-            nums = list(self._connection.execute(of_topic.order_by(commits.c.num)).scalars())
-            for part in chunks(nums, _BATCH):
-                self._restate_part(branch, part)
+        for topic in tables.topics.values():
+            of_topic = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic.num)
+            rows = self._connection.execute(of_topic.order_by(commits.c.branch_num, commits.c.num)).all()
+            for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
+                for part in chunks([num for _, num in group], _BATCH):
+                    self._restate_part(tables, topic, tables.branches[branch_num], part)
         for num, branch_num, commit in self._removers:
             self._restate_removals(num, removed_by(self._connection, branch_num, commit))
+            if find_unawaited(self._connection, num, commit):
+                await_adders(self._connection, num, commit)
+                self.changed["files"] += 1
 
-    def _restate_part(self, branch: Branch, nums: Sequence[int]) -> None:
+    def _restate_part(self, tables: Tables, topic: Topic, branch: Branch, nums: Sequence[int]) -> None:
         opened: dict[int, Opened] = {}
-        for num, found in open_kept(self._connection, branch, nums):
+        for num, found in open_kept(self._connection, topic, nums):
             if isinstance(found, str):
                 self._unreadable.append(num)
             else:
                 opened[num] = found
         kept_files = load_kept_files(self._connection, nums)
         removals = load_kept_removals(self._connection, nums)
+        second_places = load_second_places(self._connection, nums)
         bodies = set(
             self._connection.execute(
                 select(erasures.c.commit_num).where(erasures.c.commit_num.in_(nums))
@@ -206,7 +217,10 @@ class _Work:
             if num not in opened:
                 continue
             commit = opened[num].signed.commit
-            self._restate_row(branch, row, opened[num])
+            self._restate_row(tables, topic, branch, row, opened[num])
+            second = wanted_second_place(tables, topic, branch, opened[num])
+            if second_places.get(num, set()) != second:
+                self._restate_second_places(num, second)
             self._restate_checkpoint(branch, num, opened[num])
             kept = kept_files.get(num, [])
             if [file for _, file in kept] != wanted_files(opened[num]):
@@ -219,15 +233,26 @@ class _Work:
                 self._connection.execute(delete(erasures).where(erasures.c.commit_num == num))
                 self.changed["erasures"] += 1
 
-    def _restate_row(self, branch: Branch, row: dict[str, Any], opened: Opened) -> None:
-        values = wanted_columns(self._cipher, branch, opened)
+    def _restate_row(
+        self, tables: Tables, topic: Topic, branch: Branch, row: dict[str, Any], opened: Opened
+    ) -> None:
+        values = wanted_columns(self._cipher, tables, topic, branch, opened)
         values = {column: value for column, value in values.items() if row[column] != value}
+        if "seen" in values:
+            seen = unpack_ids(PackedIds(values.pop("seen") or b""))
+            values["place_num"] = number_places(self._database, self._connection, {seen})[seen]
         if "user" in values:
             user = values.pop("user")
             values["author_num"] = number_authors(self._database, self._connection, {user})[user]
         if values:
             self._connection.execute(update(commits).where(commits.c.num == row["num"]).values(values))
             self.changed["commits"] += 1
+
+    def _restate_second_places(self, num: int, wanted: set[int]) -> None:
+        self._connection.execute(delete(topic_inits).where(topic_inits.c.commit_num == num))
+        for topic_num in wanted:
+            self._connection.execute(insert(topic_inits).values(topic_num=topic_num, commit_num=num))
+        self.changed["commits"] += 1
 
     def _restate_checkpoint(self, branch: Branch, num: int, opened: Opened) -> None:
         here = checkpoints.c.commit_num == num

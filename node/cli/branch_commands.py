@@ -193,17 +193,10 @@ def capability(
 ) -> None:
     """Print the branch's read capability. It is a secret: anyone who has it reads this branch, unseen by members.
 
-    It tells nothing of the repo's other branches or members, and opens what follows until the branch is renewed, or
-    somebody is excluded from the repo.
+    It tells nothing of the repo's other branches or members, and opens what follows until the repo is renewed, or
+    somebody is excluded from it.
     """
     show_capability(client(context).share_branch(branch), local=local, as_json=as_json)
-
-
-@branch.command("renew")
-def renew(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """Create new secrets for a branch. Leaked links open its past and nothing new; members notice nothing."""
-    answer = client(context).renew_branch(branch)
-    print_answer(answer, as_json=as_json)
 
 
 @branch.command("archive")

@@ -7,7 +7,7 @@ import json
 import sys
 from base64 import b64decode
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -33,6 +33,12 @@ set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
 
+_FAULTS: Final = {
+    "unreadable": "cannot be read, and says nothing",
+    "other_client": "has the client id of another author, and says nothing",
+    "misplaced": "has words that stand nowhere",
+    "used_clocks": "has clocks that its author had used, where it says nothing",
+}
 ItemsArgument = Annotated[
     list[str],
     typer.Argument(
@@ -161,24 +167,36 @@ def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOptio
     )
 
 
+UpdateArgument = Annotated[
+    Path, typer.Argument(help="A file with a Yjs update (v1); - for standard input.", allow_dash=True)
+]
+
+
+@text.command("client")
+def give_client(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+    """Get a Yjs client id for an editor of the text. No other editor gets it; set it before anything is typed."""
+    answer = client(context).open_text(branch)
+    print_json(answer) if as_json else print_fields(
+        [("client", answer["client"]), ("clock", answer["clock"])]
+    )
+
+
 @text.command("push")
 def push(
-    context: typer.Context,
-    branch: BranchArgument,
-    path: Annotated[
-        Path, typer.Argument(help="A file with a Yjs update (v1); - for standard input.", allow_dash=True)
-    ],
-    as_json: JsonOption = False,
+    context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
 ) -> None:
-    """Write a Yjs update. It is tried before it is written; one that says nothing new is not written."""
-    try:
-        update = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    except OSError as error:
-        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
-    answer = client(context).push_text(branch, update)
-    print_json(answer) if as_json else print_fields(
-        [("commit", answer["commit"]), ("snapshot", answer["snapshot"])]
-    )
+    """Write a Yjs update of an editor that has a client id of `ravel text client`. What the text has is left out."""
+    answer = client(context).push_text(branch, _read_update(path))
+    print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
+
+
+@text.command("import")
+def import_text(
+    context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
+) -> None:
+    """Type the texts of another Yjs document at the ends of the texts of the same names."""
+    answer = client(context).import_text(branch, _read_update(path))
+    print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
 
 
 @text.command("pull")
@@ -199,8 +217,11 @@ def pull(
     if as_json:
         print_json(answer)
         return
-    if answer["refused"]:
-        print(f"{answer['refused']} updates cannot be taken, and were passed over", file=sys.stderr)
+    for one in answer["faults"]:
+        print(f"commit {one['commit']}: {_FAULTS[one['fault']]}", file=sys.stderr)
+    count = answer["refused"] + answer["passed_over"]
+    if count > len(answer["faults"]):
+        print(f"{count} updates in all say less than they would", file=sys.stderr)
     if root is not None and str(out) == "-" and sys.stdout.isatty():
         print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
         return
@@ -214,6 +235,13 @@ def pull(
         raise ServiceError(
             "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
         ) from None
+
+
+def _read_update(path: Path) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+    except OSError as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
 
 
 def _edit_set(

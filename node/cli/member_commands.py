@@ -68,8 +68,8 @@ def grant(
 ) -> None:
     """Give a user a permission. A user who only follows the repo becomes a member.
 
-    Who is to write gets the repo's write secret, sealed for that user alone. Who does not have the repo yet needs an
-    invitation (`ravel repo invite`) instead.
+    This node hands the repo's current keys to who lacks them. Who does not have the repo yet needs an invitation (`ravel
+    repo invite`) instead.
     """
     print_answer(client(context).grant_permission(repo, user, permission.value), as_json=as_json)
 
@@ -112,14 +112,6 @@ def exclude(
     if others and not as_json:
         again = f"ravel member exclude {repo} {others[0]}{' --person' if len(others) > 1 else ''}"
         print(f"note: that person has other devices, which are members still: {again}", file=sys.stderr)
-
-
-@member.command("rekey")
-def rekey(
-    context: typer.Context, repo: RepoArgument, user: UserArgument, as_json: JsonOption = False
-) -> None:
-    """Send the repo's current secrets again to a member whose node lacks them."""
-    print_answer(client(context).rekey_member(repo, user), as_json=as_json)
 
 
 @member.command("invitations")

@@ -17,6 +17,7 @@ from node.cli.shared import (
     print_json,
     print_table,
     settings,
+    topic_name,
     unlocked,
 )
 
@@ -95,10 +96,10 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
                 [("  is newer", f"it has {', '.join(peer['newer_features'])}, which this node lacks")]
             )
         print_table(
-            ("branch", "state", "behind", "to send", "sent", "confirmed", "received", "progress"),
+            ("topic", "state", "behind", "to send", "sent", "confirmed", "received", "progress"),
             (
                 (
-                    topic["name"],
+                    topic_name(topic),
                     _state_line(topic),
                     topic["behind"],
                     topic["to_send"],

@@ -15,6 +15,7 @@ from node.cli.shared import (
     print_fields,
     print_json,
     print_table,
+    topic_name,
 )
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
@@ -70,7 +71,7 @@ def list_peers(context: typer.Context, as_json: JsonOption = False) -> None:
     for item in answer["peers"]:
         for topic in item["topics"]:
             if topic["progress"] is not None:
-                who, what = display_safe(item["name"] or item["peer"]), display_safe(topic["name"])
+                who, what = display_safe(item["name"] or item["peer"]), display_safe(topic_name(topic))
                 print(f"{who}  {what}: {progress_line(topic['progress'])}")
     for known in answer["known"]:
         print(f"known   {known['peer']}  {known['address']}  {known['source']}  {_time(known['reached_at'])}")

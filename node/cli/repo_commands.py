@@ -240,7 +240,7 @@ def sync(
             branches = api.list_branches(repo)["branches"]
             ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}
             peers = [
-                (peer, [topic for topic in peer["topics"] if topic["branch"] in ids])
+                (peer, [topic for topic in peer["topics"] if topic["repo"] in ids])
                 for peer in api.list_peers()["peers"]
             ]
             view = next((one for one in api.list_repos()["repos"] if one["repo"] in ids), None)
@@ -250,6 +250,9 @@ def sync(
                 is_moving = True
                 synced(progress["done"], progress["total"], progress["seconds_left"])
             level = standing["in_sync_with"] if standing is not None else []
+            if standing is not None and standing["state"] == "cut_off":
+                # It waits for keys that it does not get. What it may read has come when no peer has more.
+                level = [peer["peer"] for peer, topics in peers if topics and all(map(_has_come, topics))]
             held_by = [peer for peer, _ in peers if peer["peer"] in level]
             if held_by:
                 break
@@ -280,6 +283,10 @@ def sync(
         print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
     if bodiless:
         print(_BODILESS)
+
+
+def _has_come(topic: "TopicView") -> bool:
+    return topic["state"] in ("in sync", "waiting") and not topic["behind"]
 
 
 def _why_none_can_sync(peers: list[tuple["PeerView", list["TopicView"]]]) -> str:

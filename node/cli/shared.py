@@ -17,7 +17,7 @@ from node.runtime.errors import ServiceError, kind_of
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
     from node.home.key_file import Keys
     from ravel import Client
-    from ravel.types.peers import PeerView
+    from ravel.types.peers import PeerView, TopicView
     from ravel.types.repos import RepoView
 
 SetOption = Annotated[
@@ -145,6 +145,11 @@ def display_safe(text: str) -> str:
         "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
         for char in text.replace("\t", " ")
     )
+
+
+def topic_name(topic: "TopicView") -> str:
+    """A topic as tables name it: the repo's name, and what of it travels there."""
+    return topic["name"] if topic["kind"] == "epoch" else f"{topic['name']} ({topic['kind']})"
 
 
 def path_line(peer: "PeerView") -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.writing import write_commit
+from node.authoring.writing import write_commits
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
@@ -21,9 +21,11 @@ from node.sync.hub import Hub
 from protocol.body import Permission
 from protocol.content import Compaction
 from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.limits.formats import GIVEN_UP_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.absent_bodies import count_erased, measure_bodies
 from storage.commits.commits import TimelineRow
+from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 
 _ANY_TIME: Final = 1 << 62
@@ -63,12 +65,14 @@ class Compacting:
                 if isinstance(kind, ValuesKind):
                     made = await self._documents.snapshot(kind, branch, without_missing=without_missing)
                     commits += made["commits"]
-            snapshot = await self._texts.snapshot(branch, without_missing=without_missing)
-            commits += [] if snapshot is None else [snapshot]
+            commits += await self._texts.snapshot(branch)
+            given_up = await self._texts.find_missing(branch) if without_missing else []
+            parts = [Compaction(tuple(part)) for part in chunks(given_up, GIVEN_UP_COUNT_MAX)]
             found = await self._hub.run_blocking(self._measure, target, _find_let_go)
-            if await self._hub.run_blocking(self._measure, target, find_unneeded) != found:
-                written = await write_commit(self._hub, self._author, target, Draft(Compaction()))
-                commits.append(id_text(written.commit_id))
+            if parts or await self._hub.run_blocking(self._measure, target, find_unneeded) != found:
+                drafts = [Draft(body) for body in parts or [Compaction(())]]
+                written = await write_commits(self._hub, self._author, target, drafts)
+                commits += [id_text(one.commit_id) for one in written]
                 found = await self._hub.run_blocking(self._measure, target, _find_let_go)
         return {
             "branch": id_text(target.branch_id),

@@ -1,4 +1,4 @@
-"""Reads and caches decrypted document operations of a branch, for `documents` and `texts` to reduce.
+"""Reads and caches decrypted operations about a branch's set or dict, for `documents` to reduce. Texts are `text_reading`'s.
 
 Bodies do not change, so what was opened is remembered within a bound; which of it counts is asked of the store each time.
 """
@@ -15,7 +15,7 @@ from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.timelines.lineage import lineage, load_state
 from protocol.body import Carried, UnreadableBody, content_of, kind_name
-from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody, DocumentKind, ValuesSnapshot
+from protocol.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow
@@ -32,10 +32,10 @@ _COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.
 
 
 class _Opened(NamedTuple):
-    """A commit's first id, what it says (None: nothing of documents, or its body is not here), and the bytes of its body."""
+    """A commit's first id, what it says (None: nothing of sets and dicts, or its body is not here), and its body's size."""
 
     name: CommitId
-    content: DocumentBody | None
+    content: ValuesEdit | ValuesSnapshot | None
     size: int
 
 
@@ -47,20 +47,19 @@ class DocumentOperationReader:
     ) -> None:
         self._replica = replica
         self._lock = threading.Lock()
-        self._kept: dict[int, _Opened] = {}  # by the commit's number, without the bytes of updates
+        self._kept: dict[int, _Opened] = {}  # by the commit's number
         self.operations_cached = 0
         self._operations_cached_max = operations_cached_max
 
     def read(
-        self, connection: Connection, branch: Branch, kind: DocumentKind
+        self, connection: Connection, branch: Branch, kind: ValuesKind
     ) -> Iterator[tuple[DocumentCommit, int]]:
-        """What the branch and what it continues say of a kind of document, also in carried commits; with bodies' sizes.
+        """What the branch and what it continues say of a set or a dict, also in carried commits; with bodies' sizes.
 
-        Updates are empty here: a long history has far more bytes of them than are in use (`read_updates`).
         What a body said that is not here is None; one that cannot be read says nothing.
         Raises ServiceError `too_large`, `incomplete`.
         """
-        depths = self.depths(connection, branch)
+        depths = find_depths(self._replica, connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, kind.bodies)})
         snapshots = [row for row in rows if row.body_kind in _COVERING and not row.is_erased]
         if len(snapshots) > DOCUMENT_SNAPSHOT_COUNT_MAX:
@@ -72,55 +71,34 @@ class DocumentOperationReader:
         said_again = [
             row
             for start in range(0, len(snapshots), _LOADED_AT_ONCE)
-            for row, opened in self._outlined(connection, snapshots[start : start + _LOADED_AT_ONCE])
+            for row, opened in self._opened(connection, snapshots[start : start + _LOADED_AT_ONCE])
             if isinstance(opened.content, ValuesSnapshot)  # else it cannot be read
         ]
         bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
         pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
-            for row, opened in self._outlined(connection, part):
+            for row, opened in self._opened(connection, part):
                 if row.is_erased or isinstance(opened.content, kind.bodies):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
                     yield DocumentCommit(opened.name, place, opened.content, bit, covered_by), opened.size
 
-    def read_updates(
-        self, connection: Connection, said: Sequence[DocumentCommit], rows: Sequence[TimelineRow]
-    ) -> Iterator[tuple[DocumentCommit, int]]:
-        """The same updates with their bytes; `rows` are their commits'."""
-        for start in range(0, len(rows), _LOADED_AT_ONCE):
-            part = rows[start : start + _LOADED_AT_ONCE]
-            for one, opened in zip(said[start:], self._open(connection, part), strict=False):
-                assert opened.content is not None, "it was an update"
-                yield DocumentCommit(one.name, one.place, opened.content), opened.size
-
-    def depths(self, connection: Connection, branch: Branch) -> dict[int, int]:
-        """The first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
-        parts = reversed(lineage(self._replica, connection, branch))
-        return {part.num: depth for depth, (part, _) in enumerate(parts)}
-
-    def _outlined(
+    def _opened(
         self, connection: Connection, rows: Sequence[TimelineRow]
     ) -> list[tuple[TimelineRow, _Opened]]:
         known = {row.num: self._kept.get(row.num) for row in rows}
         missing = [row for row in rows if known[row.num] is None]
-        fresh = dict(
-            zip(
-                [row.num for row in missing],
-                map(_outline, self._open(connection, missing)),
-                strict=True,
-            )
-        )
+        fresh = dict(zip([row.num for row in missing], self._open(connection, missing), strict=True))
         self._keep({row.num: fresh[row.num] for row in missing if not row.is_erased})  # which may still come
         return [(row, known[row.num] or fresh[row.num]) for row in rows]
 
     def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
-            _, body, encoded = open_encoded(self._replica.on_topics[row.topic_num], row, blocks[row.num])
+            _, body, encoded = open_encoded(self._replica, row, blocks[row.num])
             said = say_nothing(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
-            content = said if isinstance(said, DocumentBody) else None
+            content = said if isinstance(said, ValuesEdit | ValuesSnapshot) else None
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
 
     def _keep(self, fresh: dict[int, _Opened]) -> None:
@@ -150,11 +128,13 @@ def deps_of(replaced: Iterable[DocumentCommit | DocumentValue], own: int) -> tup
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 
 
+def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch) -> dict[int, int]:
+    """Return the first parts of commits' places, by the numbers of the branch (it has the last) and of what it continues."""
+    parts = reversed(lineage(tables, connection, branch))
+    return {part.num: depth for depth, (part, _) in enumerate(parts)}
+
+
 def _weight(opened: _Opened) -> int:
     """Operations that it takes the place of: one for each commit, name and operation."""
     content = opened.content
     return 1 if content is None else 1 + len(content.replaces) + content.value_count
-
-
-def _outline(opened: _Opened) -> _Opened:
-    return opened if opened.content is None else opened._replace(content=opened.content.outline())

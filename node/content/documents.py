@@ -13,7 +13,12 @@ from sqlalchemy import Connection
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commits
-from node.content.document_operations import DocumentOperationReader, deps_of, not_here
+from node.content.document_operations import (
+    DocumentOperationReader,
+    deps_of,
+    find_depths,
+    not_here,
+)
 from node.content.snapshotting import snapshot
 from node.contract.document_values import DocumentSnapshot, ValuesService, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
@@ -103,7 +108,7 @@ class Documents(ValuesService):
                 for key, value in wanted.items()
                 if not _is_so(entries.get(key, _NOTHING_SAID), value)
             ]
-            own = self._reader.depths(connection, target)[target.num]
+            own = find_depths(self._hub.replica, connection, target)[target.num]
             return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
 
         written = await write_commits(self._hub, self._author, target, plan)

@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 
 from node.content.ancestor_marks import find_pasts
 from node.content.document_operations import DocumentOperationReader
+from node.content.text_reading import TextReader
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.ingest.tables import Tables, load_tables
 from node.runtime.errors import ServiceError
@@ -30,7 +31,7 @@ from protocol.body import kind_name
 from protocol.commit import open_commit
 from protocol.content import Compaction
 from protocol.declared_kind import ERASABLE, WORDS, declared_kind
-from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
 from protocol.keys import StoreKey
 from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
@@ -39,7 +40,7 @@ from storage.commits.commits import TimelineRow
 from storage.engine.database import Database, read_store
 from storage.engine.id_keys import chunks, unpack_nums
 from storage.repos.repos import Branch
-from verifier.documents import ErasedValues, find_redundant
+from verifier.documents import ErasedValues, find_settled
 
 _LOADED_AT_ONCE: Final = 500
 _TIMELINE_KINDS: Final = tuple(kind_name(kind) for kind in ERASABLE if kind not in WORDS)
@@ -116,7 +117,7 @@ def _saying_kinds(
             found += [row for half in halves for row in _saying_kinds(tables, connection, half)]
             continue
         for row in part:
-            secret = tables.on_topics[row.topic_num].convergence_secret
+            secret = tables.convergence_secret(row)
             commit = open_commit(decode_block(encoded[nums[row.num]]), row.commit_key, secret)
             if declared_kind(commit, is_root_branch=False) is not None:
                 found.append(row)
@@ -151,15 +152,18 @@ def _content_branches(tables: Tables) -> list[Branch]:
     return [branch for branch in tables.branches.values() if not branch.facts.is_root_branch]
 
 
-def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[bytes]:
+def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[CommitId]:
     """Commits of the branch whose operations or updates others stand for."""
     reader = DocumentOperationReader(tables)
     for kind in DOCUMENT_KINDS:
+        if not isinstance(kind, ValuesKind):
+            continue
         try:
-            settled = find_redundant(kind, [one for one, _ in reader.read(connection, branch, kind)])
+            settled = find_settled(one for one, _ in reader.read(connection, branch, kind))
         except (ServiceError, ErasedValues):  # what cannot be told is needed
             continue
         yield from (one.place[-1] for one in settled)
+    yield from TextReader(tables).find_said_again(connection, branch)
 
 
 def _find_continued(tables: Replica | Tables, connection: Connection, branch: Branch) -> set[CommitId]:
@@ -181,5 +185,5 @@ def _erasures(tables: Tables, connection: Connection, rows: Sequence[TimelineRow
         part = list(rows[start : start + _LOADED_AT_ONCE])
         blocks = load_blocks_of(connection, part)
         for row in part:
-            commit, _ = open_stored(tables.on_topics[row.topic_num], row, blocks[row.num])
-            yield Erasure(row.num, row.block_nums, commit.content.body.object_id)
+            commit, _ = open_stored(tables, row, blocks[row.num])
+            yield Erasure(row.num, row.topic_num, row.block_nums, commit.content.body.object_id)

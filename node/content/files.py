@@ -40,6 +40,7 @@ from storage.blobs.files import FileRow, StoredObject, find_files, find_same, lo
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_relayed
 from storage.blobs.unfetched import note_added
+from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 
 PIECE_SIZE: Final = 4 * LEAF_SIZE
@@ -87,11 +88,11 @@ class FileService:
         Raises ServiceError `bad_request`, `too_large`, `not_permitted`; StorageError.
         """
         _check_name(name)
-        branch = await self._open_for_writing(branch_text)
+        branch, epoch = await self._open_for_writing(branch_text)
         run = self._hub.run_blocking
         async with self._adding:
             with self._hub.replica.packs.draft() as draft:
-                builder = ObjectBuilder(branch.convergence_secret, draft.put)
+                builder = ObjectBuilder(epoch.convergence_secret, draft.put)
                 async with aclosing(_pieces(chunks)) as pieces:
                     async for piece in pieces:
                         if builder.size + len(piece) > FILE_SIZE_MAX:
@@ -99,7 +100,7 @@ class FileService:
                         await run(builder.add, piece)
                 reference = await run(_finish, builder, draft)
                 file = EncryptedFile(name, builder.size, reference)
-                [written] = await self._write(branch, draft, [draft_files([file])])
+                [written] = await self._write(branch, epoch, draft, [draft_files([file])])
         return _added_view(file, written, self._own_fields(branch))
 
     async def add_many(self, branch_text: str, chunks: AsyncGenerator[bytes]) -> AddedFiles:
@@ -107,37 +108,36 @@ class FileService:
 
         Files that the branch has already, by name and content, are passed over. Raises ServiceError as `add`.
         """
-        branch = await self._open_for_writing(branch_text)
+        branch, epoch = await self._open_for_writing(branch_text)
         run = self._hub.run_blocking
         async with self._adding:
             with self._hub.replica.packs.draft() as draft:
-                batch = FileBatch(branch.convergence_secret, draft.put)
+                batch = FileBatch(epoch.convergence_secret, draft.put)
                 async with aclosing(_pieces(chunks)) as pieces:
                     async for piece in pieces:
                         await run(batch.add, piece)
                 adding = _Adding(branch, await run(_finish_batch, batch, draft))
-                written = await self._write(branch, draft, adding.plan)
+                written = await self._write(branch, epoch, draft, adding.plan)
                 if not written:
                     # Others may have added the same, and their content has not come here.
                     await self._hub.write(self._keep_content, draft)
         files = await run(adding.views, written, self._own_fields(branch), self._names(branch))
         return {"branch": id_text(branch.branch_id), "files": files}
 
-    async def _open_for_writing(self, branch_text: str) -> Branch:
-        """The branch on the topic that files are encrypted for. Raises ServiceError, before gigabytes are taken in."""
+    async def _open_for_writing(self, branch_text: str) -> tuple[Branch, Epoch]:
+        """Return the branch, and the epoch that files are encrypted for. Raises ServiceError, before gigabytes come in."""
         branch = self._find_branch(branch_text)
-        if branch.facts.has_members:
-            repo = self._hub.replica.repos[branch.repo_num]
-            self._hub.announce(await self._hub.write(self._author.start_epoch_if_due, repo))
-            branch = self._find_branch(branch_text)
-        if branch.topic_seed is None:
+        replica = self._hub.replica
+        repo = replica.repos[branch.repo_num]
+        if not self._author.may_write(branch):
             raise ServiceError(
                 "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
             )
-        return branch
+        self._hub.announce(await self._hub.write(self._author.prepare, repo))
+        return branch, replica.writing_epoch(repo)
 
     async def _write(
-        self, branch: Branch, draft: PackDraft, drafts: Sequence[Draft] | Plan
+        self, branch: Branch, epoch: Epoch, draft: PackDraft, drafts: Sequence[Draft] | Plan
     ) -> list[WrittenCommit]:
         """Write commits that name what the draft holds."""
         written = await write_commits(
@@ -146,7 +146,7 @@ class FileService:
             branch,
             drafts,
             after=partial(_keep_added, draft, branch.num),
-            has_files=True,
+            files_in=epoch.num,
         )
         draft.is_kept = bool(written)
         return written
@@ -171,8 +171,8 @@ class FileService:
             "uses_relays": self._uses_relays(),
             "refusals": [
                 {"relay": id_text(relay), "reason": reason}
-                for (relay, branch_num), reason in sorted(self._hub.file_refusals.items())
-                if branch_num == target.num
+                for (relay, repo_num), reason in sorted(self._hub.file_refusals.items())
+                if repo_num == target.repo_num
             ],
         }
 
@@ -259,7 +259,7 @@ class FileService:
             raise ServiceError("not_permitted", "the file's author gave no key to it")
         replica = self._hub.replica
         with _content_faults():
-            secret = replica.on_topics[row.topic_num].convergence_secret
+            secret = replica.convergence_secret(row)
             content = StoredObject(replica.database, replica.packs, row.reference, secret)
         return row, content
 

@@ -62,11 +62,11 @@ class RelationReader:
         return bool(rows)
 
     def _find(self, row: TimelineRow, blocks: list[bytes]) -> PostRelation | None:
-        branch = self._hub.replica.on_topics.get(row.topic_num)
+        branch = self._hub.replica.branches.get(row.branch_num)
         if branch is None:
             return None
         try:
-            commit, _ = open_stored(branch, row, blocks)
+            commit, _ = open_stored(self._hub.replica, row, blocks)
         except DamagedBlock:
             return None
         return find_relation(commit, is_root_branch=branch.facts.is_root_branch)

@@ -225,8 +225,7 @@ class Posts:
             blocks = load_whole_blocks(connection, shown)
             versions: list[PostVersion] = []
             for one in shown:
-                on_topic = replica.on_topics[one.topic_num]
-                content = stored_fields(replica, on_topic, one, blocks.get(one.num))
+                content = stored_fields(replica, one, blocks.get(one.num))
                 content.pop("reply_to", None)  # it is the post's
                 if one.relation == Relation.DELETE:
                     content["text"] = None
@@ -237,7 +236,7 @@ class Posts:
                 kind = {Relation.EDIT: "edit", Relation.DELETE: "deletion"}
                 version: PostVersion = {
                     **content,
-                    **author_fields(replica, on_topic, one.author),
+                    **author_fields(replica, branch, one.author),
                     "commit": id_text(one.commit_id),
                     "version": "original" if one.num == row.num else kind[Relation(one.relation or "")],
                 }

@@ -339,7 +339,7 @@ class _Reader:
         if row.is_void or branch is None:
             return False
         tables = self._replica.tables  # newer than this moment of the store: a repo may be forgotten since
-        if row.topic_num not in tables.on_topics or branch.repo_num not in tables.repos:
+        if row.branch_num not in tables.branches:
             return False
         return authors is None or row.author in authors.get(branch.repo_num, ())
 

@@ -208,10 +208,9 @@ class SearchIndexer:
 
     def _texts_of(self, row: TimelineRow, encoded: list[bytes] | None) -> list[str]:
         """What a commit itself says: its text, and the names of its files. What others say of it changes nothing here."""
-        branch = self._hub.replica.on_topics.get(row.topic_num)
-        if branch is None:  # it was forgotten meanwhile
+        if row.branch_num not in self._hub.replica.branches:  # it was forgotten meanwhile
             return []
-        fields = stored_fields(self._hub.replica, branch, row, encoded)
+        fields = stored_fields(self._hub.replica, row, encoded)
         return [fields["text"] or "", *fields.get("files", ())]
 
 

@@ -88,13 +88,6 @@ class BranchMerge(MergeResult):
     merged: Annotated[Id, Meta(description="The branch that was taken from.")]
 
 
-class BranchRenewal(TypedDict):
-    """A branch with new secrets."""
-
-    branch: Id
-    generation: Count
-
-
 class CompactionResult(TypedDict):
     """What a compaction lets go."""
 
@@ -174,17 +167,6 @@ SHARE_BRANCH: Final = Endpoint(
     service="branch_capability",
     answer=Capability,
     errors=("not_permitted", *LINK_ERRORS),
-)
-RENEW_BRANCH: Final = Endpoint(
-    name="renew_branch",
-    method="POST",
-    path="/branches/{branch}/renewals",
-    stability="may change",
-    needs=MANAGE_BRANCH,
-    summary="Give a branch new secrets.",
-    service="renewing.renew_branch",
-    answer=BranchRenewal,
-    errors=WRITE_ERRORS,
 )
 COMPACT_BRANCH: Final = Endpoint(
     name="compact_branch",

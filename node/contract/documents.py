@@ -20,7 +20,7 @@ from node.contract.document_values import (
 )
 from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
 from node.contract.timelines import ClosingEvent
-from node.contract.values import Count, Empty, Id, Request
+from node.contract.values import Count, Empty, Id, Request, one_of
 from protocol.document_kinds import (
     DICT,
     DICT_EDIT_COUNT_MAX,
@@ -31,6 +31,7 @@ from protocol.document_kinds import (
     SetItem,
     YjsUpdate,
 )
+from protocol.limits.users import TEXT_FAULTS_SHOWN_MAX
 from protocol.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
 from protocol.text import id_text
 from verifier.documents import DocumentEntry, DocumentValue
@@ -309,25 +310,118 @@ class TextPushRequest(Request, frozen=True):
     ] = False
 
 
+class TextFaultView(TypedDict):
+    """An update that says nothing, or less than it would."""
+
+    commit: Id
+    fault: Annotated[
+        str,
+        one_of(
+            "unreadable",
+            "other_client",
+            "used_clocks",
+            "misplaced",
+            description=(
+                "`unreadable`: it is no update that all editors take. `other_client`: it has client ids of another author. "
+                "`used_clocks`: its author had said something else at its clocks. `misplaced`: it has words "
+                "that stand nowhere."
+            ),
+        ),
+    ]
+
+
 class TextView(TypedDict):
     """A branch's text."""
 
     branch: Id
     update: Annotated[str, Meta(description="The whole text as one Yjs update of format v1, in base64.")]
-    updates: Annotated[int, Meta(ge=0, description="How many updates it was merged from.")]
-    refused: Annotated[int, Meta(ge=0, description="How many of these could not be merged.")]
-    passed_over: Annotated[int, Meta(ge=0, description="How many snapshots were passed over.")]
+    updates: Annotated[int, Meta(ge=0, description="How many updates it is made of.")]
+    refused: Annotated[int, Meta(ge=0, description="How many updates cannot be read.")]
+    passed_over: Annotated[
+        int, Meta(ge=0, description="How many others say nothing, or not all that they would.")
+    ]
+    faults: Annotated[list[TextFaultView], Meta(description=f"The first {TEXT_FAULTS_SHOWN_MAX} of both.")]
     text: Annotated[str | None, Meta(description="The root as plain text. Null: no root was asked for.")]
 
 
-class TextPush(TypedDict):
-    """An update that was pushed."""
+ClientId = Annotated[int, Meta(ge=0, le=2**53 - 1, description="A Yjs client id.")]
+
+
+class TextClient(TypedDict):
+    """A client id for one editor of a text."""
 
     branch: Id
-    commit: Annotated[Id | None, Meta(description="Null: the update has nothing new.")]
-    snapshot: Annotated[Id | None, Meta(description="The snapshot that was due. Null: none was.")]
+    client: ClientId
+    clock: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description=(
+                "At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole "
+                "text before anything is typed."
+            ),
+        ),
+    ]
 
 
+class TextClocks(TypedDict):
+    """How much the text shows of what one client id has said."""
+
+    client: ClientId
+    clock: Annotated[int, Meta(ge=0, description="It shows all clocks below.")]
+
+
+class TextPush(TypedDict):
+    """An update that was pushed: all that it says is in the text."""
+
+    branch: Id
+    commit: Annotated[
+        Id | None,
+        Meta(description="The commit, or the first of several. Null: the text had all that the update says."),
+    ]
+    has: Annotated[list[TextClocks], Meta(description="The client ids of this user in the update.")]
+
+
+class TextImportRequest(Request, frozen=True):
+    """Types the text of another Yjs document."""
+
+    update: Annotated[
+        YjsUpdate, Meta(description="The other document as a Yjs update of format v1, in base64.")
+    ]
+
+
+OPEN_TEXT: Final = Endpoint(
+    name="open_text",
+    method="POST",
+    path="/branches/{branch}/text/clients",
+    stability="stable",
+    needs=WRITE_BRANCH,
+    summary="Get a Yjs client id for an editor of a branch's text.",
+    details=(
+        "The id belongs to this user and this branch, and no other editor gets it. Set it as the document's client id "
+        "before anything is typed (`ydoc.clientID`), and again after the document is made anew. A program that keeps its id "
+        "goes on with it, once its document has the whole text."
+    ),
+    service="texts.open",
+    answer=TextClient,
+    errors=(*EDIT_ERRORS, "bad_input", "busy"),
+)
+IMPORT_TEXT: Final = Endpoint(
+    name="import_text",
+    method="POST",
+    path="/branches/{branch}/text/imports",
+    stability="may change",
+    needs=WRITE_BRANCH,
+    summary="Type the text of another Yjs document at the end of a branch's text.",
+    details=(
+        "The words of each text of the document are typed by this user, at the end of the text of the same name. Who wrote "
+        "them there, formats and other types are left out."
+    ),
+    service="texts.import_text",
+    request=TextImportRequest,
+    answer=TextPush,
+    errors=(*EDIT_ERRORS, "bad_input", "busy"),
+)
 PULL_TEXT: Final = Endpoint(
     name="pull_text",
     method="GET",
@@ -349,6 +443,10 @@ PUSH_TEXT: Final = Endpoint(
     stability="stable",
     needs=WRITE_BRANCH,
     summary="Write a Yjs update to a branch's text.",
+    details=(
+        "The document needs a client id of `open_text`. An update of which words would not be in the text is refused with "
+        "`bad_input`, as a whole: its client id is another's, its clocks were used, or it builds on words that are not here."
+    ),
     service="texts.push",
     request=TextPushRequest,
     answer=TextPush,

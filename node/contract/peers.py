@@ -55,16 +55,30 @@ class PeerSettingsRequest(Request, frozen=True):
     repos: Annotated[list[Id], Meta(max_length=PEER_REPOS_MAX)]
 
 
-class TopicView(TypedDict):
-    """How a branch stands with a peer."""
+class TopicName(TypedDict):
+    """What a topic carries of a repo."""
 
-    branch: Id
-    name: str
+    repo: Id
+    name: Annotated[str, Meta(description="The repo's; of a link topic the branch's.")]
+    kind: Annotated[
+        str,
+        one_of(
+            "epoch", "writers", "branch",
+            description="An epoch's own topic, its writers' topic, or the topic by which one branch is followed.",
+        ),
+    ]  # fmt: skip
+    epoch: Annotated[Id, Meta(description="One of those that the topic is of.")]
+
+
+class TopicView(TopicName):
+    """How a topic stands with a peer."""
+
     state: Annotated[
         str,
         Meta(
             description=(
-                "`comparing`, `sending`, `receiving`, `in sync`, `not joined`, or `refused: ` and a relay's quota."
+                "`comparing`, `sending`, `receiving`, `in sync`, `waiting` (both hold the same, and commits wait here for "
+                "earlier ones or for a key), `not joined`, or `refused: ` and a relay's quota."
             )
         ),
     ]

@@ -17,10 +17,10 @@ from node.contract.values import (
     Request,
     RootCommit,
     SyncProgress,
-    UserText,
     one_of,
 )
 from protocol.limits.formats import LINK_SIZE_MAX
+from protocol.limits.users import HELPERS_MAX
 
 
 class JoinRequest(Request, frozen=True):
@@ -43,12 +43,6 @@ class FollowRequest(Request, frozen=True):
     ]
 
 
-class RekeyRequest(Request, frozen=True):
-    """Seals secrets for a member again."""
-
-    user: UserText
-
-
 class TagRequest(Request, frozen=True):
     """Names a commit."""
 
@@ -65,7 +59,8 @@ class RepoStanding(TypedDict):
             description=(
                 "`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no "
                 "peer is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that "
-                "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over."
+                "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, or "
+                "for commits that come before others here."
             ),
         ),
     ]  # fmt: skip
@@ -107,8 +102,19 @@ class RepoStanding(TypedDict):
     behind_since: Annotated[
         int | None,
         Meta(
-            description="Unix seconds since when members write with secrets that are not here, as who made these states "
-            "them. Null: they are here, or nothing is known of it."
+            description="Unix seconds since when it is known here that members write with secrets that are not here. "
+            "Null: they are here, or nothing is known of it."
+        ),
+    ]
+    waiting: Annotated[int, Meta(ge=0, description="Commits that wait here for earlier ones, or for a key.")]
+    epoch_due: Annotated[
+        bool, Meta(description="Members start new secrets before they write on: who may read has changed.")
+    ]
+    helpers: Annotated[
+        list[str],
+        Meta(
+            description="What members are called who can start the secrets that are due, else who have what is absent here; "
+            f"{HELPERS_MAX} at most."
         ),
     ]
 
@@ -185,9 +191,10 @@ class EpochView(TypedDict):
     author: Id
     author_name: PersonText
     follows: Annotated[list[Id], Meta(description="The epochs that it replaces.")]
-    readers: Annotated[int, Meta(ge=0, description="How many users its secrets were sealed for.")]
+    readers: Annotated[int, Meta(ge=0, description="How many members got its key in its init.")]
     counts: bool
     tip: Annotated[bool, Meta(description="No epoch follows it.")]
+    clean: Annotated[bool, Meta(description="Members may write in it: nobody else reads it.")]
     open: Annotated[bool, Meta(description="This node has its secrets.")]
     current: Annotated[bool, Meta(description="This node writes in it.")]
 
@@ -202,13 +209,6 @@ class NewEpoch(TypedDict):
     """An epoch that was started."""
 
     epoch: Id
-    repo: Id
-
-
-class RekeyedMember(TypedDict):
-    """A member who can get the current secrets again."""
-
-    user: Id
     repo: Id
 
 
@@ -343,18 +343,6 @@ START_EPOCH: Final = Endpoint(
     summary="Give a repo new secrets, sealed for exactly its members.",
     service="renewing.renew",
     answer=NewEpoch,
-    errors=WRITE_ERRORS,
-)
-REKEY_MEMBER: Final = Endpoint(
-    name="rekey_member",
-    method="POST",
-    path="/repos/{repo}/rekeys",
-    stability="may change",
-    needs=ADMIN_REPO,
-    summary="Seal the current secrets of a repo for a member again.",
-    service="renewing.rekey",
-    request=RekeyRequest,
-    answer=RekeyedMember,
     errors=WRITE_ERRORS,
 )
 LIST_TAGS: Final = Endpoint(

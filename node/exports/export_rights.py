@@ -13,7 +13,7 @@ from node.ingest.replica import load_membership
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
 from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
-from protocol.epochs import EpochAdd, EpochInit
+from protocol.epochs import EpochHand, EpochInit
 from protocol.ids import EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
 from storage.engine.streaming import stream_rows
@@ -23,7 +23,7 @@ from storage.export.rows import Pseudonym
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 from verifier.devices import find_persons
-from verifier.epochs import why_started
+from verifier.epochs import boxed_in, why_started
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
 
@@ -106,8 +106,8 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
             return [_Effect(permission=body.permission)]
         case EpochInit():
             reason = why_started(operations, operation)
-            return [_Effect(epoch=operation.started_epoch, reason=reason, sealed_to=len(body.boxes))]
-        case EpochAdd():
+            return [_Effect(epoch=operation.started_epoch, reason=reason, sealed_to=len(boxed_in(operation)))]
+        case EpochHand():
             return [_Effect(epoch=body.epoch, sealed_to=len(body.boxes))]
     return [_Effect()]
 

@@ -133,7 +133,7 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
     tables = load_tables(connection)
     rows: list[TimelineRow] = []
     for row in iterate_between(connection, first, last):
-        if not (row.is_erased or tables.on_topics[row.topic_num].facts.is_root_branch):
+        if not (row.is_erased or tables.branches[row.branch_num].facts.is_root_branch):
             rows.append(row)
         if len(rows) == BODIES_PER_GROUP:
             yield from batch_rows(BODIES, _body_rows(connection, tables, rows))
@@ -168,7 +168,7 @@ def _open_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) 
         return [
             (row, body, encoded)
             for row in rows
-            for _, body, encoded in [open_encoded(tables.on_topics[row.topic_num], row, blocks[row.num])]
+            for _, body, encoded in [open_encoded(tables, row, blocks[row.num])]
             if encoded
         ]
     except UNREADABLE:  # `ravel fsck` names it; nobody misses an export for it

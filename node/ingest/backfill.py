@@ -1,6 +1,7 @@
 """Fills in data that arrives late for stored commits: damaged blocks, and bodies that were absent."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
@@ -12,51 +13,68 @@ from protocol.ids import CommitId
 from storage.commits.absent_bodies import fill_bodies, is_any_missing
 from storage.commits.damaged import find_damaged, restore_commit
 from storage.engine.database import Database
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
+from verifier.verify import find_seen
 
 
-def restore_damaged(replica: Replica, branch: Branch, batch: OpenedBatch, now_ms: int) -> list[CommitId]:
-    """Put blocks back of commits that are damaged and came by this topic; gives their ids. Durable when it returns.
+@dataclass(frozen=True, slots=True)
+class RestoredCommit:
+    """A commit whose blocks are back."""
+
+    commit_id: CommitId
+    branch_num: int
+
+
+def restore_damaged(replica: Replica, topic: Topic, batch: OpenedBatch, now_ms: int) -> list[RestoredCommit]:
+    """Put blocks back of commits that are damaged and are on this topic. Durable when it returns.
 
     Before verdicts, in a transaction of its own: a membership may be computed only of what this brings. Raises StorageError.
     """
     if not replica.has_damaged:
         return []
     by_id = {opened.signed.commit.commit_id: opened for opened in batch.opened}
-    restored: list[CommitId] = []
+    restored: list[RestoredCommit] = []
     with replica.database.write() as connection:
         for commit_id, damaged in find_damaged(connection, list(by_id)).items():
-            if damaged.topic_num == branch.topic_num:
+            if damaged.topic_num == topic.num:
                 opened = by_id[commit_id]
-                found = (opened.signed.commit, opened.publication, opened.signed.body)
+                commit = opened.signed.commit
+                found = (commit, opened.publication, opened.signed.body)
+                branch = replica.branches[damaged.branch_num]
+                place = replica.tables.find_place(branch.repo_num, commit)
                 restore_commit(
                     replica.database,
                     connection,
-                    branch.num,
                     damaged,
                     *found,
                     now_ms,
+                    epoch_num=0 if place is None else place[0].num,
+                    seen=find_seen(branch.facts, commit),
                     is_root_branch=branch.facts.is_root_branch,
                     is_proven=opened.is_from_topic,
                 )
-                restored.append(commit_id)
-    if restored:
-        replica.sketches.forget(branch.topic)
+                restored.append(RestoredCommit(commit_id, branch.num))
+    tables = replica.tables
+    for one in restored:  # it is in the sets of these again
+        views = tables.links_of(one.branch_num)
+        second = tables.find_second_place(tables.branches[one.branch_num].repo_num, one.commit_id, topic.num)
+        for name in {
+            topic.topic,
+            *(view.topic for view in views),
+            *(tables.topics[num].topic for num in second),
+        }:
+            replica.sketches.forget(name)
     return restored
 
 
 def fill_missing(
-    database: Database,
-    connection: Connection,
-    branch: Branch,
-    again: Sequence[Opened],
-    ingested: IngestResult,
+    database: Database, connection: Connection, again: Sequence[Opened], ingested: IngestResult
 ) -> None:
     """Keep what is missing of the bodies of these commits, which are known here; say in `ingested` what came of it.
 
     Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """
-    if not again or not is_any_missing(connection, branch.num):
+    if not again or not is_any_missing(connection):
         return
     bodies: dict[CommitId, Block] = {}
     for opened in again:

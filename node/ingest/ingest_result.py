@@ -13,11 +13,15 @@ from verifier.verify import Rejected
 class IngestResult:
     """What became of a batch: to be told to subscribers, peers and logs."""
 
-    accepted: dict[TopicKey, list[int]] = field(default_factory=dict)  # commit numbers by topic
-    unread: dict[TopicKey, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
-    voided: dict[TopicKey, int] = field(
+    accepted: dict[TopicKey, list[int]] = field(
         default_factory=dict
-    )  # how many have become void or ceased to be, by topic
+    )  # commit numbers by the topic that they say
+    also_on: dict[TopicKey, list[int]] = field(
+        default_factory=dict
+    )  # numbers of the same by further topics: inits by those of their epochs, others by link topics
+    branches: set[int] = field(default_factory=set)  # numbers of the branches that got any
+    unread: dict[TopicKey, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
+    voided: int = 0  # how many have become void or ceased to be
     rejected: list[Rejected] = field(default_factory=list)
     unproven: list[Opened] = field(
         default_factory=list
@@ -32,6 +36,9 @@ class IngestResult:
     released: dict[int, CommitId] = field(
         default_factory=dict
     )  # what had waited and is accepted: ids by numbers
+    inits: dict[int, CommitId] = field(
+        default_factory=dict
+    )  # accepted inits, ids by numbers: one may have waited that came on its epoch's own topic before
     own_ranks: dict[CommitId, int] = field(default_factory=dict)  # of what this node has written, by id
     own_publications: dict[TopicKey, dict[int, Publication]] = field(
         default_factory=dict
@@ -40,6 +47,10 @@ class IngestResult:
     left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
     is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
     is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+
+    def count_on(self, topic: TopicKey) -> int:
+        """Commits that were accepted and stand on a topic."""
+        return len(self.accepted.get(topic, ())) + len(self.also_on.get(topic, ()))
 
     def count_useful(self) -> int:
         """Commits for which it was worth it: those that came to be here, or more whole than before."""
@@ -58,20 +69,23 @@ class IngestResult:
             waiting=self.waiting + more.waiting,
             waited=self.waited | more.waited,
             released=self.released | more.released,
+            inits=self.inits | more.inits,
             own_ranks=self.own_ranks | more.own_ranks,
             is_unfinished=more.is_unfinished,
             restored=self.restored + more.restored,
             is_about_repos=self.is_about_repos or more.is_about_repos,
+            voided=self.voided + more.voided,
+            branches=self.branches | more.branches,
         )
         for one in (self, more):
             for topic, nums in one.accepted.items():
                 together.accepted.setdefault(topic, []).extend(nums)
+            for topic, nums in one.also_on.items():
+                together.also_on.setdefault(topic, []).extend(nums)
             for topic, nums in one.unread.items():
                 together.unread.setdefault(topic, []).extend(nums)
             for topic, own in one.own_publications.items():
                 together.own_publications.setdefault(topic, {}).update(own)
-            for topic, count in one.voided.items():
-                together.voided[topic] = together.voided.get(topic, 0) + count
             for topic, ids in one.wanted.items():
                 together.wanted.setdefault(topic, {}).update(ids)
         return together

@@ -5,9 +5,8 @@ What comes beyond is dropped, and found to be lacking when the topic is compared
 
 from node.ingest.replica import Replica
 from protocol.body import Permission
-from protocol.ids import UserId
+from protocol.ids import RepoId, UserId
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_OWN_COUNT_MAX, LOBBY_PENDING_SHARE
-from storage.repos.repos import Branch
 from verifier.membership import Membership
 
 
@@ -19,6 +18,6 @@ def is_full(membership: Membership, author: UserId) -> bool:
     return count >= LOBBY_OWN_COUNT_MAX or (membership.now().permission(author) or 0) < Permission.OWNER
 
 
-def pending_parts(replica: Replica, branch: Branch) -> int:
-    """Into how many parts the room for what waits is divided, of which the branch's topic has one."""
-    return LOBBY_PENDING_SHARE if branch.facts.repo_id in replica.lobbies else 1
+def pending_parts(replica: Replica, repo_id: RepoId) -> int:
+    """Return into how many parts the room for what waits is divided, of which a topic of the repo has one."""
+    return LOBBY_PENDING_SHARE if repo_id in replica.lobbies else 1

@@ -1,52 +1,62 @@
-"""Applies root branch commits to the tables of repos: new branches, topics, current epoch, names."""
+"""Applies root branch commits to the tables of repos: epochs, link topics, the epoch to write in, names."""
 
 from sqlalchemy import Connection
 
 from node.ingest.tables import Tables, choose_epoch
-from protocol.body import BranchAdd
-from protocol.epochs import EpochAdd
-from protocol.ids import CommitId
+from protocol.epochs import EpochStatement, open_topic
+from protocol.hashing import link_topic_seed
+from protocol.ids import EpochId
 from protocol.signing import public_key
 from storage.engine.database import Database
+from storage.repos.epochs import claim_topic, state_writers_topic
 from storage.repos.repo_changes import name_branch, set_writing_epoch
-from storage.repos.repos import Branch, add_branch, branch_keys, follow_topic
+from storage.repos.repos import Repo
+from storage.repos.row_changes import row_changes
 from verifier.membership import Membership
 from verifier.names import find_branch_names
 
 
-def add_stated(
-    database: Database, connection: Connection, tables: Tables, root: Branch, body: BranchAdd
+def start_epoch(
+    database: Database,
+    connection: Connection,
+    tables: Tables,
+    repo: Repo,
+    epoch_id: EpochId,
+    states: EpochStatement,
 ) -> None:
-    """Keep a branch, and follow it on the topic that it was added on; `root` is on that of the commit that adds it."""
-    add_branch(database, connection, root.repo_num, body.branch, body.name, CommitId(body.root.object_id))
-    epoch = tables.epochs[root.epoch_num]
-    follow_topic(
-        database, connection, root.facts.repo_id, epoch, body.branch, body.topic, generation=body.generation
-    )
-    # Added in an older epoch than is written in, it has a topic in that one too, which a writer need not be told.
-    current = tables.epochs.get(tables.repos[root.repo_num].epoch_num)
-    if current is not None and current.num != epoch.num:
-        keys = branch_keys(root.facts.repo_id, current.read_secret, current.write_secret, body.branch, 0)
-        if keys.topic_seed is not None:
-            topic = public_key(keys.topic_seed)
-            follow_topic(database, connection, root.facts.repo_id, current, body.branch, topic)
+    """Follow the topics of an epoch whose init was accepted. Other keys that were said to be its own are left aside."""
+    for epoch in tables.epochs_in(repo.num):
+        if epoch.epoch_id == epoch_id and epoch.keys.mark == states.mark:
+            topic = open_topic(epoch.key, repo.repo_id, states)
+            assert topic is not None, "M9"
+            state_writers_topic(database, connection, epoch, topic)
 
 
-def follow_stated(
-    database: Database, connection: Connection, tables: Tables, root: Branch, body: EpochAdd
+def follow_links(
+    database: Database, connection: Connection, tables: Tables, repo_num: int, membership: Membership
 ) -> None:
-    """Follow the topics of an epoch, if its secrets are here; they may come later."""
-    for epoch in [one for one in tables.epochs_in(root.repo_num) if one.epoch_id == body.epoch]:
-        for item in body.topics:
-            follow_topic(database, connection, root.facts.repo_id, epoch, item.branch, item.topic)
+    """Follow the link topics of all branches to which links were made, in all epochs whose writers' secrets are here.
+
+    Both may be new, or the secrets may.
+    """
+    for branch_id in membership.operations.linked_branches():
+        branch = tables.find_branch(repo_num, branch_id)
+        if branch is None:
+            continue
+        known = {epoch.num for topic in tables.links_of(branch.num) for epoch in topic.epochs}
+        for epoch in tables.epochs_in(repo_num):
+            if epoch.num not in known and epoch.writers_secret is not None and epoch.writers_seed is not None:
+                topic = public_key(link_topic_seed(epoch.writers_secret, branch_id))
+                claim_topic(database, connection, topic, branch.num, epoch.num)
+                row_changes(connection).repos.add(repo_num)
 
 
 def choose_writing_epoch(
     connection: Connection, tables: Tables, repo_num: int, membership: Membership
 ) -> None:
-    """Write in the epoch that the membership prefers, of those that are open here."""
+    """Write in the epoch that the membership prefers, of those whose keys are here."""
     repo = tables.repos[repo_num]
-    number, is_behind = choose_epoch(membership, repo, tables.epochs_of(repo, membership))
+    number, is_behind = choose_epoch(membership, repo, tables)
     if (number, is_behind) != (repo.epoch_num, repo.is_behind):
         set_writing_epoch(connection, repo_num, number, is_behind=is_behind)
 

@@ -16,6 +16,7 @@ from typing import Final
 
 from node.ingest.publication_reading import (
     Drop,
+    EpochOpening,
     OpeningKeys,
     Readable,
     ReadBatch,
@@ -26,15 +27,18 @@ from node.ingest.publication_reading import (
     read_publication,
     topic_claim,
 )
-from protocol.body import Body, UnknownBody
+from protocol import hashing
 from protocol.codec import Value
-from protocol.commit import Commit
+from protocol.commit import NO_MARK
+from protocol.ids import RepoId
 from protocol.publication import Publication
 from protocol.signing import check_claims
 from storage.commits.pending import UNREAD, PendingPublication
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 from verifier.verify import Rejected, SignedCommit, sign_off
 
+NO_REPO: Final = RepoId(bytes(32))
+"""Stands for the repo of a branch that is followed alone: such a branch is no root branch."""
 CARRIER_FAULTS: Final = frozenset({"bad_publication", "other_topic", "bad_topic_signature"})
 """Reasons for a drop that anyone who passed the publication on could see, be it a replica or a relay: grounds to part. The
 others only a replica sees, and a relay that carries them in good faith is not to blame."""
@@ -51,7 +55,7 @@ class Opened(Value, frozen=True):
 
 @dataclass(slots=True)
 class OpenedBatch:
-    """What `open_batch` made of some publications of one branch."""
+    """What `open_batch` made of some publications of one topic."""
 
     opened: list[Opened] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -59,38 +63,53 @@ class OpenedBatch:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def opening_keys(branch: Branch) -> OpeningKeys:
-    """What opens the commits of a branch on the topic that it is given with."""
-    return OpeningKeys(
-        branch.topic,
-        branch.read_key,
-        branch.convergence_secret,
-        branch.facts.is_root_branch,
-        branch.topic_seed is not None,
-    )
+def opening_keys(topic: Topic) -> OpeningKeys:
+    """What opens the commits on a topic. Each key stands once, though several epochs may have it."""
+    openings: dict[bytes, EpochOpening] = {}
+    channel = topic.channel
+    if channel is not None:
+        assert topic.branch_id is not None, "a channel is one branch's"
+        read_key = hashing.branch_read_key(channel.branch_secret)
+        mark, secret = hashing.branch_mark(channel.branch_secret), channel.convergence_secret
+        alone = EpochOpening(NO_REPO, frozenset((channel.epoch,)), read_key, secret, None, mark)
+        return OpeningKeys(topic.topic, (alone,), topic.seed is not None)
+    for epoch, is_view in (
+        *((one, topic.is_link) for one in topic.epochs),
+        *((one, False) for one in topic.writers_of),
+    ):
+        keys = epoch.keys
+        read_key = keys.read_key
+        if is_view and topic.branch_id is not None:
+            read_key = hashing.branch_read_key(hashing.branch_secret(epoch.key, topic.branch_id))
+        known = openings.get(read_key + epoch.repo_id)
+        epoch_ids = frozenset((epoch.epoch_id,)) | (frozenset() if known is None else known.epoch_ids)
+        openings[read_key + epoch.repo_id] = EpochOpening(
+            epoch.repo_id, epoch_ids, read_key, keys.convergence_secret, epoch.key, NO_MARK
+        )
+    return OpeningKeys(topic.topic, tuple(openings.values()), topic.seed is not None)
 
 
 def open_batch(
-    branch: Branch, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
+    topic: Topic, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
 ) -> OpenedBatch:
-    """Read, check and settle publications of one branch in one go; `with_bare` all bare ones (`read_batch`)."""
-    batch = read_batch(opening_keys(branch), items, with_bare=with_bare, checks_topics=checks_topics)
+    """Read, check and settle publications of one topic in one go; `with_bare` all bare ones (`read_batch`)."""
+    batch = read_batch(opening_keys(topic), items, with_bare=with_bare, checks_topics=checks_topics)
     return settle_batch(batch, check_claims(gather_claims(batch)))
 
 
-def open_kept_back(branch: Branch, items: Iterable[bytes]) -> OpenedBatch:
+def open_kept_back(topic: Topic, items: Iterable[bytes]) -> OpenedBatch:
     """Read what was kept until its causes came. All signatures were checked before it was kept, and are not again."""
-    batch = read_batch(opening_keys(branch), items, checks_topics=True)
+    batch = read_batch(opening_keys(topic), items, checks_topics=True)
     return settle_batch(batch, [True] * len(gather_claims(batch)))
 
 
-def read_pending(branch: Branch, encoded: bytes) -> tuple[Commit, Body | UnknownBody] | None:
-    """A commit that is kept until its causes come, and its body. Its signature was checked before it was kept."""
+def read_pending(topic: Topic, encoded: bytes) -> Readable | None:
+    """A commit that is kept until its causes come, with its body. Its signature was checked before it was kept."""
     try:
-        found = read_publication(opening_keys(branch), encoded).found
+        found = read_publication(opening_keys(topic), encoded).found
     except Drop:
         return None
-    return (found.commit, found.body) if isinstance(found, Readable) else None
+    return found if isinstance(found, Readable) else None
 
 
 def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
@@ -102,8 +121,8 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
         is_from_topic = next(answers) if was_checked else True
         result: SignedCommit | Rejected | PendingPublication
         match candidate.found:
-            case Readable(commit, body):
-                result = sign_off(commit, body, holds=next(answers))
+            case Readable(commit, body, parts):
+                result = sign_off(commit, body, parts, holds=next(answers))
             case Unread(commit_id):
                 result = PendingPublication(commit_id, candidate.publication.encoded, (), reason=UNREAD)
             case rejected:

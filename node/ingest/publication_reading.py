@@ -5,29 +5,50 @@ Pure, and without the store's modules: a worker process runs this too, and shall
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from protocol.block import Block, WrongKey
-from protocol.body import AnyBody, Body, ErasedBody, UnknownBody, kind_name
+from protocol import hashing
+from protocol.block import Block, Reference, WrongKey, decrypt_unchecked
+from protocol.body import AnyBody, ErasedBody, decode_body, kind_name
 from protocol.codec import DecodeError, Value
-from protocol.commit import Commit, UnknownVersion, open_commit
+from protocol.commit import NO_BRANCH, NO_EPOCH, NO_MARK, Commit, UnknownVersion, open_commit, open_unchecked
 from protocol.declared_kind import declared_kind, read_body, unopened_body
-from protocol.ids import BlockId, CommitId, TopicKey
-from protocol.keys import ConvergenceSecret, ReadKey
-from protocol.object import MissingBlocks
-from protocol.publication import Publication, WrongReadKey, decode_publication, open_sealed_key
+from protocol.epochs import BOXES_SIZE_MAX, KEYS_SIZE_MAX, EpochInit, StartParts, open_keys
+from protocol.ids import BlockId, BranchId, BranchMark, CommitId, EpochId, RepoId, TopicKey, root_branch
+from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, ReadKey
+from protocol.object import BlockLookup, MissingBlocks, open_object
+from protocol.publication import Publication, decode_publication, open_hidden_key
 from protocol.signing import Claim
 from verifier.verify import Rejected, author_claim
 
+_MARKS_REMEMBERED_MAX: Final = 4096
 
-class OpeningKeys(NamedTuple):
-    """What opens the commits of one branch on one topic."""
 
-    topic: TopicKey
+class EpochOpening(NamedTuple):
+    """What opens the commits of one epoch on one topic; of several where these have one key."""
+
+    repo_id: RepoId
+    epoch_ids: frozenset[EpochId]
     read_key: ReadKey
     convergence_secret: ConvergenceSecret
-    is_root_branch: bool
+    key: EpochKey | None
+    """None to who follows one branch alone."""
+    mark: BranchMark
+    """Of the branch that is followed alone; else empty: it follows from the key."""
+
+    def __repr__(self) -> str:
+        """Without the secrets."""
+        named = [one.hex() for one in sorted(self.epoch_ids)]
+        return f"EpochOpening(repo_id={self.repo_id.hex()}, epoch_ids={named})"
+
+
+class OpeningKeys(NamedTuple):
+    """What opens the commits on one topic: of several epochs where these name one topic."""
+
+    topic: TopicKey
+    openings: tuple[EpochOpening, ...]
     holds_topic_key: bool
     """Whether this node can make the topic's signature itself."""
 
@@ -41,6 +62,8 @@ class Readable(Value, frozen=True, tag="readable"):
 
     commit: Commit
     body: AnyBody
+    parts: StartParts | None = None
+    """What the body of an init names."""
 
 
 class Unread(Value, frozen=True, tag="unread"):
@@ -126,42 +149,119 @@ def _read_commit(
     keys: OpeningKeys, publication: Publication, *, with_bare: bool
 ) -> Readable | Unread | Rejected:
     """Raises Drop where the publication is at fault."""
+    for opening in keys.openings:
+        try:
+            return _open(opening, publication, with_bare=with_bare)
+        except WrongKey:
+            continue
+    raise Drop("wrong_key")
+
+
+def _open(
+    opening: EpochOpening, publication: Publication, *, with_bare: bool
+) -> Readable | Unread | Rejected:
+    """Raises WrongKey where this does not open it, and Drop where the publication is at fault."""
     commit_id = publication.commit_id
+    commit_key = open_hidden_key(publication, opening.read_key)
     try:
-        key = open_sealed_key(publication, keys.read_key)
-        commit = open_commit(publication.blocks[0], key, keys.convergence_secret)
-    except WrongReadKey:
-        raise Drop("seal_broken") from None
+        commit = open_commit(publication.blocks[0], commit_key, opening.convergence_secret)
     except WrongKey:
-        raise Drop("wrong_key") from None
+        if opening.key is None or commit_id not in opening.epoch_ids:
+            raise
+        return _open_start(opening, publication, commit_key)  # E6: it was published in an epoch before
     except UnknownVersion:
         if publication.body_id is not None:
             raise Drop("bare") from None  # anyone who can read it may need the body
         return Unread(commit_id)
     except DecodeError as error:
         return Rejected(commit_id, "bad_commit", str(error))
+    named = EpochId(commit_id) if commit.content.epoch == NO_EPOCH else commit.content.epoch
+    if named not in opening.epoch_ids:
+        raise Drop("other_epoch")
+    return _read(opening, commit, publication, opening.key, opening.convergence_secret, with_bare=with_bare)
+
+
+def _open_start(opening: EpochOpening, publication: Publication, commit_key: BlockKey) -> Readable | Rejected:
+    """Open the init of an epoch on that epoch's own topic: it gives the key of the one that it was published in.
+
+    Raises WrongKey.
+    """
+    assert opening.key is not None, "looked at before"
+    blocks = {block.block_id: block for block in publication.blocks[1:]}
     try:
-        return Readable(commit, _read_body(keys, commit, publication, with_bare=with_bare))
+        found = open_unchecked(publication.blocks[0], commit_key)
+        body = decode_body(_look(blocks, found.content.body))
+        if not isinstance(body, EpochInit):
+            raise WrongKey(publication.commit_id.hex())
+        sealed = _look(blocks, body.keys)
+    except (DecodeError, UnknownVersion, MissingBlocks) as error:  # what a wrong key gives is like no commit
+        raise WrongKey(str(error)) from None
+    given = open_keys(opening.key, opening.repo_id, body.states.mark, sealed) or ()
+    for one in given:
+        if one.epoch == found.content.epoch:
+            secret = hashing.convergence_secret(one.key)
+            commit = open_commit(publication.blocks[0], commit_key, secret)
+            return _read(opening, commit, publication, one.key, secret, with_bare=False)
+    raise WrongKey("it does not give the key of its epoch")
+
+
+def _look(blocks: Mapping[BlockId, Block], reference: Reference) -> bytes:
+    """Decrypt an object of one block, without the convergence secret. Raises MissingBlocks."""
+    block = blocks.get(reference.object_id)
+    if block is None:
+        raise MissingBlocks((reference.object_id,))
+    return decrypt_unchecked(block, reference.key)
+
+
+def _read(
+    opening: EpochOpening,
+    commit: Commit,
+    publication: Publication,
+    key: EpochKey | None,
+    secret: ConvergenceSecret,
+    *,
+    with_bare: bool,
+) -> Readable | Rejected:
+    """Look at the mark and the body of a commit. Raises Drop where the publication is at fault."""
+    expected = NO_MARK
+    if commit.content.branch != NO_BRANCH:
+        expected = opening.mark if key is None else branch_mark_in(key, commit.content.branch)
+    if commit.mark != expected:
+        return Rejected(commit.commit_id, "bad_mark", "the mark is not that of its branch in its epoch")
+    is_root_branch = commit.branch_id == root_branch(opening.repo_id)
+    try:
+        return _read_body(commit, publication, secret, is_root_branch=is_root_branch, with_bare=with_bare)
     except MissingBlocks:
         raise Drop("missing_body") from None
     except WrongKey:
-        return Rejected(commit_id, "bad_body", "the commit gives a wrong key for its body")
+        return Rejected(commit.commit_id, "bad_body", "the commit gives a wrong key for its body")
     except DecodeError as error:
-        return Rejected(commit_id, "bad_body", str(error))
+        return Rejected(commit.commit_id, "bad_body", str(error))
+
+
+@lru_cache(maxsize=_MARKS_REMEMBERED_MAX)
+def branch_mark_in(key: EpochKey, branch_id: BranchId) -> BranchMark:
+    """Derive the mark of a branch in the epoch that has this key."""
+    return hashing.branch_mark(hashing.branch_secret(key, branch_id))
 
 
 def _read_body(
-    keys: OpeningKeys, commit: Commit, publication: Publication, *, with_bare: bool
-) -> Body | UnknownBody:
+    commit: Commit,
+    publication: Publication,
+    secret: ConvergenceSecret,
+    *,
+    is_root_branch: bool,
+    with_bare: bool,
+) -> Readable:
     """Raises Drop where the publication is at fault, and as `read_body`."""
     body_id = commit.content.body.object_id
-    said = declared_kind(commit, is_root_branch=keys.is_root_branch)
+    said = declared_kind(commit, is_root_branch=is_root_branch)
     if publication.body_id is not None:
         if publication.body_id != body_id:
             raise Drop("missing_body")
         if said is None and not with_bare:
             raise Drop("bare")  # a verdict needs the body, which others may have
-        return ErasedBody("" if said is None else kind_name(said))
+        return Readable(commit, ErasedBody("" if said is None else kind_name(said)))
     if said is not None:
         # It travels as its one block, whatever that may be: it cannot be told what else belongs to it. No verdict rests on
         # what it says, so nobody opens it before it is asked for: that would be a quarter of all reading.
@@ -169,7 +269,7 @@ def _read_body(
             raise Drop("missing_body")
         if len(publication.blocks) != 2:
             raise Drop("surplus_blocks")
-        return unopened_body(said)
+        return Readable(commit, unopened_body(said))
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 
@@ -177,7 +277,18 @@ def _read_body(
         used.add(block_id)
         return blocks.get(block_id)
 
-    body, _ = read_body(commit, look_up, keys.convergence_secret, is_root_branch=keys.is_root_branch)
+    body, _ = read_body(commit, look_up, secret, is_root_branch=is_root_branch)
+    parts = None
+    if is_root_branch and isinstance(body, EpochInit):
+        parts = open_parts(body, look_up, secret)
     if len(publication.blocks) - 1 != len(used):
         raise Drop("surplus_blocks")
-    return body
+    return Readable(commit, body, parts)
+
+
+def open_parts(body: EpochInit, look_up: BlockLookup, secret: ConvergenceSecret) -> StartParts:
+    """Open the three objects that an init names. Raises MissingBlocks, WrongKey, DecodeError."""
+    boxes, writers_boxes = (
+        open_object(one, look_up, secret, size_max=BOXES_SIZE_MAX) for one in (body.boxes, body.writers_boxes)
+    )
+    return StartParts(boxes, writers_boxes, open_object(body.keys, look_up, secret, size_max=KEYS_SIZE_MAX))

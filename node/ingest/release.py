@@ -2,7 +2,7 @@
 
 Whole chains are woken before the first of them is judged, on the guess that it will be accepted: so a chain costs one
 round of verdicts and not one for each link. Nothing rests on the guess, since verdicts look at what is accepted: what was
-woken too early waits again.
+woken too early waits again, and what lacks other causes as well is not touched by a guess.
 """
 
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 from protocol.limits.peers import RELEASED_CAUSE_COUNT_MAX, RELEASED_COUNT_MAX, RELEASED_SIZE_MAX
 from storage.commits.pending_release import (
     ReleasedCommit,
+    foresee,
     is_any_pending,
     load_ready,
     mark_ready,
@@ -44,18 +45,19 @@ def find_released(
         settled.clear()
         return []
     released = load_ready(connection, budget.commits + 1) if with_ready else []
-    front, is_first = dict(settled), True
+    if settled and _have_room(released, budget):
+        found = settle_causes(connection, settled, budget.causes)
+        budget.causes -= found.count
+        settled.clear()
+        settled.update(found.left)
+        released += found.released
+    front = [one.key for one in released if not one.is_doomed]
     # What there is no room for is then of one step, in which none waits for another: it may be judged in any order later.
     while front and budget.causes > 0 and _have_room(released, budget):
-        found = settle_causes(connection, front, budget.causes)
-        budget.causes -= found.count
-        if is_first:
-            settled.clear()
-            settled.update(found.left)
-        # Others need not be remembered: they are settled once they are judged.
-        is_first = False
-        released += found.released
-        front = {one.key: one.is_doomed for one in found.released}
+        further, looked_at = foresee(connection, front, budget.causes)
+        budget.causes -= looked_at
+        released += further
+        front = [one.key for one in further]
     chosen: list[ReleasedCommit] = []
     for one in released:
         if len(chosen) >= budget.commits or (chosen and one.size > budget.size):

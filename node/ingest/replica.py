@@ -12,32 +12,35 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
+from node.ingest.key_givers import KeyGivers
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People, Stated, find_stated
+from node.ingest.publication_reading import open_parts
 from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.block import WrongKey, decode_block
-from protocol.body import Body, ErasedBody, Permission, UnknownBody
+from protocol.body import Body, ErasedBody, Permission, RepoInit, UnknownBody
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion, open_commit
 from protocol.declared_kind import read_body
-from protocol.ids import BlockId, CommitId, RepoId, TopicKey, UserId
-from protocol.keys import StoreKey
-from protocol.limits.formats import IMPLIED_ACK_VISITS_MAX
+from protocol.epochs import EpochHand, EpochInit, StartParts
+from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
+from protocol.keys import ConvergenceSecret, StoreKey
 from protocol.object import MissingBlocks
+from storage.blobs.files import FileRow
 from storage.blobs.packs import Packs
-from storage.commits.ancestor_cache import AncestorCache
 from storage.commits.blocks import DamagedBlock, read_blocks
-from storage.commits.commits import TimelineRow, iterate_arrivals
+from storage.commits.commits import TimelineRow, iterate_arrivals, load_rows
 from storage.commits.damaged import DamagedCount, count_damaged, find_damaged_in
+from storage.commits.pending import count_waiting
+from storage.commits.pending_release import is_any_pending
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import unpack_nums
+from storage.repos.epochs import Epoch, Topic
 from storage.repos.repo_changes import finish_join
-from storage.repos.repos import Branch, Epoch, Repo
+from storage.repos.repos import Branch, Repo
 from storage.repos.row_changes import forget_row_changes, row_changes
 from storage.topics.sketches import Sketches
-from verifier.ancestry import AckWalks
 from verifier.devices import find_persons
-from verifier.epochs import find_preferred
 from verifier.membership import Membership
 from verifier.posts import Hidden, find_hidden
 from verifier.refusal import CommitRefused
@@ -66,12 +69,9 @@ class Replica:
         with self.database.read() as connection:
             self.has_damaged = count_damaged(connection) != DamagedCount(0, 0)
             """Whether anything was damaged that peers are asked for; until none of it is left."""
-        self.walks = AckWalks(IMPLIED_ACK_VISITS_MAX)
-        """What earlier looks for implied acks have walked; for the one transaction that judges."""
-        self.ancestors = AncestorCache()
-        """Places of commits that these looks have asked for; for the same."""
         self.membership_lock = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
+        self.givers = KeyGivers()
         self.unreleased: dict[int, bool] = {}
         """Settled causes of which a transaction had no time to wake what waits for them (`storage.commits.pending_release`).
 
@@ -79,6 +79,8 @@ class Replica:
         """
         self.has_ready = False
         """Whether commits were marked as ready to be judged, for want of time."""
+        self.waiting: Mapping[int, int] = {}
+        """How many commits wait for causes or keys, by the numbers of the topics that they came on; zeros are left out."""
         self._memberships: dict[RepoId, Membership] = {}
         self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
         self.people = People()
@@ -92,6 +94,7 @@ class Replica:
         """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
         with self.database.read() as connection:
             self.shown = ShownTables(load_tables(connection))
+            self.waiting = count_waiting(connection)
         self.own_feeds.load(repo.repo_id for repo in self.repos.values() if repo.has_members)
         for repo in self.repos.values():
             if repo.has_members:
@@ -140,22 +143,31 @@ class Replica:
 
     @property
     def branches(self) -> Mapping[int, Branch]:
-        """Branches by number, on the topics that this node writes to."""
+        """Branches by number."""
         return self.tables.branches
 
     def branches_in(self, repo_num: int) -> list[Branch]:
-        """Branches of a repo, on the topics that this node writes to."""
+        """Branches of a repo."""
         return self.tables.branches_in(repo_num)
 
-    @property
-    def on_topics(self) -> Mapping[int, Branch]:
-        """Branches by the number of the topic."""
-        return self.tables.on_topics
+    def convergence_secret(self, row: TimelineRow | FileRow) -> ConvergenceSecret:
+        """Return what the blocks of a stored commit were made with. Raises StorageError where its epoch is not here."""
+        return self.tables.convergence_secret(row)
 
     @property
-    def by_topic(self) -> Mapping[TopicKey, Branch]:
-        """Branches by topic: a branch has one for each epoch."""
+    def topics(self) -> Mapping[int, Topic]:
+        """Topics by number."""
+        return self.tables.topics
+
+    @property
+    def by_topic(self) -> Mapping[TopicKey, Topic]:
+        """Topics by name."""
         return self.tables.by_topic
+
+    def waiting_in(self, repo_num: int) -> int:
+        """How many commits of a repo wait for causes or keys."""
+        nums = self.tables.topics_of_repo.get(repo_num, ())
+        return sum(self.waiting.get(num, 0) for num in nums) if self.waiting else 0
 
     @contextmanager
     def change(
@@ -200,12 +212,6 @@ class Replica:
         """Whether a user ever held a permission in a repo."""
         with self.membership_lock:
             return bool(self.membership(repo.repo_id).operations.grants_of(user))
-
-    def newest_epoch_at(self, repo: Repo) -> int | None:
-        """When a repo's newest epoch began, in unix seconds as its author states them; None where none is known."""
-        with self.membership_lock:
-            tips = self.membership(repo.repo_id).now().epoch_tips()
-            return find_preferred(tips).timestamp // 1000 if tips else None
 
     def members(self, repo: Repo) -> dict[UserId, Permission]:
         """Every member of a repo with the highest permission held."""
@@ -299,10 +305,11 @@ class Replica:
         )
         self._persons, self._stated = persons, stated
         self._hidden = change.hidden
-        self.lobbies = change.lobbies
+        self.lobbies, self.waiting = change.lobbies, change.waiting
         if change.changed_repos:
             self.people.set_stated(stated, persons, change.changed_repos)
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
+        self.sketches.drop(change.reduced)
 
     def forget_membership(self, repo_id: RepoId) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
@@ -320,18 +327,11 @@ class Replica:
         return self.tables.epochs[self.repos[repo.num].epoch_num]
 
     def root_branch(self, repo: Repo) -> Branch:
-        """The repo's root branch, on the topic that this node writes to."""
+        """The repo's root branch."""
         found = self.tables.roots.get(repo.repo_id)
         if found is None:
             raise StorageError("a repo without a root branch")
         return found
-
-    def root_branch_in(self, epoch: Epoch) -> Branch:
-        """The root branch on its topic of an epoch."""
-        for branch in self.tables.on_topics_in(epoch.repo_num):
-            if branch.epoch_num == epoch.num and branch.facts.is_root_branch:
-                return branch
-        raise StorageError("an epoch without a topic for its root branch")
 
 
 class Change:
@@ -351,6 +351,8 @@ class Change:
         """Branches that have got commits since the tables were read."""
         self.moved: set[TopicKey] = set()
         """Topics that are new, gone, or of another number."""
+        self.reduced: set[TopicKey] = set()
+        """Topics that have lost commits, and stay."""
         self.changed_repos: set[RepoId] = set()
         """Repos whose membership it has changed."""
         self.touched: set[int] = set()
@@ -362,6 +364,8 @@ class Change:
         self.hidden: Mapping[RepoId, Hidden] = {}
         self.lobbies: Mapping[RepoId, RepoId] = {}
         """As `Replica.lobbies` is to be."""
+        self.waiting: Mapping[int, int] = {}
+        """As `Replica.waiting` is to be."""
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -381,6 +385,7 @@ class Change:
             changes.counted |= self._replica.shown.stale()
         self.tables, moved = renew_tables(self.connection, self.tables, changes)
         self.moved |= moved
+        self.reduced |= changes.reduced
         self.touched |= changes.repos
         self.rooted |= changes.repos
         self._touch(changes.branches | counted, before)
@@ -401,6 +406,8 @@ class Change:
         self._stated = self._replica.find_stated(self.changed_repos)
         self.hidden = self._replica.find_hidden(self.changed_repos)
         self.lobbies = self._replica.find_lobbies(self.changed_repos)
+        if is_any_pending(self.connection):
+            self.waiting = count_waiting(self.connection)
 
     def _touch(self, branch_nums: Iterable[int], before: Tables) -> None:
         """Note the repos of branches, some of which may be new or gone."""
@@ -426,11 +433,17 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
     membership = Membership(repo_id)
     root = tables.roots.get(repo_id)
     for row in [] if root is None else iterate_arrivals(connection, [root.num]):
-        commit, body = open_stored(
-            tables.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-        )
+        blocks = load_blocks_of(connection, [row])[row.num]
+        commit, body = open_stored(tables, row, blocks)
+        key, parts = None, None
+        about = body.epoch if isinstance(body, EpochHand) else EpochId(row.commit_id)
+        if root is not None and isinstance(body, RepoInit | EpochInit | EpochHand):
+            epoch = tables.find_epoch(root.repo_num, about)
+            key = None if epoch is None else epoch.key
+        if isinstance(body, EpochInit):
+            parts = _open_parts(tables, row, body, blocks)
         try:
-            operation = membership.authorise_root_commit(commit, body)
+            operation = membership.authorise_root_commit(commit, body, key, parts, checks_boxes=False)
         except CommitRefused as error:
             raise StorageError(
                 f"an older version accepted what this one refuses ({error}); join the repo anew, "
@@ -438,6 +451,24 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
             ) from None
         membership.add(operation, commit.acks)
     return membership
+
+
+def load_start_parts(connection: Connection, tables: Tables, commit_id: CommitId) -> StartParts:
+    """Load what an accepted init of an epoch names. Raises KeyError, DamagedBlock, StorageError."""
+    row = load_rows(connection, [commit_id])[commit_id]
+    blocks = load_blocks_of(connection, [row])[row.num]
+    _, body = open_stored(tables, row, blocks)
+    if not isinstance(body, EpochInit):
+        raise StorageError(f"commit {commit_id.hex()} starts no epoch")
+    return _open_parts(tables, row, body, blocks)
+
+
+def _open_parts(tables: Tables, row: TimelineRow, body: EpochInit, blocks: list[bytes]) -> StartParts:
+    found = {block.block_id: block for block in map(decode_block, blocks[1:])}
+    try:
+        return open_parts(body, found.get, tables.convergence_secret(row))
+    except (MissingBlocks, WrongKey, DecodeError) as error:
+        raise DamagedBlock(f"commit {row.commit_id.hex()}: {error}") from error
 
 
 def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int, list[bytes]]:
@@ -452,30 +483,29 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
     return {num: [encoded[block_num] for block_num in block_nums] for num, block_nums in nums.items()}
 
 
-def open_stored(branch: Branch, row: TimelineRow, encoded: list[bytes]) -> tuple[Commit, Body | UnknownBody]:
-    """An accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where it is not what was said.
-
-    `branch` is on the topic by which it came.
-    """
-    commit, body, _ = open_encoded(branch, row, encoded)
+def open_stored(
+    tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
+) -> tuple[Commit, Body | UnknownBody]:
+    """An accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where another was said."""
+    commit, body, _ = open_encoded(tables, row, encoded)
     return commit, body
 
 
 def open_encoded(
-    branch: Branch, row: TimelineRow, encoded: list[bytes]
+    tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody, bytes]:
     """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash.
 
     Raises DamagedBlock: what was accepted could be opened, so the row or one of its blocks has changed since.
     """
+    secret = tables.convergence_secret(row)
+    is_root_branch = tables.branches[row.branch_num].facts.is_root_branch
     try:
-        commit = open_commit(decode_block(encoded[0]), row.commit_key, branch.convergence_secret)
+        commit = open_commit(decode_block(encoded[0]), row.commit_key, secret)
         if row.is_erased:
             return commit, ErasedBody(row.body_kind), b""
         blocks = {block.block_id: block for block in map(decode_block, encoded[1:])}
-        body = read_body(
-            commit, blocks.get, branch.convergence_secret, is_root_branch=branch.facts.is_root_branch
-        )
+        body = read_body(commit, blocks.get, secret, is_root_branch=is_root_branch)
     except (MissingBlocks, WrongKey, DecodeError, UnknownVersion) as error:
         raise DamagedBlock(f"commit {row.commit_id.hex()}: {error}") from error
     return commit, *body

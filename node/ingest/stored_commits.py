@@ -7,23 +7,27 @@ from sqlalchemy import Connection, select
 
 from node.ingest.publication_parsing import Opened, open_batch
 from node.ingest.publication_reading import topic_claim
+from node.ingest.tables import Tables
 from protocol.block import WrongKey
 from protocol.body import ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
 from protocol.commit import Commit, UnknownVersion
 from protocol.content import Files
+from protocol.epochs import EpochInit
 from protocol.keys import TopicSeed
 from protocol.object import MissingBlocks
 from protocol.publication import Publication
 from protocol.signing import check_claims, sign, topic_key_pair
-from storage.commits.commits import relation_columns
+from storage.commits.commits import feed_link, relation_columns
 from storage.engine.column_encryption import BadSecret, ColumnCipher, cipher_of, commit_place, file_place
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, pack_ids
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
-from storage.schema.schema import authors, commits, file_removals, files
-from storage.topics.difference import load_publications
+from storage.schema.schema import authors, commits, file_removals, files, group_places, topic_inits
+from storage.topics.publishing import load_publications
 from verifier.posts import find_relation
+from verifier.verify import find_seen
 
 UNREADABLE: Final = (
     StorageError,
@@ -44,6 +48,7 @@ _ROW: Final = (
         commits.c.commit_id,
         authors.c.user,
         commits.c.feed_sequence,
+        commits.c.feed_link,
         commits.c.rank,
         commits.c.acks,
         commits.c.commit_key,
@@ -54,8 +59,12 @@ _ROW: Final = (
         commits.c.relation,
         commits.c.about,
         commits.c.is_proven,
+        commits.c.topic_num,
+        commits.c.epoch_num,
+        group_places.c.ids.label("seen"),
     )
     .outerjoin(authors, authors.c.num == commits.c.author_num)
+    .outerjoin(group_places, group_places.c.num == commits.c.place_num)
     .order_by(commits.c.num)
 )
 KeptFile = tuple[object, ...]
@@ -68,12 +77,12 @@ def load_kept_rows(connection: Connection, nums: Sequence[int]) -> list[dict[str
 
 
 def open_kept(
-    connection: Connection, branch: Branch, nums: Sequence[int]
+    connection: Connection, topic: Topic, nums: Sequence[int]
 ) -> Iterator[tuple[int, Opened | str]]:
     """Commits of one topic, by ascending numbers, parsed again; or why one does not open. Damage is found one by one."""
     try:
-        items = load_publications(connection, branch, nums, _NO_BOUND)
-        batch = open_batch(branch, items, with_bare=True)
+        items = load_publications(connection, topic, nums, _NO_BOUND)
+        batch = open_batch(topic, items, with_bare=True)
     except UNREADABLE as error:
         if len(nums) == 1:
             yield nums[0], f"cannot be read: {error!r}"
@@ -83,7 +92,7 @@ def open_kept(
         yield from zip(nums, batch.opened, strict=True)
     elif len(nums) > 1:
         for num in nums:
-            yield from open_kept(connection, branch, [num])
+            yield from open_kept(connection, topic, [num])
     elif batch is not None:
         reasons = [
             *(item.code for item in batch.rejected),
@@ -93,25 +102,34 @@ def open_kept(
         yield nums[0], f"does not open: {', '.join(reasons)}"
 
 
-def wanted_columns(cipher: ColumnCipher, branch: Branch, opened: Opened) -> dict[str, Any]:
-    """What a commit's row has to say, as far as it follows from its own blocks."""
+def wanted_columns(
+    cipher: ColumnCipher, tables: Tables, topic: Topic, branch: Branch, opened: Opened
+) -> dict[str, Any]:
+    """What a commit's row has to say, as far as it follows from its own blocks. `seen` are the ids of its place."""
     commit, body = opened.signed.commit, opened.signed.body
-    relation, about = relation_columns(find_relation(commit, is_root_branch=branch.facts.is_root_branch))
+    is_root_branch = branch.facts.is_root_branch
+    relation, about = relation_columns(find_relation(commit, is_root_branch=is_root_branch))
+    place = tables.find_place(branch.repo_num, commit)
+    epoch_num, topic_num = (0, topic.num) if place is None else (place[0].num, place[1].num)
     wanted: dict[str, Any] = {
         "user": commit.content.author,
         "feed_sequence": commit.content.feed_sequence,
+        "feed_link": feed_link(commit),
         "acks": pack_ids(commit.acks),
         "commit_key": cipher.mask(commit_place(commit.commit_id), commit.key),
         "timestamp": commit.content.timestamp,
         "relation": relation,
         "about": about,
+        "topic_num": topic_num,
+        "epoch_num": epoch_num,
+        "seen": pack_ids(find_seen(branch.facts, commit)) or None,
     }
     if not isinstance(body, ErasedBody):
         wanted["body_kind"] = body_kind(body)
         wanted["size"] = sum(len(block.encoded) for block in opened.publication.blocks)
     elif body.tag:
         wanted["body_kind"] = body.tag
-    if branch.topic_seed is not None and not _is_signed(branch.topic_seed, opened.publication):
+    if topic.seed is not None and not _is_signed(topic.seed, opened.publication):
         wanted["is_proven"] = False  # else peers would part from who passes it on
     return wanted
 
@@ -127,6 +145,22 @@ def _is_signed(topic_seed: TopicSeed, publication: Publication) -> bool:
     return holds
 
 
+def wanted_second_place(tables: Tables, topic: Topic, branch: Branch, opened: Opened) -> set[int]:
+    """Number of the topic on which an init stands beside its own."""
+    if not isinstance(opened.signed.body, EpochInit):
+        return set()
+    return {*tables.find_second_place(branch.repo_num, opened.signed.commit.commit_id, topic.num)}
+
+
+def load_second_places(connection: Connection, nums: Sequence[int]) -> Mapping[int, set[int]]:
+    """Numbers of the topics on which commits are kept beside their own, by the commits' numbers."""
+    found: dict[int, set[int]] = {}
+    query = select(topic_inits.c.commit_num, topic_inits.c.topic_num)
+    for num, topic_num in connection.execute(query.where(topic_inits.c.commit_num.in_(nums))):
+        found.setdefault(num, set()).add(topic_num)
+    return found
+
+
 def wanted_files(opened: Opened) -> list[KeptFile]:
     """The files that a commit adds."""
     commit, body = opened.signed.commit, content_of(opened.signed.body)
@@ -134,7 +168,7 @@ def wanted_files(opened: Opened) -> list[KeptFile]:
     return [
         (
             object_id,
-            commit.content.keys.files[place],
+            commit.content.file_keys[place],
             *((entries[place].name, entries[place].size) if entries else ("", None)),
         )
         for place, object_id in enumerate(commit.links.files)

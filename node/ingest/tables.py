@@ -7,19 +7,29 @@ changed rows anew (`storage.repos.row_changes`).
 import threading
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby, takewhile
+from itertools import takewhile
 from typing import TypeVar
 
 from sqlalchemy import Connection
 
 from node.ingest.layered_map import LayeredMap
-from protocol.epochs import EpochInit
-from protocol.ids import BranchId, EpochId, RepoId, TopicKey
-from storage.engine.database import Database
-from storage.repos.repos import Branch, Epoch, Repo, load_counts, load_epochs, load_repos, make_branches
+from protocol.commit import NO_EPOCH, Commit
+from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey
+from protocol.keys import ConvergenceSecret, EpochKey
+from storage.blobs.files import FileRow
+from storage.commits.commits import TimelineRow
+from storage.engine.database import Database, StorageError
+from storage.repos.epochs import Epoch, Topic, load_epochs, load_topics
+from storage.repos.repos import (
+    Branch,
+    Repo,
+    load_branches,
+    load_counts,
+    load_repos,
+)
 from storage.repos.row_changes import RowChanges
-from verifier.epochs import find_preferred
-from verifier.membership import Membership, mark_of
+from verifier.epochs import prefer
+from verifier.membership import Membership
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -28,20 +38,23 @@ Row = TypeVar("Row", bound=Branch | Repo)
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Repos, epochs and branches as one moment of the store has them. Each table is in the order of its numbers."""
+    """Repos, epochs, topics and branches as one moment of the store has them. Each table is in the order of its numbers."""
 
     repos: Mapping[int, Repo]
     of_id: Mapping[RepoId, Repo]
     repos_named: Mapping[str, tuple[int, ...]]  # numbers of repos by their names
     invited: Mapping[int, Repo]  # of these, such as keep the link that they were joined or asked for by
     epochs: Mapping[int, Epoch]
-    branches: Mapping[int, Branch]  # on the topic that this node writes to
-    on_topics: Mapping[int, Branch]  # on each topic, by its number
-    by_topic: Mapping[TopicKey, Branch]
+    topics: Mapping[int, Topic]
+    by_topic: Mapping[TopicKey, Topic]
+    branches: Mapping[int, Branch]
     roots: Mapping[RepoId, Branch]  # root branches, by their repos' ids
-    topics_of: Mapping[int, tuple[Branch, ...]]  # by the branch's number: the branch on each of its topics
     epochs_of_repo: Mapping[int, tuple[int, ...]]  # by the repo's number: numbers of its epochs
-    branches_of_repo: Mapping[int, tuple[int, ...]]  # likewise of its branches
+    topics_of_repo: Mapping[
+        int, tuple[int, ...]
+    ]  # likewise of topics that its epochs, or its branches alone, have
+    branches_of_repo: Mapping[int, tuple[int, ...]]  # and of its branches
+    links_of_branch: Mapping[int, tuple[int, ...]]  # by the branch's number: numbers of its link topics
     branches_of_id: Mapping[
         BranchId, tuple[int, ...]
     ]  # numbers of branches by their ids, which two repos may state
@@ -49,12 +62,35 @@ class Tables:
     commit_count: int  # of all branches, without void ones
 
     def branches_in(self, repo_num: int) -> list[Branch]:
-        """Branches of a repo, on the topics that this node writes to."""
+        """Branches of a repo."""
         return [self.branches[num] for num in self.branches_of_repo.get(repo_num, ())]
 
-    def on_topics_in(self, repo_num: int) -> list[Branch]:
-        """Branches of a repo on each of their topics."""
-        return [one for num in self.branches_of_repo.get(repo_num, ()) for one in self.topics_of[num]]
+    def find_branch(self, repo_num: int, branch_id: BranchId) -> Branch | None:
+        """A branch of a repo by its id."""
+        for num in self.branches_of_id.get(branch_id, ()):
+            if self.branches[num].repo_num == repo_num:
+                return self.branches[num]
+        return None
+
+    def with_root(self, branch: Branch) -> set[int]:
+        """Numbers of a branch and of its repo's root branch, which says what of it counts."""
+        root = self.roots.get(branch.facts.repo_id)
+        return {branch.num} if root is None else {branch.num, root.num}
+
+    def topics_in(self, repo_num: int) -> list[Topic]:
+        """Topics of a repo: of its epochs, and of branches that are followed by links."""
+        return [self.topics[num] for num in self.topics_of_repo.get(repo_num, ())]
+
+    def writing_topics(self, repo_num: int) -> set[TopicKey]:
+        """Topics on which a repo is written now: those of its writing epoch, or those by which branches are followed."""
+        epoch = self.epochs.get(self.repos[repo_num].epoch_num)
+        if epoch is None:
+            return {one.topic for one in self.topics_in(repo_num)}
+        return {epoch.topic} if epoch.writers_topic is None else {epoch.topic, epoch.writers_topic}
+
+    def links_of(self, branch_num: int) -> list[Topic]:
+        """Link topics of a branch."""
+        return [self.topics[num] for num in self.links_of_branch.get(branch_num, ())]
 
     def repos_with_name(self, name: str) -> list[Repo]:
         """Repos of a name: a user's own, and what others call theirs."""
@@ -69,35 +105,74 @@ class Tables:
         return [self.branches[num] for num in self.branches_named.get(name, ())]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
-        """Epochs of a repo."""
+        """Epochs of a repo, and keys that are said to be theirs."""
         return [self.epochs[num] for num in self.epochs_of_repo.get(repo_num, ())]
 
-    def epochs_of(self, repo: Repo, membership: Membership) -> dict[EpochId, Epoch]:
-        """A repo's epochs whose secrets are here, by id.
+    def find_epoch(self, repo_num: int, epoch_id: EpochId) -> Epoch | None:
+        """An epoch of a repo by its id: with the key that its init proves, else with one that is not disproved."""
+        found = [one for one in self.epochs_in(repo_num) if one.epoch_id == epoch_id]
+        return min(
+            found,
+            key=lambda one: (one.writers_topic is None, one.claimed_by is not None, one.num),
+            default=None,
+        )
 
-        Of several secrets that were said to be one epoch's, those that its init marks count; while that is not here, and
-        for the first epoch, those that brought commits, else what was said first.
+    def find_key(self, repo_num: int, epoch_id: EpochId, mark: Mark) -> EpochKey | None:
+        """The key of an epoch that gives this mark, if it is held here."""
+        for one in self.epochs_in(repo_num):
+            if one.epoch_id == epoch_id and one.keys.mark == mark:
+                return one.key
+        return None
+
+    def written_on(self, topic: TopicKey) -> Epoch | None:
+        """The epoch in which a repo is written now and of which this is the own topic, if there is one."""
+        opened = self.by_topic.get(topic)
+        for epoch in () if opened is None or opened.is_link else opened.epochs:
+            if self.repos[epoch.repo_num].epoch_num == epoch.num:
+                return epoch
+        return None
+
+    def held_epochs(self, repo_num: int) -> dict[EpochId, Epoch]:
+        """Epochs of a repo whose inits were accepted, by id."""
+        return {one.epoch_id: one for one in self.epochs_in(repo_num) if one.writers_topic is not None}
+
+    def find_place(self, repo_num: int, commit: Commit) -> tuple[Epoch, Topic] | None:
+        """The epoch and the topic that a commit of a repo says, if they are here; it may have come on another topic."""
+        epoch_id = EpochId(commit.commit_id) if commit.content.epoch == NO_EPOCH else commit.content.epoch
+        epoch = self.find_epoch(repo_num, epoch_id)
+        if epoch is None:
+            return None
+        name = epoch.writers_topic if commit.content.by_writer else epoch.topic
+        topic = None if name is None else self.by_topic.get(name)
+        return None if topic is None else (epoch, topic)
+
+    def find_second_place(self, repo_num: int, commit_id: CommitId, topic_num: int) -> tuple[int, ...]:
+        """The number of the topic of the epoch that an init starts, on which it stands too (E6).
+
+        None where that is the topic on which it is published: an init may have stated it as its epoch's writers' topic.
         """
-        used = {
-            branch.epoch_num
-            for branch in self.on_topics_in(repo.num)
-            if branch.facts.is_root_branch and branch.topic_commit_count
-        }
-        found: dict[EpochId, Epoch] = {}
-        said = self.epochs_in(repo.num)
-        for epoch in sorted(said, key=lambda one: (one.num != repo.epoch_num, one.num not in used, one.num)):
-            started = membership.operations.find(epoch.epoch_id)
-            if (
-                started is not None
-                and isinstance(started.body, EpochInit)
-                and started.body.mark != mark_of(repo.repo_id, epoch.read_secret)
-            ):
-                continue
-            found.setdefault(epoch.epoch_id, epoch)
-        return found
+        epoch = self.find_epoch(repo_num, EpochId(commit_id))
+        topic = None if epoch is None else self.by_topic.get(epoch.topic)
+        return () if topic is None or topic.num == topic_num else (topic.num,)
+
+    def convergence_secret(self, row: TimelineRow | FileRow) -> ConvergenceSecret:
+        """What the blocks of a stored commit were made with. Raises StorageError where its epoch is not here."""
+        epoch = self.epochs.get(row.epoch_num)
+        if epoch is not None:
+            return epoch.convergence_secret
+        topic = self.topics.get(row.topic_num)
+        if topic is None or topic.channel is None:
+            raise StorageError("a commit of an epoch that is not here")
+        return topic.channel.convergence_secret
+
+    def unread_under(self, topic: Topic) -> int:
+        """The number of the branch under which what cannot be read on a topic is counted."""
+        if topic.branch_num is not None:
+            return topic.branch_num
+        return self.roots[self.repos[topic.repo_num].repo_id].num
 
 
-_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
+_NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
 
 
 def load_tables(connection: Connection) -> Tables:
@@ -113,7 +188,8 @@ def load_tables(connection: Connection) -> Tables:
         epochs=epochs,
         epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
     )
-    return _with_branches(tables, (), make_branches(connection, repos, epochs))
+    tables = _with_topics(tables, (), load_topics(connection, epochs))
+    return _with_branches(tables, (), load_branches(connection, repos))
 
 
 def renew_tables(connection: Connection, before: Tables, changes: RowChanges) -> tuple[Tables, set[TopicKey]]:
@@ -121,16 +197,26 @@ def renew_tables(connection: Connection, before: Tables, changes: RowChanges) ->
 
     Also gives topics that are new, gone, or of another number now.
     """
-    tables = _with_repos(connection, before, changes.repos) if changes.repos else before
+    tables, moved = before, set[TopicKey]()
+    if changes.repos:
+        tables = _with_repos(connection, before, changes.repos)
+        # Topics of several repos are looked at with all topics of these: one may go on where another has ended.
+        of_repos = changes.repos.union(
+            *(one.repo_nums for num in changes.repos for one in before.topics_in(num))
+        )
+        found = load_topics(connection, tables.epochs, of_repos)
+        old = list({one.num: one for num in of_repos for one in before.topics_in(num)}.values())
+        tables = _with_topics(tables, old, found)
+        moved = {
+            key for key, _ in {(one.topic, one.num) for one in old} ^ {(one.topic, one.num) for one in found}
+        }
     nums = {num for repo_num in changes.repos for num in before.branches_of_repo.get(repo_num, ())}
     nums |= changes.branches
-    found = []
+    branches = []
     if changes.is_structure:
-        found = make_branches(connection, tables.repos, tables.epochs, changes.repos, changes.branches)
-    places = {(one.topic, one.topic_num) for num in nums for one in before.topics_of.get(num, ())}
-    moved = {topic for topic, _ in places.symmetric_difference((one.topic, one.topic_num) for one in found)}
+        branches = load_branches(connection, tables.repos, changes.repos, changes.branches)
     counted = _counted(connection, before, changes.counted - nums)
-    return _with_branches(tables, nums.union(one.num for one in counted), [*found, *counted]), moved
+    return _with_branches(tables, nums.union(one.num for one in counted), [*branches, *counted]), moved
 
 
 def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> Tables:
@@ -140,23 +226,17 @@ def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[i
 
 
 def _counted(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> list[Branch]:
-    """Branches on all their topics, with new counts."""
+    """Branches with new counts."""
     counts = load_counts(connection, branch_nums)
     return [
-        replace(
-            branch,
-            topic_commit_count=counts[branch.topic_num].of_topic,
-            commit_count=counts[branch.topic_num].of_branch,
-            void_count=counts[branch.topic_num].void,
-        )
+        replace(tables.branches[num], commit_count=counts[num].commits, void_count=counts[num].void)
         for num in branch_nums
-        for branch in tables.topics_of.get(num, ())
-        if branch.topic_num in counts  # else it was forgotten meanwhile
+        if num in counts and num in tables.branches  # else it was forgotten meanwhile
     ]
 
 
 def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -> Tables:
-    """Tables in which these repos and their epochs are as this transaction sees them; not yet their branches."""
+    """Tables in which these repos and their epochs are as this transaction sees them; not yet their topics and branches."""
     repos = {repo.num: repo for repo in load_repos(connection, nums)}
     epochs = {epoch.num: epoch for epoch in load_epochs(connection, nums)}
     old_epochs = [num for repo_num in nums for num in before.epochs_of_repo.get(repo_num, ())]
@@ -186,45 +266,55 @@ def _invited(repos: Mapping[int, Repo]) -> dict[int, Repo]:
     return {num: repo for num, repo in repos.items() if repo.invitation is not None}
 
 
-def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
-    """Tables in which the branches with these numbers are those found, on all their topics."""
-    if not nums and not found:
+def _with_topics(before: Tables, old: Collection[Topic], found: Collection[Topic]) -> Tables:
+    """Tables in which some topics are replaced by those found."""
+    if not old and not found:
         return before
-    of_branch = {
-        num: tuple(each) for num, each in groupby(sorted(found, key=_place), key=lambda one: one.num)
-    }
-    old = [one for num in nums for one in before.topics_of.get(num, ())]
-    new = sorted((one for each in of_branch.values() for one in each), key=lambda one: one.topic_num)
-    current = {num: _current(before.repos[each[0].repo_num], each) for num, each in of_branch.items()}
-    roots = {one.facts.repo_id: one for one in current.values() if one.facts.is_root_branch}
-    replaced = [num for num in nums if num in before.branches]
+    new = sorted(found, key=lambda one: one.num)
+    gone: dict[int, set[int]] = {}
+    come: dict[int, set[int]] = {}
+    for topics, nums in ((old, gone), (new, come)):
+        for one in topics:
+            for repo_num in one.repo_nums:
+                nums.setdefault(repo_num, set()).add(one.num)
+    of_repo = {}
+    for repo_num in gone.keys() | come.keys():
+        nums_now = {*before.topics_of_repo.get(repo_num, ())} - gone.get(repo_num, set())
+        of_repo[repo_num] = tuple(sorted(nums_now | come.get(repo_num, set())))
+    links = [one for one in (*old, *new) if one.branch_num is not None]
+    of_branch = _numbers((one.branch_num, one.num) for one in new if one.branch_num is not None)
     return replace(
         before,
-        branches=_replaced(before.branches, nums, current),
-        on_topics=_replaced(
-            before.on_topics, [one.topic_num for one in old], {one.topic_num: one for one in new}
-        ),
+        topics=_replaced(before.topics, [one.num for one in old], {one.num: one for one in new}),
         by_topic=_replaced(before.by_topic, [one.topic for one in old], {one.topic: one for one in new}),
-        roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
-        topics_of=_replaced(before.topics_of, nums, of_branch),
-        branches_of_repo=_grouped(before.branches_of_repo, old, current.values(), lambda one: one.repo_num),
-        branches_of_id=_grouped(before.branches_of_id, old, current.values(), lambda one: one.branch_id),
-        branches_named=_grouped(before.branches_named, old, current.values(), lambda one: one.name),
-        commit_count=before.commit_count
-        + sum(one.commit_count - one.void_count for one in current.values())
-        - sum(before.branches[num].commit_count - before.branches[num].void_count for num in replaced),
+        topics_of_repo=_replaced(
+            before.topics_of_repo,
+            [num for num, nums in of_repo.items() if not nums],
+            {num: nums for num, nums in of_repo.items() if nums},
+        ),
+        links_of_branch=_replaced(
+            before.links_of_branch, {one.branch_num for one in links if one.branch_num is not None}, of_branch
+        ),
     )
 
 
-def _place(branch: Branch) -> tuple[int, int]:
-    return branch.num, branch.topic_num
-
-
-def _current(repo: Repo, on_topics: Iterable[Branch]) -> Branch:
-    """A branch on the topic of the epoch that is written in, else of the latest that has it."""
-    return max(
-        on_topics,
-        key=lambda one: (one.epoch_num == repo.epoch_num, one.epoch_num, one.generation, one.topic_num),
+def _with_branches(before: Tables, nums: Collection[int], found: Collection[Branch]) -> Tables:
+    """Tables in which the branches with these numbers are those found."""
+    if not nums and not found:
+        return before
+    new = {one.num: one for one in sorted(found, key=lambda one: one.num)}
+    old = [before.branches[num] for num in nums if num in before.branches]
+    roots = {one.facts.repo_id: one for one in new.values() if one.facts.is_root_branch}
+    return replace(
+        before,
+        branches=_replaced(before.branches, nums, new),
+        roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
+        branches_of_repo=_grouped(before.branches_of_repo, old, new.values(), lambda one: one.repo_num),
+        branches_of_id=_grouped(before.branches_of_id, old, new.values(), lambda one: one.branch_id),
+        branches_named=_grouped(before.branches_named, old, new.values(), lambda one: one.name),
+        commit_count=before.commit_count
+        + sum(one.commit_count - one.void_count for one in new.values())
+        - sum(one.commit_count - one.void_count for one in old),
     )
 
 
@@ -333,13 +423,12 @@ class ShownTables:
             _note(self._touched, touched, self._tick)
             _note(self._rooted, rooted, self._tick)
 
-    def touch(self, branch: Branch) -> None:
-        """Note that the store has got more of a branch than these tables show: commits that wait, or were rejected."""
+    def touch(self, repo_num: int) -> None:
+        """Note that the store has got more of a repo than these tables show: commits that wait, or were rejected."""
         with self._lock:
             self._tick += 1
-            _note(self._touched, [branch.repo_num], self._tick)
-            if branch.facts.is_root_branch:
-                _note(self._rooted, [branch.repo_num], self._tick)
+            _note(self._touched, [repo_num], self._tick)
+            _note(self._rooted, [repo_num], self._tick)
 
     def restate(self, repo_nums: Iterable[int]) -> None:
         """Note that these repos are to be described anew, for a reason that is in no branch of theirs."""
@@ -357,8 +446,8 @@ class ShownTables:
                 return self._tick, list(self.tables.repos), []
             return self._tick, _since(self._touched, tick), _since(self._restated, tick)
 
-    def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Branch], list[TopicKey]]:
-        """The tick of now, branches by topic, and topics that have moved after a tick; after None: all there are."""
+    def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Topic], list[TopicKey]]:
+        """The tick of now, topics by name, and topics that have moved after a tick; after None: all there are."""
         with self._lock:
             by_topic = self.tables.by_topic
             return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
@@ -385,9 +474,9 @@ class ShownTables:
         if due:
             with database.read() as connection:
                 found = _counted(connection, tables, due)
-            counted = {(one.num, one.topic_num): one for one in found}
+            counted = {one.num: one for one in found}
         return {
-            repo_num: [counted.get((one.num, one.topic_num), one) for one in tables.branches_in(repo_num)]
+            repo_num: [counted.get(one.num, one) for one in tables.branches_in(repo_num)]
             for repo_num in repo_nums
         }
 
@@ -427,18 +516,18 @@ class ShownTables:
             return counted
 
 
-def choose_epoch(membership: Membership, repo: Repo, here: Mapping[EpochId, Epoch]) -> tuple[int, bool]:
-    """The number of the epoch to write in, of those whose secrets are here, and whether members have gone on to another.
+def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:
+    """Choose the epoch to write in, of those whose keys are here; tell whether members write in one that is not.
 
-    A newcomer by a link holds an epoch before it knows how that began, and stays with it.
+    While one is due it is one of those that are to be followed. A newcomer by a link holds an epoch before it knows how that
+    began, and stays with it.
     """
-    operations, now = membership.operations, membership.now()
-    current = next((one for one in here.values() if one.num == repo.epoch_num), None)
-    if not operations.epochs or (current is not None and current.epoch_id not in operations):
+    now, here = membership.now(), tables.held_epochs(repo.num)
+    current = tables.epochs.get(repo.epoch_num)
+    if not membership.operations.epochs or (current is not None and current.epoch_id not in here):
         return repo.epoch_num, repo.is_behind
-    preferred = find_preferred(now.epoch_tips())
-    if preferred.started_epoch in here:
+    preferred = membership.epochs.find_preferred(now)
+    if preferred is not None and preferred.started_epoch in here:
         return here[preferred.started_epoch].num, False
-    held = [one for one in operations.epochs if one.started_epoch in here and now.counts(one)]
-    latest = [one for one in held if not any(operations.precedes(one, other) for other in held)]
-    return (here[find_preferred(latest).started_epoch].num if latest else repo.epoch_num), True
+    tips = [one for one in now.epoch_tips() if one.started_epoch in here]
+    return (here[prefer(tips).started_epoch].num if tips else repo.epoch_num), preferred is not None

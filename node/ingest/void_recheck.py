@@ -12,9 +12,10 @@ from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.codec import DecodeError
 from protocol.commit import Commit, open_commit
 from protocol.content import Compaction
-from protocol.ids import BranchId, CommitId, TopicKey, UserId
+from protocol.ids import BranchId, CommitId, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids
+from storage.commits.feeds import WayBack
 from storage.commits.void_marks import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
 from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
@@ -43,11 +44,11 @@ class VoidRecheck:
         self._membership = membership
         self._tables = tables
         self._repo_num = repo_num
-        # By branch and last commit: what a forked feed contains, None where no fork leaves a doubt.
-        self._ways_back: dict[tuple[int, UserId, int, CommitId], set[CommitId] | None] = {}
+        # By branch, author, and where it begins.
+        self._ways_back: dict[tuple[int, UserId, int, CommitId], WayBack] = {}
         self._fresh: set[CommitId] = set()  # accepted in this transaction
-        self.changed: dict[TopicKey, int] = {}
-        """By topic: how many commits have become void or ceased to be."""
+        self.changed = 0
+        """How many commits have become void or ceased to be."""
 
     def after_removals(self, before: Settled) -> None:
         """Look at all that may be void, or no longer, since other rights hold the removals than `before`."""
@@ -78,38 +79,42 @@ class VoidRecheck:
         self._fresh |= {one.commit_id for one in judged}.difference(are_back)
         self._look_at(branch, judged)
         for author in {one.author for one in judged}:
-            new = [one.commit_id for one in judged if one.author == author]
+            new = [one for one in judged if one.author == author]
             # Who leaves voids nothing, and may leave any number of times, each time with ends of feeds.
             now = self._membership.now()
             removals = self._membership.operations.removals_by_others(author)
             counted = [one.body for one in removals if now.has_effect(one)]
             ends = {end for body in counted if isinstance(body, Remove) for end in body.feeds}
-            if any(self._names_others_now(branch, author, end, new) for end in ends):
-                self._look_at(branch, load_judged_by(self._connection, branch.num, author))
+            for end in ends:  # each is looked at for itself: their order decides nothing
+                self._look_at(branch, self._find_renamed(branch, author, end, new))
 
-    def _names_others_now(
-        self, branch: Branch, author: UserId, end: FeedEnd, new: Sequence[CommitId]
-    ) -> bool:
-        """Whether new commits of a feed change which older ones a removal names by its end.
+    def _find_renamed(
+        self, branch: Branch, author: UserId, end: FeedEnd, new: Sequence[Judged]
+    ) -> Iterable[Judged]:
+        """Find commits of a feed that a removal names by its end, or no longer, since new ones are here.
 
-        All that an end leads back to is here when the end is. So what comes later, a fork too, is on no way back. Without
-        the end all up to its place is named until a fork leaves that in doubt: the first one.
+        Costs O(1) where no new one is on the way back from the end, and else O(what it leads to): each commit once.
         """
         if end.branch != branch.branch_id:
-            return False
-        if end.commit in new or not self._fresh.issuperset(new):
-            return True
-        return (
-            are_forked(self._connection, branch.num, new)
+            return ()
+        ids = [one.commit_id for one in new]
+        if end.commit in ids or not self._fresh.issuperset(ids):
+            return load_judged_by(self._connection, branch.num, author)
+        way = self._way_back(branch, author, end)
+        if way.is_here:
+            on_way = [
+                one.sequence
+                for one in new
+                if one.sequence <= end.sequence and way.passes(one.commit_id, one.sequence)
+            ]
+            return load_judged(self._connection, branch.num, way.below(max(on_way))) if on_way else ()
+        # Without the end all up to its place is named until a fork leaves that in doubt: the first one.
+        is_first_fork = (
+            are_forked(self._connection, branch.num, ids)
             and has_forks(self._connection, branch.num, author, end.sequence)
-            and not self._is_here(branch, author, end)
-            and not has_forks(self._connection, branch.num, author, end.sequence, but=new)
+            and not has_forks(self._connection, branch.num, author, end.sequence, but=ids)
         )
-
-    def _is_here(self, branch: Branch, author: UserId, end: FeedEnd) -> bool:
-        """Whether the commit that is stated as an end of a feed is here, and stands where that says."""
-        found = load_judged(self._connection, branch.num, [end.commit])
-        return any((one.author, one.sequence) == (author, end.sequence) for one in found)
+        return load_judged_by(self._connection, branch.num, author) if is_first_fork else ()
 
     def of_adopted(self, branch_id: BranchId, ids: Sequence[CommitId]) -> None:
         """Look at commits that are adopted."""
@@ -162,41 +167,25 @@ class VoidRecheck:
             if nums:
                 assert self._database is not None, "who only asks marks nothing"
                 mark_void(self._database, self._connection, branch.num, nums, is_void=is_void)
-                self.changed[branch.topic] = self.changed.get(branch.topic, 0) + len(nums)
+                self.changed += len(nums)
 
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:
-        """Return True if an end of a feed names a commit of the same author and branch (N2).
-
-        Feed links are causes (V6). So where no place up to the end was used twice, the way back from an end that is here
-        passes all up to there, and need not be walked.
-        """
+        """Whether a removal names a commit of a feed by its end (N2)."""
         if one.sequence > end.sequence:
             return False
-        place = (branch.num, one.author, end.sequence, end.commit)
-        if place not in self._ways_back:
-            if one.commit_id in self._fresh and end.commit not in self._fresh and end.commit != one.commit_id:
-                # To walk back for each fork that comes would cost as much as the feed is long.
-                return not has_forks(self._connection, branch.num, one.author, end.sequence)
-            is_forked = has_forks(self._connection, branch.num, one.author, end.sequence)
-            self._ways_back[place] = self._walk_back(branch, one.author, end) if is_forked else None
-        named = self._ways_back[place]
-        return named is None or one.commit_id in named
+        way = self._way_back(branch, one.author, end)
+        if way.is_here:
+            return way.passes(one.commit_id, one.sequence)
+        return not has_forks(self._connection, branch.num, one.author, end.sequence)
 
-    def _walk_back(self, branch: Branch, author: UserId, end: FeedEnd) -> set[CommitId]:
-        """Ids of the feed's commits up to its end, as far as they lead back to one another."""
-        found: set[CommitId] = set()
-        link: CommitId | None = end.commit
-        for sequence in range(end.sequence, 0, -1):
-            known = load_judged(self._connection, branch.num, [link]) if link is not None else []
-            if not known or (known[0].author, known[0].sequence) != (author, sequence):
-                break
-            found.add(known[0].commit_id)
-            link = self._open(known[0]).content.feed_previous
-        return found
+    def _way_back(self, branch: Branch, author: UserId, end: FeedEnd) -> WayBack:
+        place = (branch.num, author, end.sequence, end.commit)
+        if place not in self._ways_back:
+            self._ways_back[place] = WayBack(self._connection, branch.num, author, end.sequence, end.commit)
+        return self._ways_back[place]
 
     def _open(self, one: Judged) -> Commit:
         num = unpack_nums(one.block_nums)[0]
         encoded = read_blocks(self._connection, {num: one.commit_id})[num]
-        return open_commit(
-            decode_block(encoded), one.commit_key, self._tables.on_topics[one.topic_num].convergence_secret
-        )
+        secret = self._tables.epochs[one.epoch_num].convergence_secret
+        return open_commit(decode_block(encoded), one.commit_key, secret)

@@ -19,18 +19,17 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from node.membership.repo_actions import sealed_grant
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
-from protocol.body import Body, Invite, Permission
+from protocol.body import Body, Grant, Invite, Permission
 from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
 from protocol.ids import CommitId, EpochId, ObjectId, RepoId, UserId
-from protocol.keys import ReadSecret
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest
 from protocol.sealing import NotForUs
 from protocol.text import id_text
-from storage.repos.repos import Epoch, Repo
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo
 from verifier.membership import Membership
 from verifier.operations import Operation
 
@@ -151,7 +150,7 @@ class DeviceKeeper:
         replica, author = self._replica, self._author
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
         if repo.repo_id != home.repo.repo_id and held is not None and (has or 0) < held >= Permission.ADMIN:
-            author.hold(self._write(repo, lambda: sealed_grant(replica, author, repo, device, held)))
+            author.hold(self._write(repo, Grant(device, held)))
         return self._write(home.repo, lambda: self._hand_on(repo, device))
 
     def find_handed_on(self) -> list[tuple[Repo, Epoch]]:
@@ -180,11 +179,11 @@ class DeviceKeeper:
                 invitation=None,
             )
             try:
-                secret = self._author.open_secret(handed, home.person, body.read_secret)
+                key = self._author.open_key(body.repo, home.person, body.key)
             except NotForUs:
                 log.warning("what the first device handed on does not open", repo=id_text(body.repo))
                 continue
-            found.append((handed, Epoch(0, 0, body.epoch, body.epoch_author, ReadSecret(secret), None)))
+            found.append((handed, Epoch(0, 0, body.repo, body.epoch, key)))
         return found
 
     # --- steps ---
@@ -246,8 +245,7 @@ class DeviceKeeper:
             repo.repo_id,
             Reference(ObjectId(repo.init_id), repo.init_key),
             epoch.epoch_id,
-            epoch.author,
-            author.seal_secret(repo, device, epoch.read_secret),
+            author.seal_key(repo.repo_id, device, epoch.key),
             since,
             author.sign(device_digest(repo.repo_id, author.user, device, since)),
         )

@@ -29,15 +29,17 @@ from node.timelines.post_views import show_changes
 from protocol.body import Answer, Merge, Offer, Permission, kind_name
 from protocol.codec import encode
 from protocol.content import Post
-from protocol.hashing import branch_read_key
+from protocol.hashing import branch_read_key, branch_secret
 from protocol.ids import BranchId, CommitId, TopicKey, UserId
+from protocol.keys import ReadKey
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
 from storage.commits.heads import load_heads
-from storage.repos.repos import Branch, Repo
+from storage.repos.epochs import Topic
+from storage.repos.repos import Branch, Repo, load_topic_counts
 from verifier.offers import FoundOffer
 
 _STATUS: Final = {None: "open", True: "accepted", False: "refused"}
@@ -73,11 +75,13 @@ class Inbox(RepoActions):
         if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
             raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
         own = await self._own_branch(target)
+        await self._sharing.state_link(own)
         self._sharing.capability_of(own)  # before anything is written
         written = await write_commit(self._hub, self._author, own, Post(text))
         offers = await self._hub.run_blocking(self._offers, repo)
         mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
-        known = [one for one in mine if _opens(one.body, own) and one.is_accepted is not False]
+        topic = self._link_topic(own)
+        known = [one for one in mine if _opens(one.body, topic) and one.is_accepted is not False]
         offer: OfferMade = (
             {"offer": id_text(known[-1].operation.commit_id), "status": _STATUS[known[-1].is_accepted]}
             if known
@@ -118,8 +122,7 @@ class Inbox(RepoActions):
             raise ServiceError(
                 "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
             )
-        followed = await self._hub.run_blocking(self._followed)
-        source = _offered_branch(found.body, followed)
+        source = await self._hub.run_blocking(self._offered_branch, found.body)
         if source is None or not source.commit_count:
             raise ServiceError(
                 "incomplete",
@@ -141,6 +144,7 @@ class Inbox(RepoActions):
     # --- steps ---
 
     async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> OfferMade:
+        await self._sharing.state_link(own)
         capability = self._sharing.capability_of(own)
         if pulls:
             fork = self._hub.replica.repos[own.repo_num].name
@@ -181,17 +185,42 @@ class Inbox(RepoActions):
             membership = self._hub.replica.membership(repo.repo_id)
             return membership.offers.find(membership.operations, membership.now())
 
-    def _followed(self) -> Mapping[TopicKey, Branch]:
-        """All branches of this node on their topics, by topic, as they stand in the store."""
-        return self._hub.replica.read_tables().by_topic
+    def _offered_branch(self, offer: Offer) -> Branch | None:
+        """The branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""
+        capability, tables = decode_link(offer), self._hub.replica.read_tables()
+        opened = (
+            []
+            if capability is None
+            else [
+                topic
+                for channel in capability.channels
+                if (topic := tables.by_topic.get(channel.topic)) is not None
+                and topic.branch_num is not None
+                and topic.branch_id == capability.branch
+                and compare_digest(_read_key(topic), branch_read_key(channel.branch_secret))
+            ]
+        )
+        if not opened or opened[0].branch_num is None:
+            return None
+        links = {one.num for one in tables.links_of(opened[0].branch_num)}
+        with self._hub.replica.database.read() as connection:
+            used = {num for num, count in load_topic_counts(connection, links).items() if count}
+        is_whole = used <= {one.num for one in opened}
+        return tables.branches[opened[0].branch_num] if is_whole else None
+
+    def _link_topic(self, branch: Branch) -> TopicKey | None:
+        """The topic by which a branch of this user is followed by itself now."""
+        tables = self._hub.replica.tables
+        epoch_num = tables.repos[branch.repo_num].epoch_num
+        links = tables.links_of(branch.num)
+        return next((one.topic for one in links if epoch_num in [epoch.num for epoch in one.epochs]), None)
 
     def _views(self, repo: Repo) -> list[OfferView]:
-        followed = self._followed()
         views: list[OfferView] = []
         merged: dict[BranchId, Mapping[BranchId, set[CommitId]]] = {}  # by document
         for offer in self._offers(repo):
             one, body = offer.operation, offer.body
-            branch = _offered_branch(body, followed)
+            branch = self._offered_branch(body)
             heads: set[CommitId] = set()
             if branch is not None and body.pulls and offer.is_accepted:
                 heads = self._heads(branch)
@@ -229,7 +258,7 @@ class Inbox(RepoActions):
                 rows = load_last_of_kinds(connection, target.num, [kind_name(Merge)], MERGES_LOOKED_MAX)
                 blocks = load_blocks_of(connection, rows)
             for row in rows:
-                _, body = open_stored(replica.on_topics[row.topic_num], row, blocks[row.num])
+                _, body = open_stored(replica, row, blocks[row.num])
                 if isinstance(body, Merge):
                     found.setdefault(body.branch, set()).update(body.commits)
         return found
@@ -242,11 +271,10 @@ class Inbox(RepoActions):
             if one.is_accepted and not one.body.pulls and one.body.branch == branch.branch_id
         ]
         items: list[tuple[int, int, CommitId, CommentView]] = []  # by time, then rank
-        followed = self._followed()
         # An author may have offered one branch in several epochs of it.
         shown: set[tuple[int, UserId]] = set()
         for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
-            source = _offered_branch(offer.body, followed)
+            source = self._offered_branch(offer.body)
             if source is None or (source.num, offer.operation.author) in shown:
                 continue
             shown.add((source.num, offer.operation.author))
@@ -264,7 +292,7 @@ class Inbox(RepoActions):
                         "author": id_text(row.author),
                         "author_name": replica.people.name(branch.facts.repo_id, row.author),
                         "kind": row.body_kind,
-                        **stored_fields(replica, replica.on_topics[row.topic_num], row, blocks[row.num]),
+                        **stored_fields(replica, row, blocks[row.num]),
                     }
                     items.append((row.timestamp, row.rank, row.commit_id, item))
                     pairs.append((row, item))
@@ -272,29 +300,15 @@ class Inbox(RepoActions):
         return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]
 
 
-def _offered_branch(offer: Offer, followed: Mapping[TopicKey, Branch]) -> Branch | None:
-    """The branch that an offer opens, where this node follows it: with the very secrets that the link has, all of it."""
-    capability = decode_link(offer)
-    if capability is None:
-        return None
-    opened = [
-        branch
-        for channel in capability.channels
-        if (branch := followed.get(channel.topic)) is not None
-        and branch.branch_id == capability.branch
-        and compare_digest(branch.read_key, branch_read_key(channel.branch_secret))
-    ]
-    if not opened:
-        return None
-    used = {
-        one.topic_num
-        for one in followed.values()
-        if one.num == opened[0].num and (one.topic_commit_count or one.topic_num == opened[0].topic_num)
-    }
-    return opened[0] if used <= {one.topic_num for one in opened} else None
+def _read_key(link: Topic) -> ReadKey:
+    """What the keys of commits are hidden under on a link topic."""
+    if link.channel is not None:
+        return branch_read_key(link.channel.branch_secret)
+    assert link.branch_id is not None, "it carries one branch"
+    return branch_read_key(branch_secret(link.epochs[0].key, link.branch_id))
 
 
-def _opens(offer: Offer, branch: Branch) -> bool:
-    """Whether an offer's link opens a branch as it is written now."""
+def _opens(offer: Offer, topic: TopicKey | None) -> bool:
+    """Whether an offer's link opens a branch as it is written now, on this topic."""
     capability = decode_link(offer)
-    return capability is not None and any(one.topic == branch.topic for one in capability.channels)
+    return capability is not None and any(one.topic == topic for one in capability.channels)

@@ -5,7 +5,8 @@ whether the invitation has arrived, and then writes the join commit as this user
 """
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import structlog
@@ -15,7 +16,8 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper
-from node.membership.epoch_secrets import EpochKeeper
+from node.membership.epoch_duties import EpochDuties
+from node.membership.epoch_keys import KeyTaker
 from node.membership.lobbies import LobbyKeeper
 from node.membership.offers import follow_accepted
 from node.membership.profiles import ProfileKeeper
@@ -40,7 +42,8 @@ from protocol.links import (
 from protocol.proofs import prove_invitation
 from protocol.text import id_text
 from storage.engine.database import StorageError
-from storage.repos.repos import Epoch, Repo, add_repo
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo, add_repo
 from storage.repos.single_branch import add_branch_alone
 
 log = structlog.get_logger()
@@ -63,10 +66,12 @@ _REFUSALS: Final = {
 class _Kept:
     """What the keeping up of a repo has stored so far."""
 
-    has_secrets: bool = False
+    has_keys: bool = False
     follows_more: bool = False
+    ingested: IngestResult = field(default_factory=IngestResult)
+    wait: float | None = None
+    """In how many seconds more is due."""
     is_whole: bool = True
-    ingested: list[IngestResult] = field(default_factory=list)
 
 
 class Joiner:
@@ -75,7 +80,8 @@ class Joiner:
     def __init__(self, hub: Hub, author: Author) -> None:
         self._hub = hub
         self._author = author
-        self._epochs = EpochKeeper(hub.replica, author)
+        self._keys = KeyTaker(hub.replica, author)
+        self._duties = EpochDuties(hub.replica, author)
         self._devices = DeviceKeeper(hub.replica, author, hub.clock_ms)
         self.profiles = ProfileKeeper(hub.replica, author, hub.clock_ms, hub.replica.database.folder)
         """States what this user calls itself in each repo."""
@@ -85,6 +91,8 @@ class Joiner:
         self._tick: int | None = None
         self._due: set[int] = set()
         """Repos to be kept up: they have changed since they were, or that did not come to an end."""
+        self._later: dict[int, float] = {}
+        """When repos are to be kept up again though nothing changes, in trio's seconds."""
         self.refused: dict[RepoId, str] = {}
         """Repos whose invitation the rules refused since the daemon's start, and why: their user reads, and is no member."""
 
@@ -121,7 +129,8 @@ class Joiner:
                 has_failed |= not await self._keep_devices()
                 wait = await self._state_names()
                 self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
-                with trio.move_on_after(min(wait, _RETRY_SECONDS if has_failed else math.inf)):
+                wait = min(wait, min(self._later.values(), default=math.inf) - trio.current_time())
+                with trio.move_on_after(max(0.0, min(wait, _RETRY_SECONDS if has_failed else math.inf))):
                     await self._wake.wait()
         finally:
             self._hub.remove(self)
@@ -135,9 +144,15 @@ class Joiner:
         self._tick, changed = replica.shown.roots_since(self._tick)
         here = replica.repos
         self._due |= set(changed) if all(num in here for num in changed) else here.keys()
+        now = trio.current_time()
+        for num in [num for num, at in self._later.items() if at <= now]:
+            del self._later[num]
+            self._due.add(num)
         return set(self._due)
 
-    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """The hub's word; what root branches get comes by `topics_changed`."""
 
     def topics_changed(self) -> None:
@@ -175,7 +190,7 @@ class Joiner:
             is_behind=False,
             invitation=kept_link,
         )
-        epoch = Epoch(0, 0, link.epoch, link.epoch_author, link.read_secret, link.write_secret)
+        epoch = Epoch(0, 0, link.repo, link.epoch, link.key, link.writers_secret)
         return await self._keep(repo, epoch)
 
     async def follow(self, capability: ReadCapability) -> Repo:
@@ -191,7 +206,7 @@ class Joiner:
             is_behind=False,
             invitation=None,
         )
-        epoch = Epoch(0, 0, capability.epoch, capability.epoch_author, capability.read_secret, None)
+        epoch = Epoch(0, 0, capability.repo, capability.epoch, capability.key)
         return await self._keep(repo, epoch)
 
     async def follow_branch(self, capability: BranchCapability) -> Repo:
@@ -248,28 +263,40 @@ class Joiner:
         await self._hub.write(self._forget_link, repo)
 
     async def _keep_epochs(self, repo: Repo) -> bool:
-        """Take up what others offer, and hand on what others lack; whether nothing was refused."""
-        kept = _Kept()
-        try:
-            await self._hub.write(self._keep_up, repo, kept)
-        except ServiceError as error:
-            kept.is_whole = False  # tried again after the next change
-            log.warning("could not hand secrets over", repo=id_text(repo.repo_id), reason=error.message)
-        finally:  # what was stored before something failed is told all the same
-            if kept.has_secrets:
-                log.info("new secrets", repo=id_text(repo.repo_id))
-            if kept.has_secrets or kept.follows_more:
-                self._hub.topics_changed()
-            for ingested in kept.ingested:
-                self._hub.announce(ingested)
+        """Take up keys that others give, and do what is due for others; whether nothing was refused."""
+        hub = self._hub
+        while True:
+            kept = _Kept()
+            try:
+                await hub.write(self._keep_up, repo, kept, trio.current_time())
+            except ServiceError as error:  # tried again after the next change
+                kept.is_whole = False
+                log.warning("could not give others access", repo=id_text(repo.repo_id), reason=error.message)
+            finally:  # what was stored before something failed is told all the same
+                if kept.has_keys or kept.follows_more:
+                    hub.topics_changed()
+                hub.announce(kept.ingested)
+            if not kept.has_keys:
+                break
+            log.info("new secrets", repo=id_text(repo.repo_id))
+            await hub.release(repo.num)
+        if kept.wait is not None:
+            self._later[repo.num] = trio.current_time() + kept.wait
         return kept.is_whole
 
-    def _keep_up(self, repo: Repo, kept: "_Kept") -> None:
+    def _keep_up(self, repo: Repo, kept: "_Kept", now: float) -> None:
         """All steps in one thread job, which notes what each stored. Of hundreds of repos, jobs took most of the time."""
-        kept.has_secrets = self._epochs.store_offered_secrets(repo)
+        kept.has_keys = self._keys.take(repo, now)
+        if kept.has_keys:
+            return  # what waited for them is judged before anything else is done
         kept.follows_more = follow_accepted(self._hub.replica, repo)
-        kept.ingested.append(self._epochs.renew_if_due(repo))
-        kept.ingested.append(self._epochs.hand_over(repo))
+        try:
+            kept.ingested, kept.wait = self._duties.perform(repo, now)
+            waits = [one for one in (kept.wait, self._keys.wait(repo, now)) if one is not None]
+            kept.wait = min(waits, default=None)
+        except ServiceError:
+            kept.ingested = self._author.pop_begun()
+            raise
 
     async def _keep_devices(self) -> bool:
         """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
@@ -325,7 +352,8 @@ class Joiner:
         replica = self._hub.replica
         with replica.change() as change:
             kept = add_repo(replica.database, change.connection, repo, epoch)
-        self._epochs.keep(kept, [epoch])  # of a repo that was here before, its topics may have been stated
+        known = replica.repos[kept.num]
+        self._keys.keep(known, [replace(epoch, repo_num=kept.num, repo_id=kept.repo_id)])
         return kept
 
     def _store_alone(self, capability: BranchCapability) -> None:
@@ -359,14 +387,13 @@ def link_of(
     expires_at: int,
     peers: tuple[PeerAddress, ...],
 ) -> InvitationLink:
-    """The link of an invitation: the write secret goes only to those who may write."""
+    """The link of an invitation: the writers' secret goes only to those who may write."""
     return InvitationLink(
         repo.repo_id,
         Reference(ObjectId(repo.init_id), repo.init_key),
         epoch.epoch_id,
-        epoch.author,
-        epoch.read_secret,
-        epoch.write_secret if permission >= Permission.WRITE else None,
+        epoch.key,
+        epoch.writers_secret if permission >= Permission.WRITE else None,
         invitation,
         seed,
         permission,

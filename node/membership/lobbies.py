@@ -21,9 +21,7 @@ from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import Invite, Join, Permission, Revoke
-from protocol.hashing import epoch_read_secret
 from protocol.ids import CommitId, EpochId, RepoId
-from protocol.keys import ReadSecret, WriteSecret
 from protocol.limits.peers import LOBBY_COUNT_MAX
 from protocol.links import AskLink, InvitationLink, find_kept_ask
 from protocol.lobbies import LobbyAdd, encode_note
@@ -32,7 +30,8 @@ from protocol.sealing import NotForUs
 from protocol.text import id_text
 from storage.peers.peers import unlink_repo
 from storage.repos.deletion import forget_repo
-from storage.repos.repos import Epoch, Repo
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo
 from verifier.lobbies import FoundRequest
 from verifier.operations import Operation
 
@@ -157,12 +156,12 @@ class LobbyKeeper:
                     continue
                 repo = _new_repo(link.repo, admission.root)
                 try:
-                    secret = self._author.open_secret(repo, who, admission.read_secret)
+                    key = self._author.open_key(link.repo, who, admission.key)
                 except NotForUs:
                     log.warning("an acceptance does not open the repo", repo=id_text(link.repo))
                     self.note_taken(link.repo, admission.epoch)
                     continue
-                yield repo, Epoch(0, 0, admission.epoch, admission.epoch_author, ReadSecret(secret), None)
+                yield repo, Epoch(0, 0, link.repo, admission.epoch, key)
 
     def note_taken(self, repo_id: RepoId, epoch: EpochId) -> None:
         """That epoch of a repo or lobby was taken up, or does not open: it is not tried again."""
@@ -197,13 +196,12 @@ class LobbyKeeper:
             return None
         lobby = _new_repo(body.lobby, body.root)
         try:
-            opened = self._author.open_secret(lobby, made.operation.author, box.sealed)
+            key = self._author.open_key(body.lobby, made.operation.author, box.key)
         except NotForUs:
             log.warning("a lobby does not open", lobby=id_text(body.lobby))
             self.note_taken(body.lobby, body.epoch)
             return None
-        secret = WriteSecret(opened)
-        return lobby, Epoch(0, 0, body.epoch, made.operation.author, epoch_read_secret(secret), secret)
+        return lobby, Epoch(0, 0, body.lobby, body.epoch, key)
 
     # --- both ---
 

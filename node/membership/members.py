@@ -20,10 +20,10 @@ from node.contract.members import (
 )
 from node.ingest.people import People
 from node.ingest.replica import Replica
-from node.membership.repo_actions import RepoActions, sealed_grant
+from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
-from protocol.body import Adopt, Body, FeedEnd, Invite, Join, Permission, Remove, Revoke
+from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
@@ -68,7 +68,7 @@ class Members(RepoActions):
         return {"members": order}
 
     async def grant(self, repo: str, user: str, permission: str) -> MembershipChange:
-        """Make a user a member, or raise one. Who is to write gets the write secret, sealed."""
+        """Make a user a member, or raise one. The epoch's key is handed over to who lacks it."""
         target = self._find_repo(repo)
         wanted = _permission(permission)
         held = await self._members(target)
@@ -83,8 +83,7 @@ class Members(RepoActions):
                 f"{id_text(key)} holds {held[key].name.lower()}",
                 "`ravel member revoke` takes away",
             )
-        replica, author = self._hub.replica, self._author
-        return await self._write_planned(target, lambda: [sealed_grant(replica, author, target, key, wanted)])
+        return await self._write(target, Grant(key, wanted))
 
     async def remove(self, repo: str, user: str, keeps: str, *, person: bool = False) -> RemovalResult:
         """Lower a member's permission to `keeps`. Empty: the user is excluded.
@@ -196,7 +195,7 @@ class Members(RepoActions):
                 revoked = await self._hub.run_blocking(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
         change = await self._write(repo, *bodies)
-        begun = await self._hub.write(self._author.start_epoch_if_due, repo)
+        begun = await self._hub.write(self._author.prepare, repo)
         self._hub.announce(begun)
         return {**change, "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
@@ -216,7 +215,7 @@ class Members(RepoActions):
         return {
             "commit": id_text(written[0].commit_id),
             "repo": id_text(repo.repo_id),
-            "voided": sum(ingested.voided.values()),
+            "voided": ingested.voided,
         }
 
     def _feed_ends(self, repo: Repo, user: UserId) -> tuple[FeedEnd, ...]:

@@ -43,7 +43,7 @@ from protocol.body import (
 )
 from protocol.commit import Commit
 from protocol.content import Compaction, Files
-from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.document_kinds import DOCUMENT_KINDS, TextUpdate
 from protocol.ids import BranchId, CommitId
 from protocol.keys import BlockKey
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
@@ -57,7 +57,7 @@ _LOADED_AT_ONCE = 500
 _OF_ONE_BRANCH: tuple[type[Body], ...] = (BranchRoot, BranchFork, Merge, Checkpoint, Compaction)
 _NOT_CARRIED = (
     *map(kind_name, _OF_ONE_BRANCH),
-    *(kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover),
+    *(kind_name(kind.snapshot) for kind in DOCUMENT_KINDS),
 )
 _CARRIED_OVERHEAD = 256  # bytes that the origin adds to a body, rounded up
 _NO_ANCESTOR = "the branches have no common ancestor: neither continues what the other does"
@@ -141,20 +141,18 @@ class Merging:
             rows = load_state(replica, connection, branch, kinds=[kind] if kind else ())
             shown = rows[-limit:]
             blocks = load_blocks_of(connection, shown)
-            items: list[StateItem] = []
-            for row in shown:
-                branch_on = replica.on_topics[row.topic_num]
-                items.append(
-                    {
-                        "commit": id_text(row.commit_id),
-                        "branch": id_text(replica.branches[row.branch_num].branch_id),
-                        "rank": row.rank,
-                        **author_fields(replica, branch_on, row.author),
-                        "kind": row.body_kind,
-                        "acks": [id_text(ack) for ack in row.acks],
-                        **stored_fields(replica, branch_on, row, blocks[row.num]),
-                    }
-                )
+            items: list[StateItem] = [
+                {
+                    "commit": id_text(row.commit_id),
+                    "branch": id_text(replica.branches[row.branch_num].branch_id),
+                    "rank": row.rank,
+                    **author_fields(replica, branch, row.author),
+                    "kind": row.body_kind,
+                    "acks": [id_text(ack) for ack in row.acks],
+                    **stored_fields(replica, row, blocks[row.num]),
+                }
+                for row in shown
+            ]
             show_changes(connection, replica, list(zip(shown, items, strict=True)))
         return {"branch": id_text(branch.branch_id), "items": items, "total": len(rows)}
 
@@ -301,8 +299,7 @@ class MergePlan:
             part = rows[start : start + _LOADED_AT_ONCE]
             blocks = load_blocks_of(connection, part)
             for row in part:
-                branch = self.replica.on_topics[row.topic_num]
-                yield row, *open_encoded(branch, row, blocks[row.num])
+                yield row, *open_encoded(self.replica, row, blocks[row.num])
 
     def _draft(
         self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes
@@ -320,19 +317,24 @@ class MergePlan:
             self._left.add(row.commit_id)
             self.left += 1
             return None
-        if isinstance(body, Carried) and self._is_foreign:
-            encoded = body.body  # anyone who offers this may say that anybody wrote it
-        if not isinstance(body, Carried) or self._is_foreign:
+        carried = body if isinstance(body, Carried) else None
+        # Anyone who offers this may say that anybody wrote it. But client ids of a text are computed from who said them
+        # first, and in which branch: else its words would be nobody's.
+        if carried is not None and self._is_foreign and not isinstance(content_of(carried), TextUpdate):
+            encoded, carried = carried.body, None
+        if carried is None:
             branch_id = self.replica.branches[row.branch_num].branch_id
-            body = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
+            carried = Carried(branch_id, row.commit_id, row.author, row.timestamp, encoded)
             if len(encoded) > BODY_SIZE_MAX - _CARRIED_OVERHEAD:
                 self.left += 1
                 return None
-        links, keys = commit.links, commit.content.keys.files
+        body = carried
+        links, keys = commit.links, commit.content.file_keys
         if not links.files and not links.nfiles:
             return Draft(body)
         deps = [self._became.get(dep, ()) for dep in links.deps]
-        is_same_epoch = commit.content.epoch == self.replica.branches[self.target.num].facts.epoch_id
+        target_repo = self.replica.repos[self.target.repo_num]
+        is_same_epoch = commit.content.epoch == self.replica.writing_epoch(target_repo).epoch_id
         if (
             not is_same_epoch
             or not all(keys)

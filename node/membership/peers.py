@@ -32,11 +32,18 @@ class Peers:
 
     def views(self) -> list[PeerView]:
         """Peers and how each topic stands with them."""
-        names = self._hub.replica.by_topic
+        tables = self._hub.replica.tables
         now = self._hub.clock_ms() // 1000
         people = self._hub.replica.people
         return [
-            peer_view(state, names, now, people.peer_name(state.peer), self._relay_name(state.through))
+            peer_view(
+                state,
+                tables,
+                self._hub.replica.waiting,
+                now,
+                people.peer_name(state.peer),
+                self._relay_name(state.through),
+            )
             for state in self._network.peers
         ]
 

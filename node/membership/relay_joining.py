@@ -8,7 +8,8 @@ from node.contract.relay_accounts import JoinedRelay
 from node.membership.peers import Peers, check_dialable
 from node.network.network import Network
 from node.runtime.errors import ServiceError
-from node.sync.hub import FileTaker, Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import FileTaker, NotFetched
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS

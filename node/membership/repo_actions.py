@@ -1,15 +1,12 @@
-"""Base class of user actions on repos: find repo and branch, write a root branch commit, build a grant."""
+"""Base class of user actions on repos: find repo and branch, write a root branch commit."""
 
 from collections.abc import Callable
 
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.values import RootCommit
-from node.ingest.replica import Replica
-from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
-from protocol.body import Body, Grant, Permission
-from protocol.ids import UserId
+from protocol.body import Body
 from protocol.text import id_text
 from storage.repos.repos import Branch, Repo
 
@@ -34,18 +31,3 @@ class RepoActions:
         root = self._hub.replica.root_branch(repo)
         written = await write_commit(self._hub, self._author, root, body)
         return {"commit": id_text(written.commit_id), "repo": id_text(repo.repo_id)}
-
-
-def sealed_grant(replica: Replica, author: Author, repo: Repo, user: UserId, wanted: Permission) -> Grant:
-    """What gives a user a permission: who is to write gets the write secret of the epoch that is written in, sealed.
-
-    Raises ServiceError where that secret is not here.
-    """
-    if wanted < Permission.WRITE:
-        return Grant(user, wanted, None)
-    epoch = replica.writing_epoch(repo)
-    if epoch.write_secret is None:
-        raise ServiceError(
-            "not_permitted", "this node may read the repo and not write to it", READ_ONLY_ADVICE
-        )
-    return Grant(user, wanted, author.seal_secret(repo, user, epoch.write_secret))

@@ -31,21 +31,20 @@ from node.membership.lobbies import (
     find_repo,
     find_requests,
 )
-from node.membership.repo_actions import sealed_grant
 from node.membership.sharing import Sharing, check_inviter, reach_text
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from protocol.block import Reference
-from protocol.body import Body, Invite, Permission, Remove, Revoke
+from protocol.body import Body, Grant, Invite, Permission, Remove, Revoke
 from protocol.codec import encode
 from protocol.ids import ObjectId, RepoId, UserId
 from protocol.keys import InvitationSeed
 from protocol.limits.formats import LOBBY_ADMIN_COUNT_MAX, NAME_SIZE_MAX
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_COUNT_MAX
 from protocol.links import AskLink, PeerAddress, ask_link_text, find_kept_ask
-from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, code_numbers
+from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox, code_numbers
 from protocol.signing import key_pair
 from protocol.text import id_text
 from storage.repos.repos import Repo
@@ -205,14 +204,14 @@ class Requests:
             invitation,
             int(wanted),
             expires_at,
-            tuple(author.seal_epoch(lobby, epoch, user, Permission.OWNER) for user in admins),
+            tuple(LobbyBox(user, author.seal_key(lobby.repo_id, user, epoch.key)) for user in admins),
         )
         _, ingested = author.write_many(replica.root_branch(target), lambda _: [Draft(opened)])
         link = link_of(lobby, epoch, invitation, seed, Permission.READ, expires_at, peers)
         return AskLink(target.repo_id, target.name, int(wanted), encode(link)), ingested
 
     async def _accept(self, target: Repo, found: _Received, wanted: Permission | None) -> None:
-        replica, author, request = self._hub.replica, self._author, found.request
+        replica, request = self._hub.replica, found.request
         status = self._status(found)
         if status in _ENDED:
             raise ServiceError(
@@ -222,9 +221,7 @@ class Requests:
         held = (await self._hub.run_blocking(replica.members, target)).get(request.user)
         if (held or 0) < level:
             try:
-                await self._write_planned(
-                    target, lambda: sealed_grant(replica, author, target, request.user, level)
-                )
+                await self._write_planned(target, lambda: Grant(request.user, level))
             except ServiceError as error:
                 if error.code != "already_exists":  # another admin was faster
                     raise
@@ -233,9 +230,9 @@ class Requests:
 
     def _admission(self, target: Repo, request: FoundRequest) -> LobbyAnswer:
         epoch = self._hub.replica.writing_epoch(target)
-        sealed = self._author.seal_secret(target, request.user, epoch.read_secret)
+        sealed = self._author.seal_key(target.repo_id, request.user, epoch.key)
         root = Reference(ObjectId(target.init_id), target.init_key)
-        return LobbyAnswer(request.operation.commit_id, Admission(root, epoch.epoch_id, epoch.author, sealed))
+        return LobbyAnswer(request.operation.commit_id, Admission(root, epoch.epoch_id, sealed))
 
     async def _write(self, repo: Repo, body: Body) -> None:
         await self._write_planned(repo, lambda: body)
@@ -372,7 +369,9 @@ class Requests:
         replica, invitation = self._hub.replica, link.opened()
         own = [one for one in find_requests(replica, lobby) if one.user == self._author.user]
         with replica.membership_lock:
-            was_member = bool(replica.membership(lobby.repo_id).operations.grants_of(self._author.user))
+            operations = replica.membership(lobby.repo_id).operations
+            was_member = bool(operations.grants_of(self._author.user))
+            admin = operations.epochs[0].author if operations.epochs else None
         reason = self._joiner.lobbies.refused.get(lobby.repo_id, "")
         code = ""
         if own:
@@ -386,8 +385,8 @@ class Requests:
             "repo": id_text(link.repo),
             "repo_name": link.name,
             "lobby": id_text(lobby.repo_id),
-            "admin": id_text(invitation.epoch_author),
-            "admin_name": replica.people.name(lobby.repo_id, invitation.epoch_author),
+            "admin": "" if admin is None else id_text(admin),
+            "admin_name": "" if admin is None else replica.people.name(lobby.repo_id, admin),
             "permission": Permission(link.permission).name.lower(),
             "code": code,
             "expires_at": invitation.expires_at // 1000,

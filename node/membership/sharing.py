@@ -22,11 +22,11 @@ from node.membership.peers import TRUST_CHANGED, Peers, check_dialable
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, told_reach
 from node.network.peer_state import PeerState
-from node.runtime.errors import ServiceError
+from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.connection import Connection
 from node.sync.hub import Hub
 from protocol.block import Reference
-from protocol.body import Invite, Permission
+from protocol.body import BranchLink, Invite, Permission
 from protocol.codec import DecodeError, encode
 from protocol.hashing import branch_secret
 from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
@@ -57,7 +57,8 @@ from protocol.reach import Reach
 from protocol.signing import key_pair
 from protocol.text import id_text
 from protocol.web_address import from_link, to_link
-from storage.repos.repos import Branch, Epoch, Repo
+from storage.repos.epochs import Topic
+from storage.repos.repos import Branch, Repo
 
 _ARRIVAL_TIMEOUT_SECONDS: Final = 30.0
 """How long a request waits for a repo's first commits; the node goes on without it."""
@@ -209,14 +210,16 @@ class Sharing:
         ways = await self.ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
-        capability = ReadCapability(
-            repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, ways.peers
-        )
+        capability = ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, ways.peers)
         return _capability_view(capability_text(capability), ways)
 
     async def branch_capability(self, branch: Branch) -> Capability:
-        """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo."""
+        """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo.
+
+        Raises ServiceError `not_permitted`, `too_large`.
+        """
         ways = await self.ways_to(self._hub.replica.repos[branch.repo_num])
+        await self.state_link(branch)
         try:
             text = branch_capability_text(self.capability_of(branch, ways.peers))
         except DecodeError:
@@ -224,19 +227,40 @@ class Sharing:
         return _capability_view(text, ways)
 
     def capability_of(self, branch: Branch, peers: tuple[PeerAddress, ...] = ()) -> BranchCapability:
-        """What opens a branch on all its topics, the current one first. Raises ServiceError `too_large`."""
+        """What opens a branch on its topics in all epochs, in that which is written in first.
+
+        Raises ServiceError `too_large`, and `not_permitted` where this node lacks the writers' secret.
+        """
         replica = self._hub.replica
         repo = replica.repos[branch.repo_num]
-        current = replica.branches[branch.num]
-        others = [one for one in replica.tables.topics_of[branch.num] if one.topic_num != current.topic_num]
-        channels = [
-            _channel_of(replica.tables.epochs[one.epoch_num], one) for one in [current, *reversed(others)]
-        ]
+        of_epochs = {one.epochs[0].num: one for one in replica.tables.links_of(branch.num) if one.epochs}
+        current = of_epochs.pop(repo.epoch_num, None)
+        if current is None:
+            raise ServiceError(
+                "not_permitted", "this node may read the branch and not make links to it", READ_ONLY_ADVICE
+            )
+        channels = [_channel_of(one, branch) for one in [current, *reversed(of_epochs.values())]]
         if len(channels) > LINK_CHANNEL_COUNT_MAX:
             raise _too_many_epochs()
         return BranchCapability(
             repo.repo_id, repo.init_id, branch.branch_id, branch.name, tuple(channels), peers
         )
+
+    async def state_link(self, branch: Branch) -> None:
+        """State in the root branch, once, that writers' nodes publish a branch on a topic of its own from now on.
+
+        Raises ServiceError `not_permitted`.
+        """
+        if not await self._hub.run_blocking(self._is_linked, branch):
+            root = self._hub.replica.root_branch(self._hub.replica.repos[branch.repo_num])
+            await write_commit(self._hub, self._author, root, BranchLink(branch.branch_id))
+            self._hub.topics_changed()
+
+    def _is_linked(self, branch: Branch) -> bool:
+        replica = self._hub.replica
+        with replica.membership_lock:
+            membership = replica.membership(branch.facts.repo_id)
+            return branch.branch_id in membership.operations.linked_branches()
 
     async def _follow_branch(self, text: str) -> Repo:
         capability = _parse(parse_branch_capability, text, "a branch's capability")
@@ -299,7 +323,7 @@ class Sharing:
 
         A relay that this user has just added is waited for. Raises ServiceError `bad_config`.
         """
-        topics = {branch.topic for branch in self._hub.replica.tables.on_topics_in(repo.num)}
+        topics = {one.topic for one in self._hub.replica.tables.topics_in(repo.num)}
         with trio.move_on_after(_RELAY_SECONDS):
             while any(self._is_coming(state, topics) for state in self._network.peers):  # noqa: ASYNC110  # a connection that begins tells no event
                 await trio.sleep(_LOOK_SECONDS)
@@ -416,9 +440,10 @@ def _too_many_epochs() -> ServiceError:
     )
 
 
-def _channel_of(epoch: Epoch, branch: Branch) -> BranchChannel:
-    secret = branch_secret(epoch.read_secret, branch.branch_id, branch.generation)
-    return BranchChannel(epoch.epoch_id, branch.topic, secret, branch.convergence_secret)
+def _channel_of(link: Topic, branch: Branch) -> BranchChannel:
+    (epoch,) = link.epochs
+    secret = branch_secret(epoch.key, branch.branch_id)
+    return BranchChannel(epoch.epoch_id, link.topic, secret, epoch.convergence_secret)
 
 
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:

@@ -265,7 +265,7 @@ class CircuitClient:
             stream.note_end(reason)
 
     def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A relay that is used keeps a root branch's topic: meet those there who follow it too."""
+        """A relay that is used keeps an epoch's own topic: meet those there who follow it too."""
         if port.peer in self._relays and self._may_meet(topic):
             port.meet(topic)
 

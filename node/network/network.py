@@ -53,7 +53,7 @@ from protocol.text import id_text
 from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.database import StorageError
 from storage.peers.addresses import ReachedRow, forget_reached, put_reached
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 if TYPE_CHECKING:
     from node.network.websocket import WebListener, WebSocketStream
@@ -129,10 +129,9 @@ class Network:
         self._puncher = Puncher(
             self, node_seed, self._allowance, self._admission, found, lambda: hub.replica.by_topic
         )
-        self._ended = trio.Event()
-        self._woken = trio.Event()
+        self._ended, self._woken = trio.Event(), trio.Event()
         self._half_open = HalfOpen()
-        self._met: dict[PeerId, None] = {}  # peers that have shown that they know a branch, the latest last
+        self._met: dict[PeerId, None] = {}  # peers that have shown that they know a topic, the latest last
 
     @property
     def peers(self) -> list[PeerState]:
@@ -274,7 +273,7 @@ class Network:
             self._admission.leave(address, is_known=is_known)
 
     def _is_known(self, peer: PeerId) -> bool:
-        """Whether a peer is configured, learned of, or has shown that it knows a branch: no stranger takes its place."""
+        """Whether a peer is configured, learned of, or has shown that it knows a topic: no stranger takes its place."""
         return peer in self.known_keys or peer in self._reached or peer in self._met
 
     async def _keep_dialing(self, state: PeerState) -> None:
@@ -450,13 +449,13 @@ class Network:
         self, state: PeerState, secure: SecureStream, across: str, met: Callable[[], None] | None = None
     ) -> None:
         """`across` is where the other end is, if it is a node that is seen there. `met` is called once a stranger shows that
-        it knows a branch; without it the peer is none."""
+        it knows a topic; without it the peer is none."""
         is_dialable = state.direction == "out" and state.through is None
         is_dialed = is_dialable and not state.is_web and not state.is_punched
         connection = state.connection = Connection(
             self._hub,
             secure,
-            lambda branch: self.may_keep(state.peer, branch),
+            lambda topic: self.may_keep(state.peer, topic),
             subnet_of(state.address),
             self.introducer if self._introduces else None,
             network=network_key(state.address),
@@ -553,9 +552,10 @@ class Network:
         self._woken.set()
         self._woken = trio.Event()
 
-    def may_keep(self, peer: PeerId, branch: Branch) -> bool:
-        """Whether a peer, if it is a relay, may be told of a branch's topic."""
-        return peer in self.relays or branch.facts.repo_id in self.linked.get(peer, ())
+    def may_keep(self, peer: PeerId, topic: Topic) -> bool:
+        """Whether a peer, if it is a relay, may be told of a topic."""
+        repos, linked = self._hub.replica.repos, self.linked.get(peer, ())
+        return peer in self.relays or any(repos[num].repo_id in linked for num in topic.repo_nums)
 
     def is_connected(self, peer: PeerId) -> bool:
         """Whether there is a connection with a peer."""

@@ -98,7 +98,7 @@ class Puncher:
     ) -> None:
         """`allowance` bounds what is dialed because others say so, `admission` what is taken.
 
-        `own_addresses` know which networks are near, `topics` are those of branches here.
+        `own_addresses` know which networks are near, `topics` are those that this node opens.
         """
         self._network = network
         self._seed = seed
@@ -154,7 +154,7 @@ class Puncher:
                         self._trying.discard(circuit.peer)
 
     def _own_addresses(self, circuit: PeerState) -> tuple[str, ...]:
-        """Where the relay sees this node, and where it is itself. Only a peer that has joined a branch's topic is told.
+        """Where the relay sees this node, and where it is itself. Only a peer that shares a topic is told.
 
         A key proves no membership: the peer of a circuit may be a node that a relay has merely named.
         """

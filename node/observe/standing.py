@@ -6,6 +6,7 @@ is given.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -30,13 +31,13 @@ from node.sync.hub import Hub
 from node.sync.sync_progress import TransferRates
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.topic_progress import TopicProgress
-from storage.blobs.unfetched import count_unfetched, drop_unfetched, find_of_others
+from storage.blobs.unfetched import count_unfetched
 from storage.commits.arrivals import has_newer
 from storage.engine.bulk import select_in
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.peers.holders import Holder, load_holders, put_holders
-from storage.repos.repos import Branch, Repo
+from storage.repos.repos import Repo
 from storage.schema.schema import authors, branches, commits
 
 log = structlog.get_logger()
@@ -123,13 +124,15 @@ class Standings:
         self._changed: set[int] = set()
         hub.add(self)
 
-    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """Connections are told in the same step, so what is level after it has these."""
-        branch = self._hub.replica.by_topic.get(topic)
-        if branch is not None:
-            known = self._last.get(branch.repo_num, self._last_at_start)
-            self._last[branch.repo_num] = max(known, *nums)
-            self._brought.add(branch.repo_num)
+        opened = self._hub.replica.by_topic.get(topic)
+        if opened is not None:
+            known = self._last.get(opened.repo_num, self._last_at_start)
+            self._last[opened.repo_num] = max(known, *nums)
+            self._brought.add(opened.repo_num)
 
     def topics_changed(self) -> None:
         """The next look sees them."""
@@ -139,7 +142,6 @@ class Standings:
 
     async def run(self, user: UserId) -> None:
         """Look until cancelled."""
-        await self._try(self._drop_files_of_others, user)
         saved_at = trio.current_time()
         while True:
             self.look()
@@ -184,27 +186,12 @@ class Standings:
             return False
         return True
 
-    async def _drop_files_of_others(self, user: UserId) -> None:
-        database = self._hub.replica.database
-
-        def find() -> list[int]:
-            with database.read() as connection:
-                return find_of_others(connection, user)
-
-        def drop(nums: list[int]) -> None:
-            with database.write() as connection:
-                drop_unfetched(connection, nums)
-
-        while nums := await self._hub.run_blocking(find):
-            await self._hub.write(drop, nums)
-
     async def _settle_given(self, new: Sequence[tuple[int, BlockId]]) -> None:
         replica = self._hub.replica
         whole = await self._hub.run_blocking(self._hub.given.settle, replica, new)
         if whole:
             await self._hub.write(keep_fetched, replica, whole)
-            here = (replica.branches.get(branch_num) for branch_num, _ in whole)
-            replica.shown.restate({branch.repo_num for branch in here if branch is not None})
+            replica.shown.restate({repo_num for repo_num, _ in whole if repo_num in replica.repos})
 
     def outlook(self, repo: Repo) -> Outlook:
         """What is known of a repo now. In trio's thread: connections change there."""
@@ -265,9 +252,9 @@ class Standings:
         found = set()
         for num in nums:
             links = self._links.setdefault(num, {})
-            progress = [connection.progress_of(one.topic) for one in tables.on_topics_in(num)]
+            progress = [connection.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
-            link = _link(state, joined, tables.branches_in(num)) if joined else None
+            link = _link(state, joined, tables.writing_topics(num)) if joined else None
             if links.get(connection) != link:
                 found.add(num)
             (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
@@ -306,7 +293,9 @@ class Standings:
         memory = self._memories.setdefault(repo.repo_id, _Memory())
         self._repo_ids[repo.num] = repo.repo_id
         links = tuple(self._links.get(repo.num, {}).values())
-        level = [link.peer for link in links if link.is_level]
+        # While commits wait here, who holds the same does not hold what they wait for either.
+        is_waiting = bool(self._hub.replica.waiting_in(repo.num))
+        level = [] if is_waiting else [link.peer for link in links if link.is_level]
         _note_still_held(memory, self._looked_ms)
         _note_level(memory, level, self._hub.clock_ms(), self._last.get(repo.num, self._last_at_start))
         last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
@@ -322,9 +311,9 @@ class Standings:
         """Whether a peer is known to have held each commit of a repo that is here. Reads the store."""
         if outlook.last is None:
             return False
-        topics = [one.topic_num for one in self._hub.replica.tables.on_topics_in(repo.num)]
+        branches = [one.num for one in self._hub.replica.branches_in(repo.num)]
         with self._hub.replica.database.read() as connection:
-            return not has_newer(connection, topics, outlook.last.upto)
+            return not has_newer(connection, branches, outlook.last.upto)
 
     def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, Unheld]:
         """By repo, what a user wrote and no other node is known to have. Reads the store.
@@ -381,8 +370,8 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
     return state == "in sync" and (not behind or bodiless)
 
 
-def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Branch]) -> Link:
-    """Level is who follows each branch where it is written now: the excluded hold all of earlier epochs."""
+def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey]) -> Link:
+    """Level is who follows all topics that are written on now: the excluded hold all of earlier epochs."""
     assert state.connection is not None, "the caller looked"
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)
@@ -391,7 +380,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], branches: Sequence[Br
     return Link(
         state.peer,
         state.connection.peer_is_relay,
-        is_level and {one.topic for one in each}.issuperset(one.topic for one in branches),
+        is_level and written <= {one.topic for one in each},
         sum(one.behind for one in each),
         sum(one.unconfirmed for one in each) if is_compared else None,
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),

@@ -4,7 +4,7 @@
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +33,7 @@ _WITHOUT_PEERS: Final = {
     "syncing": "not in sync yet",
     "alone": "no peer is connected",
     "not_shared": "no connected peer follows it",
-    "waiting": "waiting for secrets",
+    "waiting": "waiting for what is not here",
     "joining": "joining",
 }
 """State -> a sentence that names no peer, where the full one does."""
@@ -109,9 +109,13 @@ class Facts:
     is_behind: bool  # members have gone on to an epoch whose secrets are not here
     has_members: bool
     refused: str = ""  # why a join by a link was refused
-    newest_epoch_at: int | None = None  # unix seconds; of the epoch that it is behind, where it is
+    behind_since: int | None = None  # unix seconds since when that is known here, where it is
     requests: int = 0  # users who ask to be let in, and wait for an answer of this user
     asking: str = ""  # of a request to join that is not over: how it stands, in a sentence
+    waiting: int = 0  # commits that wait for earlier ones, or for a key
+    holders: tuple[str, ...] = ()  # what the members are called who have what is absent
+    is_due: bool = False  # whether an epoch is due
+    starters: tuple[str, ...] = ()  # what the members are called who can start it
 
 
 def describe_standing(
@@ -139,7 +143,10 @@ def describe_standing(
         "unheld": unheld.commits,
         "unfetched_files": unheld.files,
         "held_at": None if outlook.last is None else outlook.last.held_at // 1000,
-        "behind_since": facts.newest_epoch_at if facts.is_behind else None,
+        "behind_since": facts.behind_since if facts.is_behind else None,
+        "waiting": facts.waiting,
+        "epoch_due": facts.is_due,
+        "helpers": list(facts.starters or facts.holders),
     }
 
 
@@ -156,15 +163,15 @@ def _membership_part(facts: Facts) -> tuple[str, str]:
         return "joining", facts.asking
     if facts.is_joining:
         return "joining", "joining: the membership has not come yet"
-    since = "" if facts.newest_epoch_at is None else f" since {_date(facts.newest_epoch_at)}"
+    since = "" if facts.behind_since is None else f" since {_date(facts.behind_since)}"
     if facts.is_member:
         if facts.is_behind:
             return (
                 "waiting",
-                f"waiting for secrets{since}: members have gone on to new ones, and no member has handed them to this "
-                "node yet",
+                f"waiting for secrets{since}: members have gone on to new ones, and none has handed them to this node yet"
+                f"{_people_part(facts.holders, 'has', 'have')}",
             )
-        return "", ""
+        return _absent_part(facts)
     if facts.was_member:
         if facts.is_behind:
             return (
@@ -180,7 +187,31 @@ def _membership_part(facts: Facts) -> tuple[str, str]:
         )
     refused = f"your invitation was refused ({facts.refused}); " if facts.refused else ""
     what = "the repo" if facts.has_members else "single branches"
-    return "", f"{refused}reading {what} without being a member"
+    state, absent = _absent_part(facts)
+    return state, "; ".join(filter(None, (f"{refused}reading {what} without being a member", absent)))
+
+
+def _absent_part(facts: Facts) -> tuple[str, str]:
+    """What is absent, and who can help."""
+    parts = []
+    if facts.waiting:
+        verb = "waits" if facts.waiting == 1 else "wait"
+        have = _people_part(facts.holders, "has", "have")
+        parts.append(f"{_commits(facts.waiting)} {verb} for earlier ones that are not here{have}")
+    if facts.is_due:
+        start = _people_part(facts.starters, "starts", "start")
+        parts.append(f"new secrets are due since the members have changed{start}")
+    return ("waiting" if facts.waiting else ""), "; ".join(parts)
+
+
+def _people_part(names: Sequence[str], verb: str, verb_of_many: str) -> str:
+    """Who helps, behind a comma: "ann has them", "ann or ben have them". Empty where nobody is known."""
+    if not names:
+        return ""
+    named = list(names[:_PEERS_NAMED_MAX])
+    if len(names) > _PEERS_NAMED_MAX:
+        named[-1] = f"{len(names) - _PEERS_NAMED_MAX + 1} others"
+    return f", which {' or '.join(named)} {verb if len(names) == 1 else verb_of_many}"
 
 
 def _requests_part(facts: Facts) -> str:

@@ -1,7 +1,7 @@
 """Orders the storing of a connection's received batches, and bounds the bytes that wait.
 
 They are read as they come and stored in order, but only in the order that matters: after earlier ones of the same topic,
-and after earlier ones of root branches, which say what the others may. Between peers turns are `node.sync.scheduling`'s.
+and after earlier ones of epochs' own topics, whose inits give keys. Between peers turns are `node.sync.scheduling`'s.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,14 +36,14 @@ class BatchOrder:
 
     def __init__(self) -> None:
         self._last: dict[TopicKey, trio.Event] = {}  # by topic
-        self._last_of_root: trio.Event | None = None
+        self._last_of_own: trio.Event | None = None
 
-    def next(self, topic: TopicKey, *, is_root: bool) -> tuple[Previous, trio.Event]:
+    def next(self, topic: TopicKey, *, is_own: bool) -> tuple[Previous, trio.Event]:
         """What a batch that has come now waits for, and what to set when it is stored."""
-        events = (self._last.get(topic), self._last_of_root)
+        events = (self._last.get(topic), self._last_of_own)
         done = self._last[topic] = trio.Event()
-        if is_root:
-            self._last_of_root = done
+        if is_own:
+            self._last_of_own = done
         return _All(tuple(event for event in events if event is not None)), done
 
 

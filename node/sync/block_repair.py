@@ -11,7 +11,8 @@ import structlog
 import trio
 
 from node.sync.fetching import fetch_from
-from node.sync.hub import BlockSource, Hub
+from node.sync.hub import Hub
+from node.sync.neighbours import BlockSource
 from protocol.block import Block
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import DAMAGED_ASKED_COUNT_MAX, DAMAGED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
@@ -74,13 +75,13 @@ class BlockRepairer:
         for one in damaged:
             by_topic.setdefault(one.topic_num, []).append(one.commit_id)
         for topic_num, ids in by_topic.items():
-            branch = self._hub.replica.on_topics.get(topic_num)
+            topic = self._hub.replica.topics.get(topic_num)
             sources = (
-                [] if branch is None else [one for one in self._hub.sources if one.has_joined(branch.topic)]
+                [] if topic is None else [one for one in self._hub.sources if one.has_joined(topic.topic)]
             )
-            if branch is not None and sources:
+            if topic is not None and sources:
                 # Another one each time, so that those are asked in the end who have it.
-                sources[(self._round + self._part) % len(sources)].want(branch.topic, tuple(ids))
+                sources[(self._round + self._part) % len(sources)].want(topic.topic, tuple(ids))
 
     async def _fetch_blocks(self) -> None:
         topics = list(self._hub.replica.by_topic)

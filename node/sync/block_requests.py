@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from node.sync.hub import NotFetched
+from node.sync.neighbours import NotFetched
 from protocol.ids import BlockId
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 

@@ -1,4 +1,4 @@
-"""Requests absent bodies from connected peers, as whole publications: of branches, and of what a relay keeps for others.
+"""Requests absent bodies from connected peers, as whole publications: of own topics, and of what a relay keeps for others.
 
 A peer may not have them (it erased them) or withhold them, which only it knows. So of each topic one peer is asked at a
 time, for a bounded number of commits, the latest first: what nobody has snapshotted or erased yet is among these. What comes
@@ -20,7 +20,8 @@ import structlog
 import trio
 from sqlalchemy import Connection
 
-from node.sync.hub import BlockSource, Hub
+from node.sync.hub import Hub
+from node.sync.neighbours import BlockSource
 from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BODIES_LOOK_SECONDS,
@@ -33,6 +34,7 @@ from storage.engine.database import StorageError
 from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
 from storage.relay.relay import RELAY
+from storage.repos.epochs import Topic
 from storage.topics.difference import REPLICA
 from storage.topics.topic_sets import TopicSet, load_ids
 
@@ -73,13 +75,21 @@ class _Topic(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class _OfBranch:
-    """A topic that this node follows."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Opened:
+    """A topic that this node opens."""
 
-    num: int
-    branch_num: int
-    key: TopicKey
+    opened: Topic
+
+    @property
+    def key(self) -> TopicKey:
+        return self.opened.topic
+
+    def __hash__(self) -> int:
+        return self.opened.num
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Opened) and self.opened.num == other.opened.num
 
     def count_missing(self, connection: Connection, nums: list[int]) -> int:
         return count_missing(connection, nums)
@@ -88,14 +98,14 @@ class _OfBranch:
         self, connection: Connection, before: int, after: int, *, alone: bool
     ) -> list[tuple[int, CommitId]]:
         del alone  # one form of each commit is kept
-        return load_missing(connection, self.branch_num, self.num, before, after, WANT_COUNT_MAX)
+        return load_missing(connection, self.opened.num, before, after, WANT_COUNT_MAX)
 
     def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
         del connection, visitor, quotas
         return True
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
-        return TopicSet(REPLICA, self.num, self.key, of_publications)
+        return TopicSet(REPLICA, self.opened.num, self.key, of_publications, self.opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,10 +287,8 @@ class BodyFetcher:
         hub = self._hub
         with hub.replica.database.read() as connection:
             missing = find_missing(connection)
-            branches = [one for one in hub.replica.on_topics.values() if one.num in missing]
-            found: dict[_Topic, int] = {
-                _OfBranch(one.topic_num, one.num, one.topic): missing[one.num] for one in branches
-            }
+            topics = [one for one in hub.replica.topics.values() if one.num in missing]
+            found: dict[_Topic, int] = {_Opened(one): missing[one.num] for one in topics}
             if hub.relay is not None:
                 lacking = find_lacking_topics(connection)
                 kept = [one for one in hub.relay.topics.values() if one.num in lacking]

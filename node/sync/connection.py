@@ -10,6 +10,7 @@ the machine's own window.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 
 import structlog
@@ -19,8 +20,9 @@ from node.sync.block_requests import BlockRequests, RequestTimeout
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.followed_topics import FollowedTopics
 from node.sync.goodbye import LAST_WORDS_SECONDS, Ended, say_goodbye
-from node.sync.hub import Hub, NotFetched
+from node.sync.hub import Hub
 from node.sync.introductions import Introducer
+from node.sync.neighbours import NotFetched
 from node.sync.presence import PresencePort
 from node.sync.rate_limit import MessageRates
 from node.sync.relay_port import RelayOutput, RelayPort
@@ -43,6 +45,7 @@ from protocol.limits.peers import (
 )
 from protocol.links import PeerAddress
 from protocol.messages import (
+    Announce,
     Blocks,
     Features,
     Goodbye,
@@ -63,6 +66,7 @@ from protocol.session_events import (
     BodiesWanted,
     CheckDue,
     CommitsAccepted,
+    CommitsReleased,
     CommitsWanted,
     Event,
     MessageReceived,
@@ -89,7 +93,7 @@ from protocol.topic_progress import TopicProgress
 from storage.engine.database import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 from storage.topics.difference import TopicTables
 
 log = structlog.get_logger()
@@ -102,7 +106,7 @@ class Connection:
         self,
         hub: Hub,
         stream: SecureStream,
-        may_keep: Callable[[Branch], bool] = lambda _: False,
+        may_keep: Callable[[Topic], bool] = lambda _: False,
         subnet: str = "",
         introducer: Introducer | None = None,
         *,
@@ -113,9 +117,9 @@ class Connection:
         across: str = "",
         seen: Callable[[ReachOutput], None] = lambda _: None,
     ) -> None:
-        """`may_keep` says of which branches' topics the peer may be told, if it is a relay; `subnet` is where it is;
+        """`may_keep` says of which topics the peer may be told, if it is a relay; `subnet` is where it is;
         `introducer` says which other nodes it is told of. A peer that is not known is a stranger of its `network` until it
-        shows that it knows a branch; then `met` is called. `circuits` opens, accepts or passes circuits on, if this
+        shows that it knows a topic; then `met` is called. `circuits` opens, accepts or passes circuits on, if this
         connection has any. `across` is where the peer is (host:port), which it is told if it dialed; `seen` hears of direct
         ways.
         """
@@ -244,13 +248,19 @@ class Connection:
         with trio.move_on_after(LAST_WORDS_SECONDS):  # for what is queued, a goodbye above all
             await self._written.wait()
 
-    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """The hub's word: commits were accepted that this peer has not sent."""
         if self._has_ended:
             return
         if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
         self.happen(CommitsAccepted(topic, nums))
+
+    def commits_released(self, topic: TopicKey, count: int) -> None:
+        """The hub's word: commits were accepted that this peer had sent, and that had waited."""
+        self.happen(CommitsReleased(topic, count))
 
     def topics_changed(self) -> None:
         """The hub's word: announce what is followed now."""
@@ -380,6 +390,10 @@ class Connection:
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()
             joined_count = self._session.joined_count
+            if isinstance(message, Announce):
+                self._followed.note_announced(message.topics)
+            if isinstance(message, Relay):
+                self._followed.note_relay()
             self.happen(MessageReceived(message))
             if self._session.joined_count > TOPIC_COUNT_MAX:
                 self._rates.join_topics(self._session.joined_count)
@@ -429,7 +443,7 @@ class Connection:
             self.part("over_budget")
 
     def _look_whether_known(self) -> None:
-        """Who has joined the topic of a branch knows its secret name: it has an account of its own from now on."""
+        """Who has joined a topic knows its secret name: it has an account of its own from now on."""
         topics = self._hub.replica.by_topic
         if any(progress.is_joined and progress.topic in topics for progress in self._session.topics):
             self.is_stranger = False

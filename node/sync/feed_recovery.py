@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import trio
 
-from node.sync.hub import BlockSource, Hub
+from node.sync.hub import Hub
+from node.sync.neighbours import BlockSource
 from protocol.ids import RepoId
 from protocol.limits.peers import DAMAGED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
@@ -33,7 +34,7 @@ class FeedRecovery:
         replica = self._hub.replica
         while any(repo_id in replica.tables.roots for repo_id in replica.own_feeds.uncertain):
             level = set(self._find_level())
-            # In two rounds: what came in the first may have told of branches that are not compared yet.
+            # In two rounds: what came in the first may have told of epochs whose topics are not compared yet.
             for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):
                 if not await self._hub.run_blocking(self._is_incomplete, repo_id):
                     await self._hub.run_blocking(replica.own_feeds.settle, repo_id)
@@ -50,21 +51,15 @@ class FeedRecovery:
                         yield repo.repo_id, id(source)
 
     def _is_level(self, source: BlockSource, repo: Repo) -> bool:
-        replica = self._hub.replica
-        root = replica.tables.roots.get(repo.repo_id)
-        joined = [
-            branch.topic
-            for branch in replica.tables.on_topics_in(repo.num)
-            if source.has_joined(branch.topic)
-        ]
-        return root is not None and root.topic in joined and all(map(source.is_level, joined))
+        tables = self._hub.replica.tables
+        joined = {one.topic for one in tables.topics_in(repo.num) if source.has_joined(one.topic)}
+        is_here = repo.repo_id in tables.roots
+        return is_here and tables.writing_topics(repo.num) <= joined and all(map(source.is_level, joined))
 
     def _is_incomplete(self, repo_id: RepoId) -> bool:
         """Whether commits of the repo wait for their causes: own ones may be among them."""
-        replica = self._hub.replica
-        nums = {branch.num for branch in replica.on_topics.values() if self._is_of(branch.repo_num, repo_id)}
-        with replica.database.read() as connection:
-            return has_incomplete(connection, sorted(nums))
-
-    def _is_of(self, repo_num: int, repo_id: RepoId) -> bool:
-        return self._hub.replica.repos[repo_num].repo_id == repo_id
+        tables = self._hub.replica.tables
+        repo = tables.of_id.get(repo_id)
+        nums = [] if repo is None else [one.num for one in tables.branches_in(repo.num)]
+        with self._hub.replica.database.read() as connection:
+            return has_incomplete(connection, nums)

@@ -1,6 +1,6 @@
 """Downloads absent file blocks from several peers in parallel.
 
-Who may read a file knows the ids of its blocks, from the root down, and asks connected peers that follow the same branch.
+Who may read a file knows the ids of its blocks, from the root down, and asks connected peers that follow the same repo.
 A block is what its id says or it is not taken, so it does not matter who sends it. What came is kept in packs, so a
 fetch that was cut goes on where it stopped.
 """
@@ -14,7 +14,8 @@ import structlog
 import trio
 
 from node.runtime.errors import ServiceError
-from node.sync.hub import BlockSource, Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import BlockSource, NotFetched
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, TopicKey
@@ -34,7 +35,7 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None
     if not sources:
         raise ServiceError(
             "incomplete",
-            "the file's content is not here, and no peer that follows the branch is connected",
+            "the file's content is not here, and no peer that follows the repo is connected",
             "`ravel peer list` shows peers; try again when one is connected",
         )
     missing = len(ids) - len(await fetch_from(hub, sources, ids))
@@ -125,8 +126,8 @@ class _Fetch:
 
 
 def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, TopicKey]]:
-    """Connected peers that follow any topic of the branch, with the topic: blocks are the same in all."""
-    topics = [one.topic for one in hub.replica.tables.topics_of.get(branch.num, ())]
+    """Connected peers that follow any topic of the branch's repo, with the latest such: blocks are the same on all."""
+    topics = [one.topic for one in reversed(hub.replica.tables.topics_in(branch.repo_num))]
     found = ((source, next(filter(source.has_joined, topics), None)) for source in hub.sources)
     return [(source, topic) for source, topic in found if topic is not None]
 

@@ -1,8 +1,8 @@
-"""Deposits files of this node's branches with the relays that it uses: those that it has whole, and that a relay lacks.
+"""Deposits files of this node's repos with the relays that it uses: those that it has whole, and that a relay lacks.
 
 One task for each connected relay. It asks first which files the relay keeps, topic by topic, and remembers that: what is
-on no relay can be told while none is connected. Then it offers what is missing, and what is added later. The relay
-fetches the blocks itself, so nothing is read ahead of it here.
+on no relay can be told while none is connected. Then it offers what is missing, and what is added later, on the topic of the
+commit that added it, if this node can sign there. The relay fetches the blocks itself, so nothing is read ahead of it here.
 """
 
 from dataclasses import dataclass, field
@@ -11,7 +11,8 @@ from typing import Final
 import structlog
 import trio
 
-from node.sync.hub import FileTaker, Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import FileTaker, NotFetched
 from protocol.deposits import short_file, sign_deposit
 from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
@@ -35,7 +36,7 @@ from storage.blobs.relayed_files import (
     topics_with_files,
 )
 from storage.engine.database import StorageError
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 log = structlog.get_logger()
 
@@ -97,25 +98,22 @@ class FileDepositor:
         if last > state.surveyed:
             state.surveyed, state.with_files = last, await self._hub.run_blocking(self._topics)
         now = trio.current_time()
-        branches = {
-            branch.topic: branch
-            for topic_num, branch in self._hub.replica.on_topics.items()
-            if topic_num in state.with_files
-        }
-        for topic in port.refused():
-            if topic in branches and topic not in state.refused:
-                state.refused.add(topic)
-                await self._hub.write(self._note_all, port, branches[topic], set())
+        by_topic = self._hub.replica.by_topic
+        topics = {name: one for name, one in by_topic.items() if one.num in state.with_files}
+        for name in port.refused():
+            if name in topics and name not in state.refused:
+                state.refused.add(name)
+                await self._hub.write(self._note_all, port, topics[name], set())
         if now - state.relisted >= DEPOSIT_RELIST_ALL_SECONDS:
             state.relisted = now
             state.listed.clear()
         if now - state.began >= DEPOSIT_RELIST_SECONDS:
             state.listed -= state.unsure
             state.unsure.clear()
-        fresh = [branches[one] for one in port.entrusted() if one in branches and one not in state.listed]
-        for branch in fresh:
-            await self._list(port, branch)
-            state.listed.add(branch.topic)
+        fresh = [topics[name] for name in port.entrusted() if name in topics and name not in state.listed]
+        for topic in fresh:
+            await self._list(port, topic)
+            state.listed.add(topic.topic)
         is_due = now - state.began >= DEPOSIT_PAUSE_SECONDS
         if fresh or is_due:
             state.seen, state.began = 0, now
@@ -127,26 +125,26 @@ class FileDepositor:
         refusals = self._hub.file_refusals
         self._hub.file_refusals = {one: why for one, why in refusals.items() if one[0] != port.peer}
 
-    async def _list(self, port: FileTaker, branch: Branch) -> None:
+    async def _list(self, port: FileTaker, topic: Topic) -> None:
         kept: set[ShortId] = set()
         after = _LOWEST
         while len(kept) < RELAYED_FILES_REMEMBERED_MAX:
-            listed = await port.ask_list(branch.topic, after)
+            listed = await port.ask_list(topic.topic, after)
             kept.update(listed)
             if len(listed) < FILES_LISTED_COUNT_MAX or listed[-1] <= after:
                 break
             after = listed[-1]
-        await self._hub.write(self._note_all, port, branch, kept)
+        await self._hub.write(self._note_all, port, topic, kept)
 
     async def _deposit_all(self, port: FileTaker, state: _State) -> None:
         async with trio.open_nursery() as nursery:
             places = trio.CapacityLimiter(FILES_DEPOSITED_COUNT_MAX)
             is_lost = False
 
-            async def deposit(branch: Branch, file: OwnFile) -> None:
+            async def deposit(topic: Topic, file: OwnFile) -> None:
                 nonlocal is_lost
                 try:
-                    await self._deposit(port, state, branch, file)
+                    await self._deposit(port, state, topic, file)
                 except NotFetched:
                     is_lost = True
                 except StorageError as error:  # a damaged file: the others are not
@@ -157,30 +155,30 @@ class FileDepositor:
             while not is_lost and (files := await self._hub.run_blocking(self._next, port, state.seen)):
                 for file, is_relayed in files:
                     state.seen = file.num
-                    branch = self._hub.replica.on_topics.get(file.topic_num)
-                    if is_relayed or branch is None or branch.topic not in state.listed:
+                    topic = self._hub.replica.topics.get(file.topic_num)
+                    if is_relayed or topic is None or topic.topic not in state.listed:
                         continue
-                    if branch.topic_seed is None or state.paused.get(branch.topic, 0) > trio.current_time():
-                        state.unsure.add(branch.topic)
+                    if topic.seed is None or state.paused.get(topic.topic, 0) > trio.current_time():
+                        state.unsure.add(topic.topic)
                         continue
                     await places.acquire_on_behalf_of(file)
-                    nursery.start_soon(deposit, branch, file)
+                    nursery.start_soon(deposit, topic, file)
         if is_lost:
             raise NotFetched
 
-    async def _deposit(self, port: FileTaker, state: _State, branch: Branch, file: OwnFile) -> None:
-        assert branch.topic_seed is not None, "looked at before"
+    async def _deposit(self, port: FileTaker, state: _State, topic: Topic, file: OwnFile) -> None:
+        assert topic.seed is not None, "looked at before"
         size = await self._hub.run_blocking(self._measure, file)
         if size is None:
-            state.unsure.add(branch.topic)  # not whole here
+            state.unsure.add(topic.topic)  # not whole here
             return
-        refusal = await port.offer(branch.topic, sign_deposit(branch.topic_seed, file.object_id, size))
+        refusal = await port.offer(topic.topic, sign_deposit(topic.seed, file.object_id, size))
         if not refusal:
-            await self._hub.write(self._note, port, branch, file)
+            await self._hub.write(self._note, port, topic, file)
             return
-        self._hub.file_refusals[port.peer, branch.num] = refusal
+        self._hub.file_refusals[port.peer, topic.repo_num] = refusal
         if refusal not in _OF_ONE_FILE:
-            state.paused[branch.topic] = trio.current_time() + DEPOSIT_PAUSE_SECONDS
+            state.paused[topic.topic] = trio.current_time() + DEPOSIT_PAUSE_SECONDS
         log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)
 
     # --- in threads ---
@@ -204,12 +202,12 @@ class FileDepositor:
         with replica.database.read() as connection:
             return measure_file(connection, replica.database.folder, replica.packs, file.object_id)
 
-    def _note_all(self, port: FileTaker, branch: Branch, kept: set[ShortId]) -> None:
+    def _note_all(self, port: FileTaker, topic: Topic, kept: set[ShortId]) -> None:
         with self._hub.replica.database.write() as connection:
-            replace_relayed(connection, port.peer, branch.topic_num, kept)
-        self._hub.replica.shown.restate([branch.repo_num])
+            replace_relayed(connection, port.peer, topic.num, kept)
+        self._hub.replica.shown.restate([topic.repo_num])
 
-    def _note(self, port: FileTaker, branch: Branch, file: OwnFile) -> None:
+    def _note(self, port: FileTaker, topic: Topic, file: OwnFile) -> None:
         with self._hub.replica.database.write() as connection:
-            note_relayed(connection, port.peer, branch.topic_num, [short_file(file.object_id)])
-        self._hub.replica.shown.restate([branch.repo_num])
+            note_relayed(connection, port.peer, topic.num, [short_file(file.object_id)])
+        self._hub.replica.shown.restate([topic.repo_num])

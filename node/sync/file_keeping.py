@@ -10,7 +10,8 @@ from typing import Final
 
 import trio
 
-from node.sync.hub import Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import NotFetched
 from node.sync.relay import INCOMPLETE, RelayService
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, decode_block
@@ -89,7 +90,7 @@ class FilePull:
                 blocks = [decode_block(one) for one in came if one is not None]
             except DecodeError:  # of just that id: so the file's author made it
                 return BAD_FILE
-            if any(block.acks for block in blocks):
+            if any(block.is_of_commit for block in blocks):
                 return BAD_FILE
             if len(blocks) < len(came):
                 return INCOMPLETE

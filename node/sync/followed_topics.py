@@ -1,34 +1,40 @@
-"""Topics that this side announces on one connection: those of its branches, and those that it keeps for others.
+"""Topics that this side announces on one connection: those of its repos, and those that it keeps for others.
 
 A node may follow more than a connection takes at once. What waits is announced as what was announced before settles.
+
+A view of one branch, which links open, is announced to relays, and to peers that have announced it: who follows the branch
+by a link. All that it has comes to other members on the epoch's topics, and would come twice.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from node.sync.hub import Hub
 from node.sync.session_queries import topic_place
-from protocol.ids import TopicKey
+from protocol.ids import AnnouncedTopic, TopicKey
 from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
 from protocol.session import Session
 from protocol.session_events import TopicFollowed, TopicsRefused
 from protocol.session_outputs import Output
 from storage.relay.relay import KeptTopic
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 from storage.topics.difference import TopicTables
 
 
 class FollowedTopics:
     """Says to one session what is followed here."""
 
-    def __init__(self, hub: Hub, session: Session, may_keep: Callable[[Branch], bool]) -> None:
-        """`may_keep` says of which branches' topics the peer may be told, if it is a relay."""
+    def __init__(self, hub: Hub, session: Session, may_keep: Callable[[Topic], bool]) -> None:
+        """`may_keep` says of which topics the peer may be told, if it is a relay."""
         self._hub = hub
         self._session = session
         self._may_keep = may_keep
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
         """What was announced, and what it was here then."""
         self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # topics that are announced later
+        self._views: dict[
+            AnnouncedTopic, TopicKey
+        ] = {}  # not to be announced so far, as the peer announces them
         self._tick: int | None = None  # up to which changes of topics were looked at
 
     @property
@@ -53,24 +59,37 @@ class FollowedTopics:
             if topic in self.places and (followed is None or topic_place(followed) != self.places[topic]):
                 return False
         fresh = [by_topic[topic] for topic in moved if topic in by_topic and topic not in self.places]
-        fresh.sort(key=lambda one: (not one.facts.is_root_branch, not one.facts.has_members, -one.topic_num))
-        self._waiting.update((branch.topic, None) for branch in fresh)  # again, whenever they change
+        fresh.sort(key=self._order)
+        for one in fresh:  # again, whenever they change
+            if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
+                self._views[self._session.said_of(one.topic)] = one.topic
+            else:
+                self._waiting[one.topic] = None
         return True
+
+    def note_announced(self, topics: Iterable[AnnouncedTopic]) -> None:
+        """The peer has announced these: views among them are to be announced, too."""
+        found = [self._views.pop(one) for one in topics if one in self._views]
+        self._waiting.update(dict.fromkeys(found))
+
+    def note_relay(self) -> None:
+        """The peer is a relay: all views are to be announced."""
+        self._waiting.update(dict.fromkeys(self._views.values()))
+        self._views.clear()
 
     def announce(self) -> list[Output]:
         """Announce topics that wait for it: TOPIC_COUNT_MAX at once, and more while few topics are being compared.
 
-        Root branches go first, and the latest topics before older ones. What is beyond the bound of one connection is not
-        followed on it.
+        What is beyond the bound of one connection is not followed on it.
         """
         outputs: list[Output] = []
         while self.is_due:
             topic, _ = self._waiting.popitem(last=False)
-            branch = self._hub.replica.by_topic.get(topic)
-            if branch is None or topic in self.places:
+            followed = self._hub.replica.by_topic.get(topic)
+            if followed is None or topic in self.places:
                 continue
-            self.places[topic] = topic_place(branch)
-            event = TopicFollowed(topic, branch.facts.is_root_branch, self._may_keep(branch))
+            self.places[topic] = topic_place(followed)
+            event = TopicFollowed(topic, followed.is_of_all, self._may_keep(followed))
             outputs += self._session.handle(event)
         return outputs
 
@@ -82,9 +101,19 @@ class FollowedTopics:
         for one in kept:
             if self.room and one.topic not in self.places:
                 self.places[one.topic] = topic_place(one)
-                event = TopicFollowed(one.topic, is_root=False, is_entrusted=is_entrusted)
+                event = TopicFollowed(one.topic, is_own=False, is_entrusted=is_entrusted)
                 outputs += self._session.handle(event)
         return outputs
+
+    def _order(self, topic: Topic) -> tuple[bool, bool, int, bool]:
+        """Where a topic stands among those that wait.
+
+        First come epochs that are written in: a node may have thousands of earlier ones. The latest precede older ones, and
+        an epoch's own topic its writers' topic, for the init there gives keys. Views of single branches come last.
+        """
+        is_written = topic.topic in self._hub.replica.tables.writing_topics(topic.repo_num)
+        latest = max((one.num for one in (*topic.epochs, *topic.writers_of)), default=0)
+        return topic.is_view, not is_written, -latest, not topic.is_of_all
 
     def _may_announce(self) -> bool:
         count = len(self.places)

@@ -15,7 +15,7 @@ from protocol.limits.peers import FETCHED_COUNT_MAX, GIVEN_BLOCKS_MAX, GIVEN_FIL
 from storage.blobs.unfetched import find_unfetched, note_fetched
 from storage.commits.blocks import DamagedBlock
 
-_Sent = tuple[int, BlockId]  # number of the branch
+_Sent = tuple[int, BlockId]  # number of the repo
 _Root = tuple[int, ObjectId]
 
 
@@ -29,9 +29,9 @@ class GivenBlocks:
         self._last: dict[Hashable, deque[_Sent]] = {}  # by connection
         self._roots: dict[_Root, int] = {}  # files of which some was sent, and not all: levels below the root
 
-    def note(self, connection: Hashable, branch_num: int, block_id: BlockId) -> None:
+    def note(self, connection: Hashable, repo_num: int, block_id: BlockId) -> None:
         """A block was handed to a connection, to be sent."""
-        sent = (branch_num, block_id)
+        sent = (repo_num, block_id)
         for table in (self._given, self._new):
             table.pop(sent, None)  # the latest stand at the end
             table[sent] = None
@@ -54,13 +54,13 @@ class GivenBlocks:
 
     def settle(self, replica: Replica, new: Sequence[_Sent]) -> list[_Root]:
         """Files that peers have fetched whole by what was sent last. Raises StorageError."""
-        by_branch: dict[int, list[BlockId]] = {}
-        for branch_num, block_id in new:
-            by_branch.setdefault(branch_num, []).append(block_id)
+        by_repo: dict[int, list[BlockId]] = {}
+        for repo_num, block_id in new:
+            by_repo.setdefault(repo_num, []).append(block_id)
         with replica.database.read() as connection:
-            for branch_num, ids in by_branch.items():
-                for object_id, size in find_unfetched(connection, branch_num, ids):
-                    self._roots[branch_num, object_id] = _height(size or 0)
+            for repo_num, ids in by_repo.items():
+                for object_id, size in find_unfetched(connection, repo_num, ids):
+                    self._roots[repo_num, object_id] = _height(size or 0)
         while len(self._roots) > GIVEN_FILES_MAX:
             del self._roots[next(iter(self._roots))]
         whole = [root for root, height in self._roots.items() if self._is_whole(replica, root, height)]
@@ -69,10 +69,10 @@ class GivenBlocks:
         return whole
 
     def _is_whole(self, replica: Replica, root: _Root, height: int) -> bool:
-        branch_num, object_id = root
+        repo_num, object_id = root
         level: list[BlockId] = [BlockId(object_id)]
         for below in range(height, -1, -1):
-            if any((branch_num, one) not in self._given for one in level):
+            if any((repo_num, one) not in self._given for one in level):
                 return False
             if below:
                 try:
@@ -85,8 +85,8 @@ class GivenBlocks:
 def keep_fetched(replica: Replica, whole: Sequence[_Root]) -> None:
     """Enter files that peers have fetched. Raises StorageError."""
     with replica.database.write() as connection:
-        for branch_num, object_id in whole:
-            note_fetched(connection, branch_num, object_id)
+        for repo_num, object_id in whole:
+            note_fetched(connection, repo_num, object_id)
 
 
 def _height(size: int) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 import trio
@@ -31,29 +31,26 @@ from node.runtime.group_lane import GroupLane
 from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
 from node.sync.given_blocks import GivenBlocks
+from node.sync.neighbours import BlockSource, FileTaker, Listener, Neighbour, Sender
 from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
 from node.sync.relay import RelayResult, RelayService
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.senders import Senders
 from node.sync.useless_sources import UselessSources
-from protocol.ids import BlockId, CommitId, ItemId, PeerId, ShortId, TopicKey
-from protocol.keys import AccountToken
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
     COMPARED_AT_ONCE_MAX,
     RELEASED_COUNT_MAX,
     SIGNATURE_SECONDS,
     SLICE_SECONDS,
-    SLICE_VISITS_MAX,
     UNREADABLE_SECONDS,
 )
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
-from protocol.messages import FileDeposit
-from protocol.session_outputs import AccountAnswered
 from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 log = structlog.get_logger()
 
@@ -63,124 +60,6 @@ _READINGS_MAX: Final = 6
 """Pieces that are read at a time at most: each holds one of the eight threads, and what is stored needs one, too."""
 T = TypeVar("T")
 Q = TypeVar("Q")
-
-
-class Listener(Protocol):
-    """Somebody to be told."""
-
-    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
-        """Commits of a topic were accepted (or, with numbers below 0, kept to be passed on)."""
-        ...
-
-    def topics_changed(self) -> None:
-        """Root branches have grown, or something waits in one: there may be more topics than before."""
-        ...
-
-    def missed(self) -> None:
-        """It raised when it was told, so it has missed something. Must not fail."""
-        ...
-
-
-class BlockSource(Protocol):
-    """A peer that may have blocks of files, and commits."""
-
-    def has_joined(self, topic: TopicKey) -> bool:
-        """Whether it follows a topic."""
-        ...
-
-    def is_level(self, topic: TopicKey) -> bool:
-        """Whether it follows a topic, and has nothing of it that is not here."""
-        ...
-
-    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
-        """Ask it for publications of commits of a topic, if it follows that; each id once on a connection."""
-        ...
-
-    @property
-    def answers_bodies(self) -> bool:
-        """Whether it can be asked for bodies, and says how many it has."""
-        ...
-
-    @property
-    def compares_publications(self) -> bool:
-        """Whether commits are named to it by the ids of their publications."""
-        ...
-
-    def want_bodies(self, topic: TopicKey, ids: tuple[ItemId, ...]) -> bool:
-        """Ask it for commits of a topic whole; whether it was asked: so many may be asked for on a connection."""
-        ...
-
-    def bodies_found(self, topic: TopicKey) -> int | None:
-        """How many it has of those that it was asked for last; None: it has not said yet."""
-        ...
-
-    def visitor(self) -> Visitor:
-        """The peer as the quotas of this relay see it."""
-        ...
-
-    async def fetch(self, topic: TopicKey, wanted: BlockId) -> bytes | None:
-        """A block, encoded, of just that id, or None. Raises NotFetched."""
-        ...
-
-
-class Neighbour(Listener, BlockSource, Protocol):
-    """A connected peer."""
-
-
-class FileTaker(Protocol):
-    """A peer that may be a relay, which keeps files for this node."""
-
-    @property
-    def peer(self) -> PeerId:
-        """Its key."""
-        ...
-
-    @property
-    def keeps_files(self) -> bool:
-        """Whether it is a relay that keeps files, and connected."""
-        ...
-
-    def topics_forgotten(self, topics: AbstractSet[TopicKey]) -> None:
-        """This node, a relay, has forgotten topics: what was agreed about them does not hold any more."""
-        ...
-
-    @property
-    def is_partner(self) -> bool:
-        """Whether this node and the peer are relays that keep the same topics."""
-        ...
-
-    def follow_new(self, kept: Sequence[KeptTopic]) -> None:
-        """Have it keep these topics, if it is a partner. Never waits."""
-        ...
-
-    @property
-    def gives_accounts(self) -> bool:
-        """Whether it is a relay that has accounts, and connected."""
-        ...
-
-    async def join_account(self, token: AccountToken) -> AccountAnswered:
-        """Show it the secret of a link. Raises NotFetched when it leaves."""
-        ...
-
-    def entrusted(self) -> list[TopicKey]:
-        """Topics that it was asked to keep, and keeps."""
-        ...
-
-    def refused(self) -> list[TopicKey]:
-        """Topics that it was asked to keep, and does not."""
-        ...
-
-    async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
-        """Files of a topic that it keeps, above an id, the first ones. Raises NotFetched when it leaves."""
-        ...
-
-    async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
-        """Have it keep a file; why it does not, or an empty text. Raises NotFetched when it leaves."""
-        ...
-
-
-class NotFetched(Exception):
-    """A peer did not answer for a block."""
 
 
 @dataclass(slots=True)
@@ -251,13 +130,13 @@ class Hub:
         self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
-        self._senders: Senders[Listener] = Senders()
+        self._senders: Senders[Sender] = Senders()
         self.sources: list[BlockSource] = []
         """Peers that are connected now."""
         self.relay_ports: list[FileTaker] = []
         """The same, as far as they may turn out to be relays that keep files."""
         self.file_refusals: dict[tuple[PeerId, int], str] = {}
-        """Why a connected relay takes no more files of a branch (its number), as it said last."""
+        """Why a connected relay takes no more files of a repo (its number), as it said last."""
         self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""
@@ -299,10 +178,10 @@ class Hub:
 
     async def ingest(
         self,
-        branch: Branch,
+        topic: Topic,
         items: Sequence[bytes],
         previous: Previous,
-        source: Listener | None,
+        source: Sender | None,
         bill: WorkBill | None = None,
     ) -> IngestResult:
         """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
@@ -313,18 +192,20 @@ class Hub:
         """
         began = time.perf_counter()
         bill = bill or WorkBill(self.account)
-        opened = await self._read_in_pieces(branch, items, bill)
+        opened = await self._read_in_pieces(topic, items, bill)
         await previous.wait()
-        ingested = await self._store_in_slices(branch, opened, source, bill)
+        ingested = await self._store_in_slices(topic, opened, source, bill)
         try:
             while ingested.is_unfinished:
-                ingested = ingested.with_more(await self._release_slice(branch, source, bill))
+                ingested = ingested.with_more(
+                    await self._release_slice(topic.repo_num, topic.topic, source, bill)
+                )
         except StorageError as error:  # what was accepted was told; the rest is released later
             log.error("what waits could not be released", error=str(error))
         self.totals.intake_seconds.observe(time.perf_counter() - began)
         return ingested
 
-    async def _read_in_pieces(self, branch: Branch, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
+    async def _read_in_pieces(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
         """Read a batch, as many of its pieces at a time as there are places."""
         count = bill.account.reading.count
         if self._workers.count:
@@ -335,7 +216,7 @@ class Hub:
         async def read(number: int) -> None:
             part = parts[number]
             async with self._reading.held(bill, len(items)):
-                found, claim_count, seconds = await self.run_blocking(self._read, branch, part)
+                found, claim_count, seconds = await self.run_blocking(self._read, topic, part)
                 bill.charge(seconds)
             bill.account.reading.note(len(part), seconds)
             bill.charge(claim_count * SIGNATURE_SECONDS)
@@ -350,7 +231,7 @@ class Hub:
         return join_batches(opened)
 
     async def _store_in_slices(
-        self, branch: Branch, batch: OpenedBatch, source: Listener | None, bill: WorkBill
+        self, topic: Topic, batch: OpenedBatch, source: Sender | None, bill: WorkBill
     ) -> IngestResult:
         """Judge and store a batch, some of it at a time; tell what came of each."""
         together = IngestResult()
@@ -359,7 +240,7 @@ class Hub:
             count = bill.account.storing.count
             first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
             async with self._storing.held(bill, len(rest)):
-                ingested, seconds = await self.run_blocking(self._accept, branch, first, count)
+                ingested, seconds = await self.run_blocking(self._accept, topic, first, count)
                 bill.charge(seconds)
             self._workers.look_again()
             rest = ingested.left + rest[count:]
@@ -367,33 +248,48 @@ class Hub:
             bill.account.storing.note(max(1, judged), seconds)
             if source in self._listeners:  # one that has left meanwhile would never be forgotten
                 self._senders.note(ingested.waited, source)
-            self.announce(ingested, branch.topic, source)
+            self._touch(topic.repo_num, ingested)
+            self.announce(ingested, topic.topic, source)
             together = together.with_more(ingested)
             if not rest:
                 return together
             batch = OpenedBatch()
 
-    async def _release_slice(self, branch: Branch, source: Listener | None, bill: WorkBill) -> IngestResult:
+    async def release(self, repo_num: int) -> None:
+        """Judge what waited for what a repo has got by other ways: keys. Tell what came of it. Raises StorageError."""
+        bill = WorkBill(self.account)
+        while (await self._release_slice(repo_num, None, None, bill)).is_unfinished:
+            pass
+
+    async def _release_slice(
+        self, repo_num: int, topic: TopicKey | None, source: Listener | None, bill: WorkBill
+    ) -> IngestResult:
         """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
             ingested, seconds = await self.run_blocking(self._release, count)
             bill.charge(seconds)
         bill.account.storing.note(max(1, len(ingested.released)), seconds)
-        self.announce(ingested, branch.topic, source)
+        self._touch(repo_num, ingested)
+        self.announce(ingested, topic, source)
         return ingested
 
-    def _read(self, branch: Branch, items: Sequence[bytes]) -> tuple[OpenedBatch, int, float]:
+    def _touch(self, repo_num: int, ingested: IngestResult) -> None:
+        """Have a repo described anew of which something waits, found no room or was rejected: no branch has changed."""
+        if ingested.waiting or ingested.rejected or ingested.unread or ingested.dropped["pending_full"]:
+            self.replica.shown.touch(repo_num)
+
+    def _read(self, topic: Topic, items: Sequence[bytes]) -> tuple[OpenedBatch, int, float]:
         """Read and settle publications, by a worker or here; how many claims were checked, the seconds that reading took.
 
         Where workers are busy this thread waits for one of them as long as another one stores: two that compute here would
         only wait for each other. When that has ended, it is done here: no core is idle for long.
         """
-        keys = opening_keys(branch)
+        keys = opening_keys(topic)
         try:
             reading = self._workers.read(keys, items, wait_while=lambda: self._storing.is_held)
         except UnreadableBatch as error:
-            log.error("a batch cannot be read", topic=branch.topic.hex(), error=str(error))
+            log.error("a batch cannot be read", topic=topic.topic.hex(), error=str(error))
             return OpenedBatch(dropped=Counter({"unreadable_batch": len(items)})), 0, UNREADABLE_SECONDS
         if reading is not None:
             return settle_batch(reading.batch, reading.claims_hold), len(reading.claims_hold), reading.seconds
@@ -408,10 +304,10 @@ class Hub:
             holds = self._workers.check(claims, may_wait=False)
         return settle_batch(batch, holds), len(claims), seconds
 
-    def _accept(self, branch: Branch, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
+    def _accept(self, topic: Topic, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self.cpu_clock()
         ingested = accept_batch(
-            self.replica, branch, batch, self.clock_ms(), share=self._share(count), in_slices=True
+            self.replica, topic, batch, self.clock_ms(), share=self._share(count), in_slices=True
         )
         return ingested, self.cpu_clock() - began
 
@@ -420,16 +316,14 @@ class Hub:
         return release_more(self.replica, self.clock_ms(), self._share(count)), self.cpu_clock() - began
 
     def _share(self, count: int) -> Share:
-        """Of one slice: over after SLICE_SECONDS, or when enough of the graph was walked, whatever the clock says."""
-        began, visits = self.cpu_clock(), self.replica.walks.visits
+        """What one slice may do: it is over after SLICE_SECONDS."""
+        began = self.cpu_clock()
         # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
         is_threads = self.cpu_clock is time.thread_time
         look_at = time.perf_counter() + SLICE_SECONDS if is_threads else -math.inf
 
         def is_over() -> bool:
             nonlocal look_at
-            if self.replica.walks.visits - visits > SLICE_VISITS_MAX:
-                return True
             now = time.perf_counter()
             if now <= look_at:
                 return False
@@ -480,11 +374,11 @@ class Hub:
         outcome: T = await self._groups.run(request, run)
         return outcome
 
-    def find_followed(self, topic: TopicKey) -> Branch | KeptTopic | None:
-        """What a topic is on this node: a branch's, or one that is kept for others."""
-        branch = self.replica.by_topic.get(topic)
-        if branch is not None or self.relay is None:
-            return branch
+    def find_followed(self, topic: TopicKey) -> Topic | KeptTopic | None:
+        """What a topic is on this node: one that it opens, or one that is kept for others."""
+        opened = self.replica.by_topic.get(topic)
+        if opened is not None or self.relay is None:
+            return opened
         return self.relay.topics.get(topic)
 
     @property
@@ -532,26 +426,31 @@ class Hub:
             )
         if ingested.dropped:
             log.warning("publications dropped", reasons=dict(ingested.dropped))
-        if ingested.waiting or ingested.rejected or ingested.unread:
-            found = None if source_topic is None else self.replica.by_topic.get(source_topic)
-            if found is not None:
-                self.replica.shown.touch(found)
         if not (ingested.accepted or ingested.unread or ingested.is_about_repos or ingested.filled):
             return
         for topic, own in ingested.own_publications.items() if self.sources else ():
             self.recent.note(topic, ((num, one.encoded) for num, one in reversed(own.items())))
-        sent_by = self._senders.pop(ingested.released)
+        sent_by = self._senders.pop(ingested.released | ingested.inits)
+        told = [*ingested.accepted.items(), *ingested.also_on.items(), *ingested.unread.items()]
+        branches = frozenset(ingested.branches)
+        for sender, sent in sent_by.items():
+            for topic, nums in told:
+                count = len(sent.intersection(nums))
+                if count and (sender is not source or topic != source_topic):
+                    self._tell(sender, partial(sender.commits_released, topic, count))
         for listener in list(self._listeners):
             if ingested.is_about_repos:
                 self._tell(listener, listener.topics_changed)
-            its_own = sent_by.get(listener, set())
-            for topic, nums in [*ingested.accepted.items(), *ingested.unread.items()]:
+            its_own: AbstractSet[int] = next(
+                (sent for sender, sent in sent_by.items() if sender is listener), frozenset()
+            )
+            for topic, nums in told:
                 is_sources = listener is source and topic == source_topic
                 new = tuple(
                     num for num in nums if num not in its_own and (not is_sources or num in ingested.released)
                 )
                 if new:
-                    self._tell(listener, partial(listener.commits_accepted, topic, new))
+                    self._tell(listener, partial(listener.commits_accepted, topic, new, branches))
         if ingested.has_bare or ingested.filled:
             self.absences.ring()
         self.changes.ring()

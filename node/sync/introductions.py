@@ -1,8 +1,8 @@
 """Peer exchange: tells peers of a repo where its other peers can be dialed, and learns such addresses.
 
-A peer is made known only to peers that have shown to know the root branch's topic of the repo's present epoch, as it has,
-and only while both are connected: by the address at which this node has reached it, or else the one that it says of
-itself. `protocol.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
+A peer is made known only to peers that have shown, as it has, to know the own topic of the epoch in which the repo is
+written, and only while both are connected: by the address at which this node has reached it, or else the one that it says
+of itself. `protocol.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
 `node.network.peer_discovery` dials.
 """
 
@@ -20,7 +20,6 @@ from protocol.ids import PeerId, RepoId, TopicKey
 from protocol.links import PeerAddress
 from protocol.reach import as_seen, host_of, is_public, may_travel
 from protocol.session_outputs import FindPeers, LearnPeers
-from storage.repos.repos import Branch
 
 YIELD_SECONDS: Final = 3.0
 """Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""
@@ -90,7 +89,7 @@ class Introducer:
             del self._meetings[connection]
 
     def count_peers(self, repo_id: RepoId) -> int:
-        """How many peers are met on a repo's present root topic."""
+        """How many peers are met on the own topic of the epoch in which a repo is written."""
         return len(
             {
                 meeting.connection.peer
@@ -152,12 +151,9 @@ class Introducer:
         self.news = trio.Event()
 
     def repo_of(self, topic: TopicKey) -> RepoId | None:
-        """The repo whose present root topic this is. Who was excluded knows the topics of earlier epochs."""
-        branch = self._hub.find_followed(topic)
-        if not isinstance(branch, Branch) or not branch.facts.is_root_branch:
-            return None
-        repo = self._hub.replica.repos[branch.repo_num]
-        return repo.repo_id if repo.epoch_num == branch.epoch_num else None
+        """The repo of whose writing epoch this is the own topic. Who was excluded knows those of earlier epochs."""
+        epoch = self._hub.replica.tables.written_on(topic)
+        return None if epoch is None else epoch.repo_id
 
     def _others(self, meeting: _Meeting, topic: TopicKey) -> tuple[PeerAddress, ...]:
         """Whom a peer may be told of: this node first, then others in any order. Through a relay, of this node alone."""

@@ -7,7 +7,8 @@ what its partner keeps of a topic, and offers the rest, when the topic is joined
 import structlog
 import trio
 
-from node.sync.hub import FileTaker, Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import FileTaker, NotFetched
 from node.sync.relay import RelayService
 from protocol.deposits import short_file
 from protocol.ids import ObjectId, ShortId, TopicKey

@@ -1,8 +1,8 @@
 """Who has a text open, and where its cursor is: of this node's browsers and of connected nodes'. Nothing of it is stored.
 
 A presence is of one *session*, a tab of a browser. It is told again every ten seconds, and forgotten after thirty. It goes
-as `presence1` to peers that have joined the topic of the branch and know the message. They do not pass it on, so what one
-connection brought ends with it. What is said is sealed for members (`protocol.presence`).
+as `presence1` to peers that have joined the own topic of the epoch that is written in, and know the message. They do not
+pass it on, so what one connection brought ends with it. What is said is sealed for members (`protocol.presence`).
 """
 
 import secrets
@@ -31,6 +31,7 @@ from protocol.presence import PRESENCE_NONCE_SIZE, ForgedPresence, Presence, ope
 from protocol.session import Session
 from protocol.session_events import PresenceTold
 from protocol.text import id_text
+from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 
 log = structlog.get_logger()
@@ -134,20 +135,26 @@ class Presences:
         self._changed(branch.num)
         if not is_telling:
             return True
+        tables = self._replica.tables
+        repo = tables.repos.get(branch.repo_num)
+        epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
+        if epoch is None:  # the repo was forgotten meanwhile, or this node follows the branch by itself
+            return True
         told = 0
         for port in self._ports:
-            told += told < PRESENCE_PEERS_MAX and self._tell_peer(port, branch, presence)
+            told += told < PRESENCE_PEERS_MAX and self._tell_peer(port, epoch, presence)
         return True
 
     def leave(self, branch: Branch, session: bytes) -> None:
         """A browser has the text open no more."""
         if (branch.num, session) in self._own:
-            self.tell(branch, Presence(session))
+            self.tell(branch, Presence(session, branch.branch_id))
 
     def received(self, port: PresencePort, topic: TopicKey, box: bytes) -> None:
         """A peer tells of one. What is too much or forged is dropped, and charged."""
-        account, branch = port.connection.account, self._replica.by_topic.get(topic)
-        if branch is None:  # a relay keeps the topic for others, and cannot read it
+        # A relay keeps a topic for others, and cannot read it; who was excluded speaks in an earlier epoch.
+        account, epoch = port.connection.account, self._replica.tables.written_on(topic)
+        if epoch is None:
             return
         account.charge(PRESENCE_CHECK_SECONDS)
         now = trio.current_time()
@@ -155,11 +162,14 @@ class Presences:
             return
         try:
             user, presence = open_presence(
-                branch.read_key, port.session.presence_place(topic, by_us=False), box
+                epoch.keys.read_key, port.session.presence_place(topic, by_us=False), box
             )
         except ForgedPresence as error:
             account.charge(FORGED_PRESENCE_SECONDS)
             log.warning("forged presence dropped", peer=id_text(port.connection.peer), reason=str(error))
+            return
+        branch = self._replica.tables.find_branch(epoch.repo_num, presence.branch)
+        if branch is None:
             return
         key = (branch.num, presence.session)
         port.held.pop(key, None)
@@ -185,13 +195,13 @@ class Presences:
         """Whether more than one has the text of a branch open."""
         return len(self.here(branch_num)) > 1
 
-    def _tell_peer(self, port: PresencePort, branch: Branch, presence: Presence) -> bool:
-        if self._speaker is None or not port.session.takes_presence(branch.topic):
+    def _tell_peer(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:
+        if self._speaker is None or not port.session.takes_presence(epoch.topic):
             return False
-        place = port.session.presence_place(branch.topic, by_us=True)
+        place = port.session.presence_place(epoch.topic, by_us=True)
         nonce = secrets.token_bytes(PRESENCE_NONCE_SIZE)
-        box = seal_presence(branch.read_key, place, *self._speaker, presence, nonce)
-        port.connection.happen(PresenceTold(branch.topic, box))
+        box = seal_presence(epoch.keys.read_key, place, *self._speaker, presence, nonce)
+        port.connection.happen(PresenceTold(epoch.topic, box))
         return True
 
     def _changed(self, branch_num: int) -> None:

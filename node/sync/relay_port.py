@@ -15,7 +15,8 @@ import structlog
 import trio
 
 from node.sync.file_keeping import FilePull
-from node.sync.hub import Hub, NotFetched
+from node.sync.hub import Hub
+from node.sync.neighbours import NotFetched
 from node.sync.relay_refusals import FILE, LINK
 from node.sync.scheduling import WorkAccount, WorkBill
 from node.sync.session_queries import Load, topic_place

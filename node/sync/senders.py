@@ -39,9 +39,9 @@ class Senders(Generic[SenderT]):
                 found.setdefault(sender, set()).add(num)
         return found
 
-    def forget(self, sender: SenderT) -> None:
+    def forget(self, sender: object) -> None:
         """A peer has gone."""
         for commit_id in [one for one, senders in self._senders.items() if sender in senders]:
-            self._senders[commit_id].discard(sender)
+            self._senders[commit_id] = {one for one in self._senders[commit_id] if one is not sender}
             if not self._senders[commit_id]:
                 del self._senders[commit_id]

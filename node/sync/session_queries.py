@@ -33,33 +33,38 @@ from protocol.session_outputs import (
 from storage.commits.blocks import DamagedBlock
 from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 from storage.topics.difference import (
+    LINKED,
     REPLICA,
     TopicTables,
     find_nums,
-    load_publications,
     plan_sending,
     summarise,
 )
+from storage.topics.publishing import load_publications
 from storage.topics.topic_sets import TopicSet, find_by_short_ids, find_whole, load_set
 
 log = structlog.get_logger()
 
 Load = LoadBatch | FindWanted | FindBodies | LoadBlocks
-Followed = Branch | KeptTopic
+Followed = Topic | KeptTopic
 """What a topic is on this node."""
 
 
 def topic_place(followed: Followed) -> tuple[TopicTables, int]:
     """The tables that hold the topic, and its number there, which is never another's."""
-    return (REPLICA, followed.topic_num) if isinstance(followed, Branch) else (RELAY, followed.num)
+    if isinstance(followed, KeptTopic):
+        return RELAY, followed.num
+    return LINKED if followed.is_view else REPLICA, followed.num
 
 
 def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
     """The set that the topic is compared by: what is kept for others always by publications."""
     tables, num = topic_place(followed)
-    return TopicSet(tables, num, followed.topic, of_publications or isinstance(followed, KeptTopic))
+    if isinstance(followed, KeptTopic):
+        return TopicSet(tables, num, followed.topic, of_publications=True)
+    return TopicSet(tables, num, followed.topic, of_publications, followed)
 
 
 def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
@@ -186,7 +191,7 @@ class StoredSet:
 
 
 def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:
-    if isinstance(followed, Branch):
+    if isinstance(followed, Topic):
         try:
             return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
         except DamagedBlock:
@@ -194,12 +199,12 @@ def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int])
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)
 
 
-def _load_whole(connection: Connection, branch: Branch, nums: Sequence[int]) -> list[bytes]:
+def _load_whole(connection: Connection, topic: Topic, nums: Sequence[int]) -> list[bytes]:
     """The same up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
     items: list[bytes] = []
     for num in nums:
         try:
-            items += load_publications(connection, branch, [num], BATCH_SIZE_TARGET)
+            items += load_publications(connection, topic, [num], BATCH_SIZE_TARGET)
         except DamagedBlock as error:
             log.warning("a damaged commit is not sent", error=str(error))
             break

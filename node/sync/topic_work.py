@@ -14,7 +14,8 @@ import trio
 
 from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
-from node.sync.hub import Hub, Listener
+from node.sync.hub import Hub
+from node.sync.neighbours import Sender
 from node.sync.relay_port import RelayPort
 from node.sync.scheduling import WorkAccount, WorkBill
 from node.sync.session_queries import (
@@ -43,10 +44,10 @@ from protocol.session_outputs import (
 )
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 
 
-class TopicOwner(Listener, Hashable, Protocol):
+class TopicOwner(Sender, Hashable, Protocol):
     """A connection, as far as work on topics goes."""
 
     account: WorkAccount
@@ -118,7 +119,7 @@ class TopicWork:
 
     def ingest(self, output: IngestBatch) -> None:
         """Take a batch in, after those that it may build on."""
-        previous, done = self._turns.next(output.topic, is_root=output.is_root)
+        previous, done = self._turns.next(output.topic, is_own=output.is_own)
         self._owner.start(self._ingest_batch, output, previous, done)
 
     def _note_arriving(self, topic: TopicKey) -> None:
@@ -141,7 +142,7 @@ class TopicWork:
         if followed is None:
             self._owner.part("topic_forgotten")
             return
-        if isinstance(load, LoadBatch) and isinstance(followed, Branch):
+        if isinstance(load, LoadBatch) and isinstance(followed, Topic):
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
                 self._owner.happen(BatchLoaded(load.topic, tuple(items)))
@@ -155,12 +156,8 @@ class TopicWork:
         if is_fruitful(answer):
             bill.earn()
             # A relay says itself what it keeps, and when it does no more.
-            if (
-                isinstance(load, LoadBlocks)
-                and isinstance(followed, Branch)
-                and not self._owner.peer_is_relay
-            ):
-                self._hub.given.note(self._owner, followed.num, load.ids[0])
+            if isinstance(load, LoadBlocks) and isinstance(followed, Topic) and not self._owner.peer_is_relay:
+                self._hub.given.note(self._owner, followed.repo_num, load.ids[0])
         self._owner.happen(answer)
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
@@ -226,14 +223,14 @@ class TopicWork:
             self._owner.part("topic_forgotten")
             return
         owner, bill = self._owner, WorkBill(self._owner.account)
-        if isinstance(followed, Branch):
+        if isinstance(followed, Topic):
             ingested = await self._hub.ingest(followed, output.items, previous, owner, bill)
             useful = ingested.count_useful()
             known = self._pop_expected(output.topic, ingested.already)
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
                     owner.want(topic, tuple(ids))
-            dropped, accepted = ingested.dropped, len(ingested.accepted.get(output.topic, ()))
+            dropped, accepted = ingested.dropped, ingested.count_on(output.topic)
             wanted = tuple(ingested.wanted.get(output.topic, ()))
             taken = BatchIngested(
                 output.topic,

@@ -50,20 +50,19 @@ def load_whole_blocks(connection: Connection, rows: list[TimelineRow]) -> dict[i
         return found
 
 
-def stored_fields(
-    replica: Replica, branch: Branch, row: TimelineRow, encoded: list[bytes] | None
-) -> ContentFields:
-    """`opened_fields` of a commit as it is stored; None where its blocks were damaged."""
+def stored_fields(replica: Replica, row: TimelineRow, encoded: list[bytes] | None) -> ContentFields:
+    """Return `opened_fields` of a commit as it is stored; `encoded` is None where its blocks were damaged."""
     if encoded is None:
         return {"time": row.timestamp // 1000, "text": None, "damaged": True}
-    commit, body = open_stored(branch, row, encoded)
-    return opened_fields(replica, branch, row, commit, body)
+    commit, body = open_stored(replica, row, encoded)
+    return opened_fields(replica, row, commit, body)
 
 
 def opened_fields(
-    replica: Replica, branch: Branch, row: TimelineRow, commit: Commit, body: Body | UnknownBody
+    replica: Replica, row: TimelineRow, commit: Commit, body: Body | UnknownBody
 ) -> ContentFields:
     """`body_fields` of an accepted commit, and what it answers; `node.timelines.post_views` fills in the rest."""
+    branch = replica.branches[row.branch_num]
     fields = cast("ContentFields", body_fields(replica, branch, body, row.timestamp))  # the rest is optional
     if row.relation == Relation.REPLY:
         stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)

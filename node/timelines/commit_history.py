@@ -27,11 +27,11 @@ def describe(replica: Replica, text: str) -> CommitView:
         row = load_rows(connection, [found.commit_id]).get(found.commit_id)
         if row is None:  # kept or refused, and not read
             return cast("CommitView", verdict)  # the rest of its fields is optional
-        branch = replica.on_topics[row.topic_num]
+        branch = replica.branches[row.branch_num]
         encoded = load_blocks_of(connection, [row])[row.num]
-        commit, body = open_stored(branch, row, encoded)
+        commit, body = open_stored(replica, row, encoded)
         content, links = commit.content, commit.links
-        fields = opened_fields(replica, branch, row, commit, body)
+        fields = opened_fields(replica, row, commit, body)
         show_changes(connection, replica, [(row, fields)])
         return {
             **verdict,
@@ -64,10 +64,10 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCo
             {
                 "commit": id_text(row.commit_id),
                 "rank": row.rank,
-                **author_fields(replica, replica.on_topics[row.topic_num], row.author),
+                **author_fields(replica, branch, row.author),
                 "kind": row.body_kind,
                 "acks": [id_text(ack) for ack in row.acks],
-                **stored_fields(replica, replica.on_topics[row.topic_num], row, blocks.get(row.num)),
+                **stored_fields(replica, row, blocks.get(row.num)),
             }
             for row in rows
         ]

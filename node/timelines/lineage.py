@@ -29,9 +29,7 @@ def lineage(
         row = load_rows(connection, [root_id]).get(root_id)
         if row is None:
             break
-        _, body = open_stored(
-            replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-        )
+        _, body = open_stored(replica, row, load_blocks_of(connection, [row])[row.num])
         if not isinstance(body, BranchFork):
             break
         by_id = {one.branch_id: one for one in replica.branches_in(branch.repo_num)}

@@ -161,12 +161,7 @@ class _BranchPosts:
             and not self._is_gone(row, changes)
         ]
         blocks = load_whole_blocks(self._connection, edits)
-        return {
-            row.num: stored_fields(
-                self._replica, self._replica.on_topics[row.topic_num], row, blocks.get(row.num)
-            )
-            for row in edits
-        }
+        return {row.num: stored_fields(self._replica, row, blocks.get(row.num)) for row in edits}
 
     def _show_answered(
         self, reply: ReplyTo, about: Mapping[CommitId, TimelineRow], changes: Mapping[int, PostChange]

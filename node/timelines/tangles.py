@@ -158,9 +158,7 @@ def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> li
     for start in range(0, len(arrivals), _LOADED_AT_ONCE):
         rows = arrivals[start : start + _LOADED_AT_ONCE]
         blocks = load_blocks_of(connection, rows)
-        loaded += [
-            _Stored(*open_stored(replica.on_topics[row.topic_num], row, blocks[row.num]), row) for row in rows
-        ]
+        loaded += [_Stored(*open_stored(replica, row, blocks[row.num]), row) for row in rows]
     return loaded
 
 

@@ -8,21 +8,23 @@ from sqlalchemy import Connection
 
 from node.contract.branches import BranchView
 from node.contract.commits import TimelineItem
-from node.contract.peers import LearnedAddress, PeerView
+from node.contract.peers import LearnedAddress, PeerView, TopicName
 from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
+from node.ingest.tables import Tables
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
 from node.sync.sync_progress import ConnectionRates, topic_progress
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.body import Permission
-from protocol.ids import CommitId, TopicKey
+from protocol.ids import CommitId
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.text import id_text
 from protocol.topic_progress import TopicProgress
 from protocol.web_address import is_web_address
 from storage.commits.commits import TimelineRow
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 
 
@@ -88,11 +90,17 @@ def branch_view(
 
 
 def peer_view(
-    state: PeerState, branches: Mapping[TopicKey, Branch], now: int, petname: str = "", through_name: str = ""
+    state: PeerState,
+    tables: Tables,
+    waiting: Mapping[int, int],
+    now: int,
+    petname: str = "",
+    through_name: str = "",
 ) -> PeerView:
     """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds.
 
-    `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
+    `waiting` counts commits that wait here, by the numbers of topics. `petname` and `through_name` are what this user
+    calls the peer, and the relay that it is met through.
     """
     topics = state.connection.topics if state.connection is not None else []
     rates = ConnectionRates() if state.connection is None else state.connection.transfer_rates
@@ -115,9 +123,8 @@ def peer_view(
         "reached_at": state.reached_at,
         "topics": [
             {
-                "branch": id_text(branches[topic.topic].branch_id),
-                "name": branches[topic.topic].name,
-                "state": topic.state,
+                **_name_topic(tables, tables.by_topic[topic.topic]),
+                "state": _state_of(topic, waiting.get(tables.by_topic[topic.topic].num, 0)),
                 "behind": topic.behind,
                 "progress": topic_progress(topic, rates, at),
                 "bodiless": topic.bodiless > 0,
@@ -128,8 +135,25 @@ def peer_view(
                 **_stalled(state, topic, now),
             }
             for topic in topics
-            if topic.topic in branches
+            if topic.topic in tables.by_topic
         ],
+    }
+
+
+def _state_of(topic: TopicProgress, waiting: int) -> str:
+    """What stands between this node and a peer on a topic: not "in sync" while commits wait here for earlier ones."""
+    return "waiting" if waiting and topic.state == "in sync" else topic.state
+
+
+def _name_topic(tables: Tables, topic: Topic) -> TopicName:
+    repo = tables.repos[topic.repo_num]
+    epochs = topic.epochs or topic.writers_of
+    epoch_id = topic.channel.epoch if topic.channel is not None else epochs[0].epoch_id
+    return {
+        "repo": id_text(repo.repo_id),
+        "name": repo.name if topic.branch_num is None else tables.branches[topic.branch_num].name,
+        "kind": "branch" if topic.is_link else "epoch" if topic.epochs else "writers",
+        "epoch": id_text(epoch_id),
     }
 
 
@@ -178,7 +202,7 @@ def timeline_items(
 def _timeline_item(
     replica: Replica, row: TimelineRow, encoded: list[bytes] | None, position: int
 ) -> TimelineItem:
-    branch = replica.on_topics[row.topic_num]
+    branch = replica.branches[row.branch_num]
     return {
         "position": position,
         "commit": id_text(row.commit_id),
@@ -187,7 +211,7 @@ def _timeline_item(
         "kind": row.body_kind,
         "acks": [id_text(ack) for ack in row.acks],
         "place": place_text(row.passed, row.rank, row.commit_id),
-        **stored_fields(replica, branch, row, encoded),
+        **stored_fields(replica, row, encoded),
     }
 
 

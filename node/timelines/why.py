@@ -55,9 +55,12 @@ def explain(replica: Replica, text: str) -> VerdictView:
             return {**judged, **_verdict("unread", "", "its format version is not known to this node", [])}
         if found.state == "pending":
             causes = [id_text(cause) for cause in sorted(_find_missing(replica, connection, found.commit_id))]
-            return {**judged, **_verdict("pending", "V5", "commits that it follows are not here", causes)}
+            rule, reason = "V5", "commits that it follows are not here"
+            if not causes:
+                rule, reason = "E3", "the key of the epoch that it is about is not here"
+            return {**judged, **_verdict("pending", rule, reason, causes)}
         if not branch.facts.has_members:
-            reason = "a holder of the branch's write secret published it; members are not known here"
+            reason = "a holder of the writers' secret published it; members are not known here"
             return {**judged, **_verdict("accepted", "V7", reason, [])}
         membership = replica.membership(branch.facts.repo_id)
         people, repo_id = replica.people, branch.facts.repo_id
@@ -127,11 +130,11 @@ def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | 
 def _find_missing(replica: Replica, connection: Connection, commit_id: CommitId) -> set[CommitId]:
     """What a waiting commit names and is not here."""
     kept = load_one_pending(connection, commit_id)
-    branch = None if kept is None else replica.on_topics.get(kept[0])
-    found = None if kept is None or branch is None else read_pending(branch, kept[1])
-    if branch is None or found is None:
+    topic = None if kept is None else replica.topics.get(kept[0])
+    found = None if kept is None or topic is None else read_pending(topic, kept[1])
+    if found is None:
         return set()
-    named = set(find_causes(found[0], branch.facts))
+    named = set(find_causes(found.commit))
     return named - load_facts(connection, named).keys()
 
 
@@ -161,7 +164,10 @@ def _explain_operation(
         rule = "R2" if isinstance(operation.body, Join) else "R4"
         return _verdict("void", rule, reason, [id_text(one.commit_id) for one in voiders])
     if not now.are_approved(operation):
-        approvals = [id_text(raw) for demand in operation.demands for raw in demand.approvals]
+        demands = [demand for one in operation.demands for demand in one.of_each]
+        approvals = [
+            id_text(raw) for raw in dict.fromkeys(raw for demand in demands for raw in demand.approvals)
+        ]
         return _verdict("void", "R6", "too few of the approvals count that it was made by", approvals)
     return _verdict("void", "R3", "its author's right to it rests on what does not count any more", [])
 

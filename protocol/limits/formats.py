@@ -25,10 +25,14 @@ OBJECT_IN_MEMORY_SIZE_MAX: Final = 64 * MIB
 """Bytes of plaintext that `build_object` and `open_object` handle at once; larger objects are streamed."""
 
 # --- commits and bodies ---
+GIVEN_UP_COUNT_MAX: Final = 1024
+"""Commits that one compaction gives up: as many as an adoption names."""
 ACK_COUNT_MAX: Final = 128
 """Acks of one commit. Git's widest octopus merges have 66; a wider frontier is merged by several commits."""
-IMPLIED_ACK_VISITS_MAX: Final = 10_000
-"""Latest ancestors among which an implied ack is looked for (V6): what one commit may cost to judge."""
+MARK_SIZE: Final = 8
+"""Bytes of a branch's mark in a commit's block: some 10^9 branches of one epoch before two share one by chance."""
+RANK_MAX: Final = 2**53 - 1
+"""Largest rank: exact in every language's numbers."""
 DEP_COUNT_MAX: Final = 128
 """Deps, and negative deps, of one commit."""
 FILE_COUNT_MAX: Final = 128
@@ -66,14 +70,12 @@ ADOPTED_COUNT_MAX: Final = 1024
 """Void commits that one commit adopts."""
 HIDDEN_COUNT_MAX: Final = 256
 """Commits that one commit hides, or shows again: 8 KB. A node remembers each of them."""
-EPOCH_TIP_COUNT_MAX: Final = 1024
-"""Epochs that one epoch names as those it follows; the others it follows too. 35 KB."""
-EPOCH_TOPIC_COUNT_MAX: Final = 2500
-"""Branches whose topics one commit names: 170 KB. Those of more are added by further commits."""
-EPOCH_BOX_COUNT_MAX: Final = 1500
-"""Members for whom one commit has boxes: 213 KB, so that with tips and topics it is a body. More get theirs by others."""
-EPOCH_HISTORY_COUNT_MAX: Final = 2048
-"""Earlier epochs that one commit opens: all that can be followed directly, and as many again; 210 KB."""
+EPOCH_BOX_COUNT_MAX: Final = 8192
+"""Members for whom an init has boxes, the first by id: 256 KiB, and as much for writers. More are handed the epoch."""
+EPOCH_KEY_COUNT_MAX: Final = 2048
+"""Keys of earlier epochs that one commit gives: all that can be followed directly, and as many again; 140 KB."""
+EPOCH_HANDED_COUNT_MAX: Final = 1500
+"""Members whom one commit hands an epoch: 160 KB."""
 QUORUM_SIGNER_COUNT_MAX: Final = 64
 """Signers of a quorum: each removal and each checkpoint is judged by one approval of each."""
 DEVICE_COUNT_MAX: Final = 16
@@ -98,7 +100,7 @@ OFFER_NOTE_SIZE_MAX: Final = 1000
 
 # --- publications and links ---
 PUBLICATION_BLOCK_COUNT_MAX: Final = 8
-"""Blocks in one publication: the commit's and its body's."""
+"""Blocks in one publication: the commit's, its body's, and what the body of an init names."""
 PUBLICATION_SIZE_MAX: Final = BLOCK_SIZE_MAX
 """Bytes of an encoded publication."""
 LINK_SIZE_MAX: Final = 16 * KIB

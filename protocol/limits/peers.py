@@ -35,9 +35,9 @@ SUMMARY_HEAD_COUNT_MAX heads adds 3 KB."""
 TOPICS_SETTLING_MAX: Final = 1024
 """Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: otherwise the summaries of all topics
 would come at once."""
-SUMMARY_HEAD_COUNT_MAX: Final = 64
-"""Heads named in one summary, 1 KB: as much as to find twenty differences by reconciliation, which finds what more leave
-open. Of a topic with more the newest are named."""
+SUMMARY_HEAD_COUNT_MAX: Final = 256
+"""Heads named in one summary, 4 KB. A topic has the heads of all branches of a repo; of one with more the newest are named,
+and reconciliation finds what these leave open."""
 STATED_COUNT_MAX: Final = 1_000_000_000
 """Commits beyond this node's that a peer is believed to hold of one topic: a hundred times the largest branch that was
 tried. A summary may state any number: what is more is told as unknown."""
@@ -139,8 +139,8 @@ UNKNOWN_MESSAGES_AT_ONCE_MAX: Final = 1024
 says few of a kind that nobody has answered."""
 UNKNOWN_MESSAGES_PER_SECOND_MAX: Final = 1
 
-PRESENCE_BOX_SIZE_MAX: Final = 1024
-"""Bytes of a sealed presence: the longest root and two positions, a key, a signature and the seal are 980."""
+PRESENCE_BOX_SIZE_MAX: Final = 1088
+"""Bytes of a sealed presence: the longest root and two positions, a branch, a key, a signature and the seal are 1,027."""
 PRESENCE_SECONDS: Final = 30.0
 """Seconds after which a presence is forgotten that was not told again. It is told again every ten."""
 PRESENCES_AT_ONCE_MAX: Final = 64
@@ -163,8 +163,6 @@ FORGED_PRESENCE_SECONDS: Final = 0.05
 SLICE_SECONDS: Final = 0.05
 """Seconds of the processor that a peer's work takes the lock for writing, and others' turn, at a time: an API write waits
 for one such slice at most."""
-SLICE_VISITS_MAX: Final = 5000
-"""Commits that are walked over in one slice, by which it ends after the commit that is judged: what SLICE_SECONDS allow."""
 FRAME_SECONDS: Final = 20e-6
 """Seconds of the processor that a frame is charged: it takes so long to open, decode and look at the smallest."""
 BYTE_SECONDS: Final = 10e-9
@@ -413,12 +411,25 @@ RELEASED_CAUSE_COUNT_MAX: Final = 10_000
 """Causes of waiting commits that are crossed off in one transaction: 50 ms."""
 
 # --- epochs and formats not known here ---
-EPOCH_SECRETS_SAID_MAX: Final = 4
-"""Secrets that are kept as those of one epoch, while nobody can tell which are right."""
-EPOCHS_VOID_MAX: Final = 16
-"""Epochs of one author that do not count and are read all the same: what honest members wrote there does count."""
-EPOCHS_UNKNOWN_MAX: Final = 256
-"""Epochs of one repo whose secrets are kept before their inits are here; more are taken up as these come."""
+EPOCHS_CLAIMED_BY_MEMBER_MAX: Final = 64
+"""Keys of epochs of one repo that are taken from one member while the epochs' inits are not here. Each has a topic that is
+followed. More are taken up as these come."""
+EPOCHS_CLAIMED_BY_OTHERS_MAX: Final = 64
+"""The same of all who are no members as far as is known here, together: who has just joined knows none. Half of it is for
+what came on writers' topics, where not everybody can make authors up; what one half leaves unused the other takes. Beyond it
+they take turns: each new one takes the place of the oldest. So false claims only delay a right one."""
+EPOCHS_AWAITED_OF_OTHERS_MAX: Final = 1024
+"""Keys of epochs of one repo, by such authors, that are held while the epochs' inits wait: these may be made up, too."""
+CLAIM_TURN_SECONDS: Final = 300.0
+"""Seconds that such a key is tried before it leaves for the next. Topics are compared in a few; but where one is followed no
+more, connections begin anew. A thousand false claims delay a right one by 80 minutes."""
+CLAIMS_LOOKED_AT: Final = 64
+"""Commits with claims that were left out, of writers' topics and of others each, that are looked at again at a time."""
+KEY_GIVERS_SIZE_MAX: Final = 32 * MIB
+"""Bytes of commits that give keys and were not accepted, in memory until their keys are taken: a few batches."""
+BOXES_TRIED_MAX: Final = 65_536
+"""Boxes of one author that are tried in vain since the daemon's start: four seconds of the processor, and the most that
+eight inits can have."""
 UNREAD_SENT_MAX: Final = 1000
 """Commits of a format version not known here that are sent on when a topic is joined, the oldest."""
 TANGLE_PENDING_COUNT_MAX: Final = 10_000

@@ -34,8 +34,16 @@ DOCUMENT_OPERATIONS_CACHED_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
 DOCUMENT_SNAPSHOT_COUNT_MAX: Final = 1000
 """Snapshots that a set or a dict is reduced with: each is compared with all others. 64 fill DOCUMENT_SIZE_MAX."""
-TEXT_SNAPSHOT_AFTER: Final = 64
-"""Standing updates of a text at which the next push merges them into a snapshot: half the names that one can hold."""
+TEXT_LOOK_COUNT_MAX: Final = 2_000_000
+"""Ranges of deleted clocks that are compared with those of the commits that they name, in one text: a second. A text of
+100,000 updates, of which a third delete what others wrote, has 100,000."""
+TEXT_SESSION_REST_SECONDS: Final = 30 * 24 * 60 * 60
+"""Seconds for which a Yjs session number of a text is given to nobody else, when all 8,192 were given: a tab that is open
+for longer finds its clocks used, and is told so."""
+TEXT_FAULTS_SHOWN_MAX: Final = 64
+"""Updates that say nothing in a text and are named in an answer; all are counted."""
+TEXT_IMPORT_SIZE_MAX: Final = 96 * KIB
+"""Characters that are typed anew from another document in one go: of four bytes each, they fit an update."""
 TEXT_WORKERS_MAX: Final = 2
 """Processes that merge texts at a time, each of at most a gigabyte; more wait for their turn."""
 TEXT_MERGE_SECONDS: Final = 60.0
@@ -307,3 +315,5 @@ SEARCH_TEXT_PAUSE_SECONDS: Final = 5.0
 SEARCH_OPENED_AT_ONCE: Final = 32
 """Commits that are loaded at once, to be indexed or compared: to open few costs more for each. 32 short posts take 6 ms. The
 blocks of all that are to be indexed are held, at most 16 MiB."""
+HELPERS_MAX: Final = 8
+"""Members of a repo who are named as those who can help, the first by id."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
 from protocol.block import Block, Reference
 from protocol.body import content_of
@@ -21,11 +21,11 @@ from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
-from storage.engine.bulk import insert_rows, select_in
+from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
-from storage.schema.schema import authors, commits, file_removals, files
+from storage.schema.schema import authors, awaited_adders, commits, file_removals, files, late_removals
 
 _COLUMNS: Final = (
     "num",
@@ -52,6 +52,7 @@ _THERE: Final = (
         files.c.name,
         files.c.size,
         commits.c.topic_num,
+        commits.c.epoch_num,
         commits.c.commit_id,
         authors.c.user,
         commits.c.timestamp,
@@ -63,6 +64,13 @@ _THERE: Final = (
 )
 """Files of a branch that no commit removes."""
 _OF_NAMES: Final = _THERE.where(files.c.name.in_(bindparam("keys", expanding=True)))
+_AWAITING: Final = (
+    select(awaited_adders.c.commit_num, awaited_adders.c.adder, late_removals.c.objects)
+    .join(commits, commits.c.num == awaited_adders.c.commit_num)
+    .join(late_removals, late_removals.c.commit_num == awaited_adders.c.commit_num)
+    .where(awaited_adders.c.id_key == bindparam("key"), commits.c.branch_num == bindparam("branch"))
+)
+"""Commits of a branch that remove what a commit adds."""
 _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
@@ -77,7 +85,8 @@ class FileRow:
     object_key: BlockKey = field(repr=False)
     name: str
     size: int | None
-    topic_num: int  # by which the commit came that added it
+    topic_num: int  # of the commit that added it
+    epoch_num: int
     commit_id: CommitId
     author: UserId
     timestamp: int
@@ -102,7 +111,7 @@ def apply_files(
         entries = body.added if isinstance(body, Files) else ()
         for place, object_id in enumerate(commit.links.files):
             name, size = (entries[place].name, entries[place].size) if entries else ("", None)
-            rows.append((branch_num, commit_num, object_id, commit.content.keys.files[place], name, size))
+            rows.append((branch_num, commit_num, object_id, commit.content.file_keys[place], name, size))
     fresh = database.next_nums(connection, files, len(rows))
     mask = cipher_of(connection).mask
     sealed = [
@@ -111,8 +120,41 @@ def apply_files(
     ]
     insert_rows(connection, files, _COLUMNS, sealed)
     for commit_num, item in zip(nums, new, strict=True):
-        if item.verified.commit.links.nfiles:
-            _remove(connection, branch_num, commit_num, item.verified.commit)
+        commit = item.verified.commit
+        if commit.links.nfiles:
+            _remove(connection, branch_num, commit_num, commit)
+        if commit.links.files:
+            _remove_late(connection, branch_num, commit_num, commit.commit_id)
+
+
+def load_awaited(connection: Connection, commit: Commit) -> list[CommitId]:
+    """Those of the commits that a commit names, to remove what they have added, that are not here."""
+    if not commit.links.nfiles:
+        return []
+    deps = dict.fromkeys(commit.links.deps)
+    return [dep for dep in deps if dep not in _find_adders(connection, deps)]
+
+
+def find_unawaited(connection: Connection, commit_num: int, commit: Commit) -> list[CommitId]:
+    """Those of them that are not awaited as they must be."""
+    query = select(awaited_adders.c.adder, late_removals.c.objects).join(
+        late_removals, late_removals.c.commit_num == awaited_adders.c.commit_num
+    )
+    rows = connection.execute(query.where(awaited_adders.c.commit_num == commit_num))
+    kept = {row[0]: row[1] for row in rows}
+    objects = b"".join(commit.links.nfiles)
+    return [dep for dep in load_awaited(connection, commit) if kept.get(dep) != objects]
+
+
+def await_adders(connection: Connection, commit_num: int, commit: Commit) -> None:
+    """Await those of them that are not here."""
+    for table in (awaited_adders, late_removals):
+        connection.execute(delete(table).where(table.c.commit_num == commit_num))
+    rows = [(id_key(dep), commit_num, dep) for dep in load_awaited(connection, commit)]
+    if rows:
+        insert_rows(connection, awaited_adders, ("id_key", "commit_num", "adder"), rows)
+        removed = [(commit_num, b"".join(commit.links.nfiles))]
+        insert_rows(connection, late_removals, ("commit_num", "objects"), removed)
 
 
 def load_files(connection: Connection, branch_num: int, after: int, limit: int) -> list[FileRow]:
@@ -196,18 +238,46 @@ class StoredObject:
 
 
 def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Commit) -> None:
-    deps = set(commit.links.deps)
-    adders: list[int] = []
+    """Remove what a commit names, of what the commits that it names have added; note those that are not here."""
+    adders = _find_adders(connection, dict.fromkeys(commit.links.deps))
+    _keep_removed(connection, branch_num, commit_num, list(adders.values()), commit.links.nfiles)
+    await_adders(connection, commit_num, commit)
+
+
+def _find_adders(connection: Connection, deps: Collection[CommitId]) -> dict[CommitId, int]:
+    """Numbers of those of these commits that are here."""
+    found: dict[CommitId, int] = {}
     for keys in chunks([id_key(raw) for raw in deps]):
         rows = connection.execute(_COMMIT_NUMS, {"keys": keys})
-        adders += [num for num, commit_id in rows if commit_id in deps]
-    for part in chunks(commit.links.nfiles):
+        found.update((commit_id, num) for num, commit_id in rows if commit_id in deps)
+    return found
+
+
+def _remove_late(connection: Connection, branch_num: int, commit_num: int, commit_id: CommitId) -> None:
+    """Remove what a commit has added and others have removed that came before it."""
+    rows = select_rows(connection, _AWAITING, key=id_key(commit_id), branch=branch_num)
+    for remover_num, adder, objects in [*rows]:
+        if adder == commit_id:
+            ids = [objects[start : start + 32] for start in range(0, len(objects), 32)]
+            _keep_removed(connection, branch_num, remover_num, [commit_num], ids)
+
+
+def _keep_removed(
+    connection: Connection,
+    branch_num: int,
+    remover_num: int,
+    adders: Sequence[int],
+    objects: Sequence[bytes],
+) -> None:
+    for part in chunks(objects):
         named = select(files.c.num).where(
             files.c.branch_num == branch_num,
             files.c.object_id.in_(part),
             files.c.commit_num.in_(adders),
         )
-        removed = [{"file_num": num, "commit_num": commit_num} for num in connection.execute(named).scalars()]
+        removed = [
+            {"file_num": num, "commit_num": remover_num} for num in connection.execute(named).scalars()
+        ]
         if removed:
             connection.execute(insert(file_removals), removed)
 

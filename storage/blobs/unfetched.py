@@ -17,8 +17,6 @@ from storage.engine.bulk import beside_keys, select_in
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, commits, files, unfetched_files
 
-_PURGED_AT_ONCE: Final = 10_000
-
 _ADDED: Final = (
     select(files.c.num, commits.c.commit_id)
     .join(commits, commits.c.num == files.c.commit_num)
@@ -50,17 +48,10 @@ _ROOTS: Final = (
     select(files.c.object_id, files.c.size)
     .join(unfetched_files, unfetched_files.c.file_num == files.c.num)
     .where(
-        files.c.branch_num == bindparam("branch"), files.c.object_id.in_(bindparam("keys", expanding=True))
+        files.c.branch_num.in_(select(branches.c.num).where(branches.c.repo_num == bindparam("repo"))),
+        files.c.object_id.in_(bindparam("keys", expanding=True)),
     )
     .distinct()
-)
-_OTHERS: Final = (
-    select(unfetched_files.c.file_num)
-    .join(files, files.c.num == unfetched_files.c.file_num)
-    .join(commits, commits.c.num == files.c.commit_num)
-    .join(authors, authors.c.num == commits.c.author_num)
-    .where(authors.c.user != bindparam("user"))
-    .limit(_PURGED_AT_ONCE)
 )
 
 
@@ -93,30 +84,18 @@ def count_unfetched(
 
 
 def find_unfetched(
-    connection: Connection, branch_num: int, ids: Sequence[BlockId]
+    connection: Connection, repo_num: int, ids: Sequence[BlockId]
 ) -> list[tuple[ObjectId, int | None]]:
-    """Those of these blocks that are the roots of unfetched files of the branch, with the sizes that their author states."""
+    """Those of these blocks that are the roots of unfetched files of the repo, with the sizes that their author states."""
     return [
         (object_id, size)
         for part in chunks(ids)
-        for object_id, size in select_in(connection, _ROOTS, part, branch=branch_num)
+        for object_id, size in select_in(connection, _ROOTS, part, repo=repo_num)
     ]
 
 
-def note_fetched(connection: Connection, branch_num: int, object_id: ObjectId) -> None:
-    """Other nodes have all of this content: of each file in the branch's repo that has it."""
-    repo_num = select(branches.c.repo_num).where(branches.c.num == branch_num).scalar_subquery()
+def note_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
+    """Other nodes have all of this content: of each file in the repo that has it."""
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     same = select(files.c.num).where(files.c.object_id == object_id, files.c.branch_num.in_(of_repo))
     connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(same)))
-
-
-def find_of_others(connection: Connection, user: UserId) -> list[int]:
-    """Numbers of some files of other users: a store of an older version lists all files, since it knows no own user."""
-    return list(connection.execute(_OTHERS, {"user": user}).scalars())
-
-
-def drop_unfetched(connection: Connection, file_nums: Sequence[int]) -> None:
-    """List these files no more."""
-    for part in chunks(file_nums):
-        connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(part)))

@@ -4,7 +4,9 @@ Ranks are checked from acks to commits: where each is one more than the highest 
 right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
@@ -21,6 +23,7 @@ from storage.engine.id_keys import chunks, id_key, unpack_ids
 from storage.engine.streaming import stream_rows
 from storage.engine.sums import sum_of
 from storage.relay.relay import RELAY
+from storage.repos.epochs import Topic
 from storage.schema.schema import (
     branches,
     checkpoints,
@@ -29,14 +32,23 @@ from storage.schema.schema import (
     heads,
     order_spans,
     sketches,
+    topic_inits,
     topics,
 )
-from storage.topics.difference import REPLICA
+from storage.topics.difference import LINKED, REPLICA
 from storage.topics.topic_sets import TopicSet, iterate_ids
 
 _BATCH: Final = 500
 _ACKED_IN_TOPIC: Final = 1
 _ACKED_ELSEWHERE: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What acks commits: bits by their numbers, and of inits the second topics on which nothing acks them yet."""
+
+    bits: bytearray
+    second: Mapping[int, set[int]]
 
 
 class GraphRow(NamedTuple):
@@ -80,7 +92,7 @@ def recount_graph(connection: Connection, findings: CheckFindings) -> None:
 
 
 def _check_place(
-    row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray, findings: CheckFindings
+    row: GraphRow, places: dict[CommitId, GraphRow], marks: Marks, findings: CheckFindings
 ) -> None:
     name = row.commit_id.hex()
     if id_key(row.commit_id) != row.key:
@@ -99,17 +111,23 @@ def _check_place(
         findings.add("time", name, f"is shown as of {row.display_time}, and should be of {display_time}")
 
 
-def make_marks(connection: Connection) -> bytearray:
+def make_marks(connection: Connection) -> Marks:
     """For each commit's number, whether anything acks it: nothing does yet."""
-    return bytearray(connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one() + 1)
+    last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
+    second: dict[int, set[int]] = {}
+    for num, topic_num in connection.execute(select(topic_inits.c.commit_num, topic_inits.c.topic_num)):
+        second.setdefault(num, set()).add(topic_num)
+    return Marks(bytearray(last + 1), second)
 
 
-def mark_acked(row: GraphRow, places: dict[CommitId, GraphRow], marks: bytearray) -> None:
+def mark_acked(row: GraphRow, places: dict[CommitId, GraphRow], marks: Marks) -> None:
     """Mark what a commit acks. `places` has its acks, as far as they are here."""
     for ack in row.acks:
         found = places.get(ack)
         if found is not None and found.branch_num == row.branch_num:
-            marks[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
+            marks.bits[found.num] |= _ACKED_IN_TOPIC if found.topic_num == row.topic_num else _ACKED_ELSEWHERE
+            if found.num in marks.second:
+                marks.second[found.num].discard(row.topic_num)
 
 
 def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]:
@@ -124,7 +142,7 @@ def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]
     return rank, display_time
 
 
-def _recount_heads(connection: Connection, marks: bytearray, findings: CheckFindings) -> None:
+def _recount_heads(connection: Connection, marks: Marks, findings: CheckFindings) -> None:
     for (_, commit_id), wanted in find_wrong_heads(connection, marks):
         said = (
             "is kept as a head, and is none"
@@ -135,7 +153,7 @@ def _recount_heads(connection: Connection, marks: bytearray, findings: CheckFind
 
 
 def find_wrong_heads(
-    connection: Connection, marks: bytearray
+    connection: Connection, marks: Marks
 ) -> Iterator[tuple[tuple[int, CommitId], tuple[int, int, bool] | None]]:
     """((topic's number, id), (branch's number, rank, is acked)) of heads that are not kept so; None: that are none."""
     kept = {
@@ -144,11 +162,14 @@ def find_wrong_heads(
     }
     for part in all_commits(connection):
         for row in part:
-            if marks[row.num] & _ACKED_IN_TOPIC:
-                continue
-            wanted = (row.branch_num, row.rank, bool(marks[row.num] & _ACKED_ELSEWHERE))
-            if kept.pop((row.topic_num, row.commit_id), None) != wanted:
-                yield (row.topic_num, row.commit_id), wanted
+            bits = marks.bits[row.num]
+            places = dict.fromkeys(marks.second.get(row.num, ()), True)
+            if not bits & _ACKED_IN_TOPIC:
+                places[row.topic_num] = bool(bits & _ACKED_ELSEWHERE)
+            for topic_num, is_acked in places.items():
+                wanted = (row.branch_num, row.rank, is_acked)
+                if kept.pop((topic_num, row.commit_id), None) != wanted:
+                    yield (topic_num, row.commit_id), wanted
     for key in kept:
         yield key, None
 
@@ -171,24 +192,31 @@ def recount_sums(connection: Connection, findings: CheckFindings) -> None:
             findings.add(
                 "count", f"branch {name!r}", f"says {(count, void_count)} commits and void ones, has {found}"
             )
-    per_topic = select(commits.c.topic_num, func.count()).group_by(commits.c.topic_num)
-    of_topics = {row[0]: row[1] for row in connection.execute(per_topic)}
+    of_topics: Counter[int] = Counter()
+    for column in (commits.c.topic_num, topic_inits.c.topic_num):
+        rows = connection.execute(select(column, func.count()).group_by(column))
+        of_topics.update({row[0]: row[1] for row in rows})
     for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
-        if of_topics.get(num, 0) != count:
-            findings.add(
-                "count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics.get(num, 0)}"
-            )
+        if of_topics[num] != count:
+            findings.add("count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics[num]}")
 
 
-def recount_sketches(connection: Connection, findings: CheckFindings) -> None:
-    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept."""
-    for topic, _, fault in compare_sketches(connection):
+def recount_sketches(
+    connection: Connection, opened: Mapping[TopicKey, Topic], findings: CheckFindings
+) -> None:
+    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept.
+
+    `opened` are the topics that can be opened: those of the others are looked at as far as that needs no keys.
+    """
+    for topic, _, fault in compare_sketches(connection, opened):
         findings.checked["sketches"] += 1
         if fault:
             findings.add("sketch", f"sketch of {topic.hex()}", fault)
 
 
-def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, str]]:
+def compare_sketches(
+    connection: Connection, opened: Mapping[TopicKey, Topic]
+) -> Iterator[tuple[TopicKey, str, str]]:
     """(topic, place, what is wrong with it or "") of all sketches."""
     columns = sketches.c
     query = select(
@@ -202,9 +230,9 @@ def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, st
             continue
         set_digest, made = SetDigest(), Prefix(symbol_key(topic), len(kept))
         try:
-            for ids in _ids_of(connection, topic, place, upto):
+            for ids in _ids_of(connection, opened.get(topic), topic, place, upto):
                 set_digest.add(ids)
-            for ids in _ids_of(connection, topic, place, prefix_upto):
+            for ids in _ids_of(connection, opened.get(topic), topic, place, prefix_upto):
                 made.add(ids)
         except StorageError as error:  # blocks that are not here, which are found by themselves
             yield topic, place, f"cannot be made anew: {error}"
@@ -213,13 +241,17 @@ def compare_sketches(connection: Connection) -> Iterator[tuple[TopicKey, str, st
         yield topic, place, "" if is_right else "is not that of the topic's commits"
 
 
-def _ids_of(connection: Connection, topic: TopicKey, place: str, upto: int) -> Iterator[list[ItemId]]:
-    """The ids of the set that a sketch is of; none where no set is called so."""
-    for tables in (REPLICA, RELAY):
+def _ids_of(
+    connection: Connection, opened: Topic | None, topic: TopicKey, place: str, upto: int
+) -> Iterator[list[ItemId]]:
+    """The ids of the set that a sketch is of; none where no set is called so. Raises StorageError."""
+    for tables in (REPLICA, LINKED, RELAY):
         num = connection.execute(select(tables.topics.c.num).where(tables.topics.c.topic == topic)).scalar()
         for of_publications in (False, True):
-            kept = TopicSet(tables, num or 0, topic, of_publications)
+            kept = TopicSet(tables, num or 0, topic, of_publications, opened)
             if kept.place == place:
+                if of_publications and not tables.has_variants and opened is None:
+                    raise StorageError("the topic cannot be opened")
                 yield from (ids for _, ids in iterate_ids(connection, kept, upto=upto))
 
 

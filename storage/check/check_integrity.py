@@ -32,12 +32,19 @@ from storage.schema.tables import metadata
 
 _BATCH: Final = 500
 REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
+    (schema.repos.c.epoch_num, schema.epochs.c.num),
     (schema.topics.c.branch_num, schema.branches.c.num),
+    (schema.topics.c.epoch_num, schema.epochs.c.num),
+    (schema.topic_inits.c.topic_num, schema.topics.c.num),
+    (schema.topic_inits.c.commit_num, schema.commits.c.num),
     (schema.branches.c.repo_num, schema.repos.c.num),
     (schema.commits.c.branch_num, schema.branches.c.num),
     (schema.commits.c.topic_num, schema.topics.c.num),
+    (schema.commits.c.epoch_num, schema.epochs.c.num),
+    (schema.commits.c.place_num, schema.group_places.c.num),
     (schema.commits.c.author_num, schema.authors.c.num),
     (schema.heads.c.topic_num, schema.topics.c.num),
+    (schema.heads.c.branch_num, schema.branches.c.num),
     (schema.checkpoints.c.commit_num, schema.commits.c.num),
     (schema.erasures.c.commit_num, schema.commits.c.num),
     (schema.damaged_commits.c.commit_num, schema.commits.c.num),
@@ -46,6 +53,8 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.files.c.commit_num, schema.commits.c.num),
     (schema.file_removals.c.file_num, schema.files.c.num),
     (schema.file_removals.c.commit_num, schema.commits.c.num),
+    (schema.awaited_adders.c.commit_num, schema.commits.c.num),
+    (schema.late_removals.c.commit_num, schema.commits.c.num),
     (schema.pending.c.branch_num, schema.branches.c.num),
     (schema.pending.c.topic_num, schema.topics.c.num),
     (schema.pending_causes.c.pending_num, schema.pending.c.num),
@@ -64,6 +73,10 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (relay_schema.relay_account_links.c.account_num, relay_schema.relay_accounts.c.num),
 )
 """Columns that name a row of another table without the database seeing to it."""
+ZERO_IS_NONE: Final = frozenset(
+    {schema.repos.c.epoch_num, schema.commits.c.epoch_num, schema.commits.c.place_num}
+)
+"""Those of them that name none with a zero; the others have no value then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +164,8 @@ def _find_dangling(
     for column, target in references:
         targets = target.table.alias()
         is_there = select(targets.c.num).where(targets.c.num == column).exists()
-        dangling = select(column).where(column.is_not(None), ~is_there).distinct().limit(_BATCH)
+        names_one = column != 0 if column in ZERO_IS_NONE else column.is_not(None)
+        dangling = select(column).where(names_one, ~is_there).distinct().limit(_BATCH)
         for (num,) in connection.execute(dangling):
             findings.add(
                 kind,

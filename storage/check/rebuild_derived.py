@@ -4,11 +4,12 @@ Each function changes the rows that are wrong, gives how many, and belongs to on
 authors first (`node.care.repair`), then ranks and heads, evidence of forks, void marks, checkpoints passed, and what counts.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from protocol.ids import TopicKey
 from storage.check.check_derived import (
     all_commits,
     compare_sketches,
@@ -27,6 +28,7 @@ from storage.commits.canonical_order import FIRST
 from storage.commits.position_index import count_changes
 from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks, id_key
+from storage.repos.epochs import Topic
 from storage.schema.schema import (
     branches,
     commits,
@@ -37,6 +39,7 @@ from storage.schema.schema import (
     pending_causes,
     pending_publications,
     sketches,
+    topic_inits,
     topics,
 )
 
@@ -152,7 +155,7 @@ def restate_sums(connection: Connection) -> int:
     """Counts of commits and void ones."""
     changed = 0
     of_branch = commits.c.branch_num == branches.c.num
-    of_topic = commits.c.topic_num == topics.c.num
+    of_topic, as_inits = commits.c.topic_num == topics.c.num, topic_inits.c.topic_num == topics.c.num
     for num, count, void_count in connection.execute(
         select(
             branches.c.num,
@@ -165,8 +168,13 @@ def restate_sums(connection: Connection) -> int:
         changed += connection.execute(
             update(branches).where(branches.c.num == num, wrong).values(values)
         ).rowcount
-    counts = select(topics.c.num, select(func.count()).where(of_topic).scalar_subquery())
-    for num, count in connection.execute(counts).all():
+    counts = select(
+        topics.c.num,
+        select(func.count()).where(of_topic).scalar_subquery(),
+        select(func.count()).where(as_inits).scalar_subquery(),
+    )
+    for num, own_count, init_count in connection.execute(counts).all():
+        count = own_count + init_count
         wrong = (topics.c.num == num) & (topics.c.commit_count != count)
         changed += connection.execute(update(topics).where(wrong).values(commit_count=count)).rowcount
     return changed
@@ -199,9 +207,9 @@ def begin_edits_anew(database: Database, connection: Connection, branch_nums: It
         connection.execute(update(branches).where(branches.c.num == branch_num).values(changes_from=last))
 
 
-def drop_wrong_sketches(connection: Connection) -> int:
+def drop_wrong_sketches(connection: Connection, opened: Mapping[TopicKey, Topic]) -> int:
     """Forget what is not the sketch of its topic; it is made again when it is asked for."""
-    wrong = [(topic, place) for topic, place, fault in compare_sketches(connection) if fault]
+    wrong = [(topic, place) for topic, place, fault in compare_sketches(connection, opened) if fault]
     for topic, place in wrong:
         here = (sketches.c.topic == topic) & (sketches.c.place == place)
         connection.execute(delete(sketches).where(here))

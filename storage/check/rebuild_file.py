@@ -24,7 +24,7 @@ from protocol.codec import DecodeError
 from protocol.hashing import store_mark
 from protocol.ids import CommitId
 from protocol.keys import StoreKey
-from storage.check.check_integrity import REFERENCES, CheckFindings, inspect_pages
+from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
 from storage.engine.errors import StorageError
 from storage.engine.folders import make_folder, move_file, sync_file, sync_folder
@@ -33,7 +33,17 @@ from storage.engine.last_write import read_last_write
 from storage.engine.losses import Loss, keep_files, note_loss
 from storage.engine.revisions import create, is_revision, newest_revision
 from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, SqliteBackend
-from storage.schema.schema import authors, blocks, branches, commits, pack_blocks, repos, store_seal, topics
+from storage.schema.schema import (
+    authors,
+    blocks,
+    branches,
+    commits,
+    epochs,
+    pack_blocks,
+    repos,
+    store_seal,
+    topics,
+)
 from storage.schema.tables import metadata
 
 _ROWID_MIN: Final = -(2**63)
@@ -41,8 +51,29 @@ _ROWID_MAX: Final = 1 << 62
 _BATCH: Final = 500
 _PAGE_SIZE: Final = 4096
 _MAGIC: Final = b"SQLite format 3\0"
-_OWN: Final = (repos, branches, topics, authors, commits)
+_OWN: Final = (repos, epochs, branches, topics, authors, commits)
 """Tables without rows of which nobody can tell what the user has written."""
+_FORGET_PLACES: Final = """
+    UPDATE commits SET place_num = 0 WHERE place_num <> 0 AND place_num NOT IN (SELECT num FROM group_places)
+"""
+"""What commits had named in the group tangle they say again, once they are opened: here, or when they come."""
+_DROP_UNOPENED: Final = """
+    DELETE FROM repos WHERE num IN (
+        SELECT repo_num FROM branches JOIN commits ON commits.branch_num = branches.num
+        WHERE epoch_num <> 0 AND epoch_num NOT IN (SELECT num FROM epochs)
+        UNION
+        SELECT repo_num FROM branches JOIN commits ON commits.branch_num = branches.num
+        JOIN topic_inits ON topic_inits.commit_num = commits.num
+        WHERE topic_inits.topic_num NOT IN (SELECT topic_num FROM epochs)
+    )
+"""
+"""Repos of which an epoch's key is gone: written in it, or started by a commit that is here. They can be joined again."""
+_DROP_NAMELESS: Final = """
+    DELETE FROM topics WHERE branch_num IS NULL AND num NOT IN (
+        SELECT topic_num FROM epochs UNION SELECT writers_topic_num FROM epochs WHERE writers_topic_num IS NOT NULL
+    )
+"""
+"""Topics that were those of epochs that are gone."""
 _NOT_HERE: Final = pack_nums([0, 0])
 """Numbers of a commit's blocks of which none is here: no row has this one."""
 Row = tuple[Any, ...]
@@ -152,7 +183,8 @@ def rebuild(damaged: Path, path: Path, store_key: StoreKey | None, count: int | 
         ):
             rows = list(rebuild_rows(old, new))
             found.recalled[table.name] += _insert(new, table, [*table.columns.keys()], rows)
-        found.dropped += _drop_orphans(new)
+        new.execute(_FORGET_PLACES)
+        found.dropped += new.execute(_DROP_UNOPENED).rowcount + _drop_orphans(new)
         if store_key is not None:  # without the mark what is sealed would be sealed again
             _insert(new, store_seal, ["num", "mark", "is_clean"], [(1, store_mark(store_key), True)])
         here = 0
@@ -171,10 +203,11 @@ def _drop_orphans(new: sqlite3.Connection) -> int:
     named = [(column, target) for column, target in REFERENCES if column.table.name != pack_blocks.name]
     count, more = 0, -1
     while more:
-        more = 0
+        more = new.execute(_DROP_NAMELESS).rowcount
         for column, target in [*declared, *named]:
+            none = f'"{column.name}" <> 0' if column in ZERO_IS_NONE else f'"{column.name}" IS NOT NULL'
             more += new.execute(
-                f'DELETE FROM "{column.table.name}" WHERE "{column.name}" IS NOT NULL'  # noqa: S608  # names of ours
+                f'DELETE FROM "{column.table.name}" WHERE {none}'  # noqa: S608  # names of ours
                 f' AND "{column.name}" NOT IN (SELECT "{target.name}" FROM "{target.table.name}")'
             ).rowcount
         count += more
@@ -323,60 +356,56 @@ def _rebuild_authors(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
 
 
 def _rebuild_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
-    """Those of epochs; of one that a link gave alone, the link is gone."""
+    """Those of epochs, and of branches in them; of one that a link gave alone, the link is gone."""
     here = _numbers(new, topics)
-    names: dict[int, bytes] = {}
-    places: dict[int, Row] = {}
-    for place in (1, 2):
-        index = f"sqlite_autoindex_topics_{place}"
-        names.update({num: topic for topic, num in _read_index(old, topics, index, "topic, num")})
-        for *where, num in _read_index(old, topics, index, "branch_num, epoch_num, generation, num"):
-            places[num] = tuple(where)
+    names = {num: topic for topic, num in _read_index(old, topics, "sqlite_autoindex_topics_1", "topic, num")}
+    places = {
+        num: (branch_num, epoch_num)
+        for branch_num, epoch_num, num in _read_index(
+            old, topics, "topics_branch", "branch_num, epoch_num, num"
+        )
+    }
     for num in sorted((names.keys() & places.keys()) - here):
-        branch_num, epoch_num, generation = places[num]
-        if epoch_num is not None:
-            yield num, branch_num, epoch_num, generation, names[num], 0, None
+        branch_num, epoch_num = places[num]
+        if branch_num is None or epoch_num is not None:
+            yield num, names[num], 0, branch_num, epoch_num, None  # as `topics` has its columns
 
 
 def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
     """Their places, and what their own blocks say in the clear; the rest comes back with their publications."""
     here = _numbers(new, commits)
 
-    def read(index: str, columns: str) -> dict[int, Row]:
-        rows = _read_index(old, commits, index, f"{columns}, num")
-        return {row[-1]: row[:-1] for row in rows if row[-1] not in here}
+    def read(index: str, columns: str) -> dict[int, dict[str, Any]]:
+        names = columns.split(", ")
+        rows = (dict(zip(names, row, strict=True)) for row in _read_index(old, commits, index, columns))
+        return {row["num"]: row for row in rows if row["num"] not in here}
 
-    order = read("commits_order", "branch_num, passed, rank, commit_id, is_void")
-    feeds = read("commits_feed", "branch_num, author_num, feed_sequence")
-    arrivals = read("commits_arrival", "topic_num")
-    times = read("commits_display", "branch_num, passed, display_time")
-    for num in sorted(order.keys() & feeds.keys() & arrivals.keys()):
-        _, passed, rank, commit_id, is_void = order[num]
-        branch_num, author_num, sequence = feeds[num]
+    order = read("commits_order", "branch_num, passed, rank, commit_id, is_void, num")
+    feeds = read("commits_feed", "branch_num, author_num, feed_sequence, num")
+    arrivals = read("commits_arrival", "topic_num, num")
+    places = read("commits_branch", "branch_num, num, epoch_num, place_num")
+    times = read("commits_display", "branch_num, passed, display_time, num")
+    for num in sorted(order.keys() & feeds.keys() & arrivals.keys() & places.keys()):
+        commit_id = order[num]["commit_id"]
         acks = _find_acks(new, commit_id)
         if acks is None:
             continue  # nothing of its place can be told; it comes anew
-        time = times[num][2] if num in times else 0
+        time = times[num]["display_time"] if num in times else 0
         values = {
-            "num": num,
+            **order[num],
+            **feeds[num],
+            **arrivals[num],
+            **places[num],
             "id_key": id_key(commit_id),
-            "commit_id": commit_id,
-            "branch_num": branch_num,
-            "topic_num": arrivals[num][0],
-            "author_num": author_num,
-            "feed_sequence": sequence,
-            "rank": rank,
             "acks": acks,
+            "feed_link": b"",
             "commit_key": b"",
-            "sealed_key": b"",
             "signature": b"",
             "block_nums": _NOT_HERE,
             "body_kind": "",
             "size": 0,
             "timestamp": time,
             "received_at": time,
-            "is_void": is_void,
-            "passed": passed,
             "display_time": time,
             "arrived_at": None,
             "relation": None,

@@ -27,6 +27,7 @@ from storage.schema.relay_schema import (
     relay_shares,
 )
 from storage.schema.schema import (
+    awaited_adders,
     blocks,
     checkpoints,
     commits,
@@ -35,20 +36,26 @@ from storage.schema.schema import (
     feed_forks,
     file_removals,
     files,
+    group_places,
     heads,
     imports,
+    late_removals,
     pack_blocks,
     packs,
     pending,
     pending_causes,
     pending_publications,
     rejections,
+    topic_inits,
 )
 
 _BATCH: Final = 1000
 _DERIVED: Final = frozenset(
     table.name
     for table in (
+        awaited_adders,
+        late_removals,
+        topic_inits,
         damaged_commits,
         checkpoints,
         erasures,
@@ -143,4 +150,7 @@ def drop_dangling(connection: Connection) -> int:
             targets = target.table.alias()
             dangling = column.is_not(None) & column.not_in(select(targets.c.num))
             count += connection.execute(delete(column.table).where(dangling)).rowcount
-    return count
+    # A place is told again by its commit, where that can be opened (`node.care.repair`).
+    places = commits.c.place_num
+    lost = (places != 0) & places.not_in(select(group_places.c.num))
+    return count + connection.execute(update(commits).where(lost).values(place_num=0)).rowcount

@@ -6,7 +6,7 @@ What rows of erased ones named becomes garbage (`garbage_collection`). Which may
 they do not come back: only what is missing is taken when it comes.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
@@ -31,9 +31,10 @@ _MISSING = (
 
 
 class Erasure(NamedTuple):
-    """A body to be erased: its commit's number, the commit's row's block numbers, and the id of the body's block."""
+    """A body to be erased: its commit's number and topic, the block numbers of its row, and the id of the body's block."""
 
     num: int
+    topic_num: int
     block_nums: PackedNums
     body_id: ObjectId
 
@@ -77,7 +78,13 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
         own = pack_nums(unpack_nums(one.block_nums)[:1])
         connection.execute(update(commits).where(commits.c.num == one.num).values(block_nums=own))
     rows = [
-        {"commit_num": one.num, "branch_num": branch_num, "body_id": one.body_id, "erased_at": now_ms}
+        {
+            "commit_num": one.num,
+            "branch_num": branch_num,
+            "topic_num": one.topic_num,
+            "body_id": one.body_id,
+            "erased_at": now_ms,
+        }
         for one in erased
     ]
     if rows:
@@ -88,30 +95,33 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
 def keep_bare(
     connection: Connection,
     branch_num: int,
-    nums: Sequence[int],
-    publications: Sequence[Publication],
+    came: Iterable[tuple[int, int, Publication]],
     now_ms: int,
 ) -> bool:
-    """Await the bodies of those of some new commits, of these numbers, that came without; whether any did."""
+    """Await the bodies of those of some commits that came without; whether any did.
+
+    `came` are commits' numbers, those of their topics, and publications.
+    """
     rows = [
         {
             "commit_num": num,
             "branch_num": branch_num,
-            "body_id": one.body_id,
+            "topic_num": topic_num,
+            "body_id": publication.body_id,
             "erased_at": now_ms,
             "is_missing": True,
         }
-        for num, one in zip(nums, publications, strict=True)
-        if one.body_id is not None
+        for num, topic_num, publication in came
+        if publication.body_id is not None
     ]
     if rows:
         connection.execute(insert(erasures), rows)
     return bool(rows)
 
 
-def is_any_missing(connection: Connection, branch_num: int) -> bool:
-    """Whether a body of the branch is missing."""
-    query = select(erasures.c.commit_num).where(erasures.c.branch_num == branch_num, erasures.c.is_missing)
+def is_any_missing(connection: Connection) -> bool:
+    """Whether any body is missing."""
+    query = select(erasures.c.commit_num).where(erasures.c.is_missing)
     return connection.execute(query.limit(1)).first() is not None
 
 
@@ -135,32 +145,31 @@ def fill_bodies(
 
 
 def find_missing(connection: Connection) -> dict[int, int]:
-    """Numbers of the branches of which bodies are missing, each with its newest such commit's; as quick as these are few."""
+    """Numbers of the topics of which bodies are missing, each with its newest such commit's; as quick as these are few."""
     found: dict[int, int] = {}
     missing, last = erasures.c, -1
     while True:
-        query = select(missing.branch_num).where(missing.is_missing, missing.branch_num > last)
-        row = connection.execute(query.order_by(missing.branch_num).limit(1)).first()
+        query = select(missing.topic_num).where(missing.is_missing, missing.topic_num > last)
+        row = connection.execute(query.order_by(missing.topic_num).limit(1)).first()
         if row is None:
             return found
         last = row[0]
-        newest = select(func.max(missing.commit_num)).where(missing.is_missing, missing.branch_num == last)
+        newest = select(func.max(missing.commit_num)).where(missing.is_missing, missing.topic_num == last)
         found[last] = connection.execute(newest).scalar_one()
 
 
 def load_missing(
-    connection: Connection, branch_num: int, topic_num: int, before: int, after: int, limit: int
+    connection: Connection, topic_num: int, before: int, after: int, limit: int
 ) -> list[tuple[int, CommitId]]:
-    """Commits (number, id) of a topic of a branch whose bodies are missing: between two numbers, the latest first."""
+    """Commits (number, id) of a topic whose bodies are missing: between two numbers, the latest first."""
     query = (
         select(commits.c.num, commits.c.commit_id)
         .join(erasures, erasures.c.commit_num == commits.c.num)
         .where(
             erasures.c.is_missing,
-            erasures.c.branch_num == branch_num,
+            erasures.c.topic_num == topic_num,
             erasures.c.commit_num < before,
             erasures.c.commit_num > after,
-            commits.c.topic_num == topic_num,
         )
         .order_by(erasures.c.commit_num.desc())
         .limit(limit)

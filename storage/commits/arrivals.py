@@ -37,10 +37,10 @@ def load_growth(connection: Connection) -> list[Day]:
     return [Day(*row) for row in connection.execute(query.limit(GROWTH_DAY_COUNT_MAX))]
 
 
-def has_newer(connection: Connection, topic_nums: Sequence[int], upto: int) -> bool:
-    """Whether a commit of these topics came after the one of that number, by any author."""
-    for part in chunks(topic_nums):
-        query = select(commits.c.num).where(commits.c.topic_num.in_(part), commits.c.num > upto).limit(1)
+def has_newer(connection: Connection, branch_nums: Sequence[int], upto: int) -> bool:
+    """Whether a commit of these branches came after the one of that number, by any author."""
+    for part in chunks(branch_nums):
+        query = select(commits.c.num).where(commits.c.branch_num.in_(part), commits.c.num > upto).limit(1)
         if connection.execute(query).first() is not None:
             return True
     return False

@@ -4,6 +4,7 @@ The timeline is the index (branch, checkpoints passed, rank, commit id): reading
 memory does not grow with it. `position_index` counts it, so that reading may begin at any position.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -13,7 +14,8 @@ from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, up
 
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
-from protocol.hashing import timeline_digest
+from protocol.commit import Commit
+from protocol.hashing import block_id, timeline_digest
 from protocol.ids import CommitId, UserId
 from protocol.keys import BlockKey
 from protocol.publication import Publication
@@ -21,7 +23,7 @@ from storage.commits.blocks import put_blocks
 from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
-from storage.commits.heads import advance_heads
+from storage.commits.heads import NewHead, advance_heads
 from storage.commits.position_index import Gain, count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
@@ -31,6 +33,7 @@ from storage.engine.id_keys import (
     PackedIds,
     PackedNums,
     chunks,
+    id_key,
     id_keys,
     pack_ids,
     pack_nums,
@@ -39,7 +42,16 @@ from storage.engine.id_keys import (
 from storage.engine.streaming import stream_parts, stream_rows
 from storage.repos.repos import Branch
 from storage.repos.row_changes import row_changes
-from storage.schema.schema import authors, branches, checkpoints, commits, topics
+from storage.schema.schema import (
+    FEED_LINK_SIZE,
+    authors,
+    branches,
+    checkpoints,
+    commits,
+    group_places,
+    topic_inits,
+    topics,
+)
 from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
 from verifier.posts import PostRelation, find_relation
@@ -50,12 +62,13 @@ _FACTS = (
         commits.c.commit_id,
         branches.c.branch_id,
         authors.c.user,
-        commits.c.feed_sequence,
         commits.c.rank,
         commits.c.acks,
+        group_places.c.ids,
     )
     .join(branches, branches.c.num == commits.c.branch_num)
     .join(authors, authors.c.num == commits.c.author_num)
+    .outerjoin(group_places, group_places.c.num == commits.c.place_num)
     .where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
 )
 _PLACES = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
@@ -67,6 +80,9 @@ _MERGED = (
     .where(checkpoints.c.branch_num == bindparam("branch"), ~commits.c.is_void)
 )
 _AUTHORS = select(authors.c.user, authors.c.num).where(authors.c.user.in_(bindparam("keys", expanding=True)))
+_PLACE_NUMS = select(group_places.c.ids, group_places.c.num).where(
+    group_places.c.key.in_(bindparam("keys", expanding=True))
+)
 _MORE_IN_BRANCH, _MORE_ON_TOPIC = (
     update(table)
     .where(table.c.num == bindparam("number"))
@@ -77,6 +93,7 @@ ROWS: Final = select(
     commits.c.num,
     commits.c.branch_num,
     commits.c.topic_num,
+    commits.c.epoch_num,
     commits.c.commit_id,
     commits.c.rank,
     authors.c.user,
@@ -102,12 +119,14 @@ COMMIT_COLUMNS: Final = (
     "commit_id",
     "branch_num",
     "topic_num",
+    "epoch_num",
+    "place_num",
     "author_num",
     "feed_sequence",
+    "feed_link",
     "rank",
     "acks",
     "commit_key",
-    "sealed_key",
     "signature",
     "block_nums",
     "body_kind",
@@ -135,8 +154,13 @@ class NewCommit(Value, frozen=True):
 
     verified: VerifiedCommit
     publication: Publication
+    topic_num: int
+    """The topic that the commit says, whichever brought it."""
+    epoch_num: int
     is_proven: bool
-    """Whether the topic's signature of the publication was checked, or made here."""
+    """Whether the publication is of that topic, and its signature was checked or made here."""
+    starts_on: tuple[int, ...] = ()
+    """Of an init: the topics of the epoch that it starts, on which it stands too (E6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +170,7 @@ class TimelineRow:
     num: int
     branch_num: int
     topic_num: int
+    epoch_num: int
     commit_id: CommitId
     rank: int
     author: UserId
@@ -170,9 +195,10 @@ def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
     wanted = set(ids)
     found: dict[CommitId, CommitFacts] = {}
     for part in chunks(id_keys(wanted)):
-        for commit_id, branch_id, user, sequence, rank, acks in select_in(connection, _FACTS, part):
+        for commit_id, branch_id, user, rank, acks, seen in select_in(connection, _FACTS, part):
             if commit_id in wanted:
-                found[commit_id] = CommitFacts(branch_id, user, sequence, rank, unpack_ids(acks))
+                place = () if seen is None else unpack_ids(seen)
+                found[commit_id] = CommitFacts(branch_id, user, rank, unpack_ids(acks), place)
     return found
 
 
@@ -187,6 +213,11 @@ def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitI
     return found
 
 
+def feed_link(commit: Commit) -> bytes:
+    """Return what a row has of the commit that a commit states to come before it in its author's feed."""
+    return (commit.content.feed_previous or b"")[:FEED_LINK_SIZE]
+
+
 def accept_commits(
     database: Database,
     connection: Connection,
@@ -195,7 +226,7 @@ def accept_commits(
     received_at: int,
     arrived_at: Mapping[CommitId, int] = _NONE_WAITED,
 ) -> list[int]:
-    """Store accepted commits of one topic, causes before effects, and give their numbers: blocks, rows and heads.
+    """Store accepted commits of one branch, causes before effects, and give their numbers: blocks, rows and heads.
 
     `arrived_at` has those that came earlier than now, and waited.
     """
@@ -207,14 +238,14 @@ def accept_commits(
     stored = [commit.verified.commit for commit in new]
     ids = [commit.commit_id for commit in stored]
     author_nums = number_authors(database, connection, {commit.content.author for commit in stored})
+    place_nums = number_places(database, connection, {item.verified.seen for item in new})
     nums = database.next_nums(connection, commits, len(new))
     rows = []
     gains: list[Gain] = []
     places: list[FeedPlace] = []
     counting = load_merged(connection, branch.num)
     cipher = cipher_of(connection)
-    acked = {ack for commit in stored for ack in commit.acks}
-    before = acked.difference(ids)
+    before = {ack for commit in stored for ack in commit.acks}.difference(ids)
     times = find_display_times(connection, stored, before, received_at)
     for num, commit_id, key, item, display_time in zip(nums, ids, id_keys(ids), new, times, strict=True):
         verified, publication = item.verified, item.publication
@@ -231,14 +262,16 @@ def accept_commits(
                 key,
                 commit_id,
                 branch.num,
-                branch.topic_num,
+                item.topic_num,
+                item.epoch_num,
+                place_nums[verified.seen],
                 author_nums[content.author],
                 content.feed_sequence,
-                verified.rank,
+                feed_link(commit),
+                commit.rank,
                 pack_ids(commit.acks),
                 cipher.mask(commit_place(commit_id), commit.key),
-                publication.sealed_key,
-                publication.signature,
+                publication.signature if item.is_proven else b"",
                 pack_nums([block_nums[block.block_id] for block in publication.blocks]),
                 body_kind(verified.body),
                 sum([len(block.encoded) for block in publication.blocks]),
@@ -253,17 +286,43 @@ def accept_commits(
                 item.is_proven,
             )
         )
-        gains.append(((passed, verified.rank, commit_id), 1, 1))
+        gains.append(((passed, commit.rank, commit_id), 1, 1))
         places.append(FeedPlace(author_nums[content.author], content.feed_sequence, commit_id))
     insert_rows(connection, commits, COMMIT_COLUMNS, rows)
     count_changes(connection, branch.num, gains)
-    ranked = [(commit.verified.commit.commit_id, commit.verified.rank) for commit in new]
-    advance_heads(connection, branch, ranked, acked, before)
+    advance_heads(connection, branch.num, [_head_of(item) for item in new], before)
     keep_feed_forks(connection, branch.num, places)
     row_changes(connection).counted.add(branch.num)
-    for statement, table_num in ((_MORE_IN_BRANCH, branch.num), (_MORE_ON_TOPIC, branch.topic_num)):
-        change_rows(connection, statement, [(len(new), table_num)])
+    started = [(num, topic) for num, item in zip(nums, new, strict=True) for topic in item.starts_on]
+    insert_rows(connection, topic_inits, ("commit_num", "topic_num"), started)
+    more = Counter([item.topic_num for item in new]) + Counter(topic for _, topic in started)
+    change_rows(connection, _MORE_IN_BRANCH, [(len(new), branch.num)])
+    change_rows(connection, _MORE_ON_TOPIC, [(count, num) for num, count in sorted(more.items())])
     return list(nums)
+
+
+def _head_of(item: NewCommit) -> NewHead:
+    commit = item.verified.commit
+    return NewHead(commit.commit_id, commit.rank, commit.acks, item.topic_num, item.starts_on)
+
+
+def number_places(
+    database: Database, connection: Connection, places: set[tuple[CommitId, ...]]
+) -> dict[tuple[CommitId, ...], int]:
+    """Numbers of places in the group tangle, new ones included; 0 of none."""
+    packed = {pack_ids(place): place for place in places if place}
+    found: dict[tuple[CommitId, ...], int] = {(): 0}
+    keys = {ids: id_key(block_id(ids)) for ids in packed}
+    for part in chunks(sorted(keys.values())):
+        for ids, num in select_in(connection, _PLACE_NUMS, part):
+            if ids in packed:
+                found[packed[ids]] = num
+    new = sorted(ids for ids, place in packed.items() if place not in found)
+    nums = database.next_nums(connection, group_places, len(new)) if new else ()
+    rows = [(num, keys[ids], ids) for num, ids in zip(nums, new, strict=True)]
+    insert_rows(connection, group_places, ("num", "key", "ids"), rows)
+    found.update((packed[ids], num) for num, _, ids in rows)
+    return found
 
 
 def load_timeline(connection: Connection, branch_num: int, position: int, limit: int) -> list[TimelineRow]:
@@ -302,10 +361,16 @@ def load_last_of_kinds(
     return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
-def _of_kinds(branch_num: int, kinds: Collection[str]) -> Select[Any]:
-    return ROWS.where(
-        commits.c.branch_num == branch_num, ~commits.c.is_void, commits.c.body_kind.in_(sorted(kinds))
-    )
+def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
+    """Return the void commits of a branch that have such bodies, in canonical order."""
+    query = _of_kinds(branch_num, kinds, is_void=True).order_by(*CANONICAL_ORDER)
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
+def _of_kinds(branch_num: int, kinds: Collection[str], *, is_void: bool = False) -> Select[Any]:
+    marked = commits.c.is_void if is_void else ~commits.c.is_void
+    return ROWS.where(commits.c.branch_num == branch_num, marked, commits.c.body_kind.in_(sorted(kinds)))
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
@@ -327,8 +392,7 @@ def load_position(connection: Connection, row: TimelineRow) -> int | None:
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
     """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
-    by_topic = select(topics.c.num).where(topics.c.branch_num.in_(branch_nums))
-    query = ROWS.where(commits.c.topic_num.in_(by_topic)).order_by(commits.c.num)
+    query = ROWS.where(commits.c.branch_num.in_(branch_nums)).order_by(commits.c.num)
     cipher = cipher_of(connection)
     for row in stream_rows(connection, query, _READ_AT_ONCE):
         yield timeline_row(cipher, row)
@@ -392,13 +456,14 @@ def count_commits(connection: Connection, branch_num: int) -> int:
 
 def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
     """A row of ROWS."""
-    num, branch, topic, commit_id, rank, user, acks, kept, nums, kind, timestamp, is_void, *rest = row
+    num, branch, topic, epoch, commit_id, rank, user, acks, kept, nums, kind, timestamp, is_void, *rest = row
     key = cipher.mask(commit_place(commit_id), kept)
     # SQLite has no truth values, and its driver gives numbers.
     return TimelineRow(
         num,
         branch,
         topic,
+        epoch,
         commit_id,
         rank,
         user,

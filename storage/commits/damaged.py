@@ -16,7 +16,7 @@ from protocol.ids import BlockId, CommitId
 from protocol.publication import Publication
 from storage.commits.absent_bodies import keep_bare
 from storage.commits.blocks import put_blocks
-from storage.commits.commits import relation_columns
+from storage.commits.commits import feed_link, number_places, relation_columns
 from storage.commits.search_index import look_again
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
@@ -39,12 +39,13 @@ class DamagedCommit:
 
     num: int
     topic_num: int
+    branch_num: int
     commit_id: CommitId
 
 
-_COMMITS = select(damaged_commits.c.commit_num, damaged_commits.c.topic_num, commits.c.commit_id).join(
-    commits, commits.c.num == damaged_commits.c.commit_num
-)
+_COMMITS = select(
+    damaged_commits.c.commit_num, damaged_commits.c.topic_num, commits.c.branch_num, commits.c.commit_id
+).join(commits, commits.c.num == damaged_commits.c.commit_num)
 
 
 def mark_commits_damaged(connection: Connection, nums: Iterable[int]) -> int:
@@ -120,19 +121,21 @@ def find_damaged_in(connection: Connection, branch_num: int) -> CommitId | None:
 def restore_commit(
     database: Database,
     connection: Connection,
-    branch_num: int,
     damaged: DamagedCommit,
     commit: Commit,
     publication: Publication,
     body: Body | UnknownBody,
     now_ms: int,
     *,
+    epoch_num: int,
+    seen: tuple[CommitId, ...],
     is_root_branch: bool,
     is_proven: bool,
 ) -> None:
     """Put a damaged commit's blocks back, as a publication of its topic has them that opened and is signed.
 
     Of a bare one the commit's own; its body stays absent, as that of any commit which came without (`absent_bodies`).
+    `epoch_num` and `seen` are as in `commits.NewCommit` and its verified commit.
     """
     blocks = publication.blocks
     nums = put_blocks(database, connection, [], blocks)
@@ -140,12 +143,14 @@ def restore_commit(
     values = {
         "block_nums": pack_nums([nums[block.block_id] for block in blocks]),
         "commit_key": cipher_of(connection).mask(commit_place(commit.commit_id), commit.key),
-        "sealed_key": publication.sealed_key,
-        "signature": publication.signature,
+        "signature": publication.signature if is_proven else b"",
         "is_proven": is_proven,
         # Of what a repair knows by indexes alone, this is not here either.
         "acks": pack_ids(commit.acks),
+        "epoch_num": epoch_num,
+        "place_num": number_places(database, connection, {seen})[seen],
         "feed_sequence": commit.content.feed_sequence,
+        "feed_link": feed_link(commit),
         "timestamp": commit.content.timestamp,
         "size": sum(len(block.encoded) for block in blocks),
         "relation": relation,
@@ -155,7 +160,7 @@ def restore_commit(
     is_unknown = (commits.c.num == damaged.num) & (commits.c.body_kind == "")
     connection.execute(update(commits).where(is_unknown).values(body_kind=body_kind(body)))
     connection.execute(delete(erasures).where(erasures.c.commit_num == damaged.num))
-    keep_bare(connection, branch_num, [damaged.num], [publication], now_ms)
+    keep_bare(connection, damaged.branch_num, [(damaged.num, damaged.topic_num, publication)], now_ms)
     connection.execute(delete(damaged_commits).where(damaged_commits.c.commit_num == damaged.num))
     look_again(connection, [damaged.num])
 

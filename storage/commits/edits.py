@@ -18,14 +18,13 @@ from sqlalchemy import Connection, bindparam, func, select
 from protocol.ids import CommitId
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.schema.schema import branches, changes, commits, topics
+from storage.schema.schema import branches, changes, commits
 
 EditKind = Literal["insert", "move", "remove"]
 
 _LAST: Final = select(func.max(changes.c.num)).where(changes.c.branch_num == bindparam("branch"))
 _KEPT_FROM: Final = select(branches.c.changes_from).where(branches.c.num == bindparam("branch"))
-_TOPICS: Final = select(topics.c.num).where(topics.c.branch_num == bindparam("branch"))
-_NEWEST: Final = select(func.max(commits.c.num)).where(commits.c.topic_num == bindparam("topic"))
+_NEWEST: Final = select(func.max(commits.c.num)).where(commits.c.branch_num == bindparam("branch"))
 _CHANGED: Final = (
     select(changes.c.num, changes.c.commit_num, changes.c.passed_before, changes.c.passed_after)
     .where(changes.c.branch_num == bindparam("branch"), changes.c.num > bindparam("after"))
@@ -35,7 +34,7 @@ _CHANGED: Final = (
 _NUMS: Final = (
     select(commits.c.num)
     .where(
-        commits.c.topic_num == bindparam("topic"),
+        commits.c.branch_num == bindparam("branch"),
         commits.c.num > bindparam("after"),
         commits.c.num <= bindparam("last"),
     )
@@ -167,23 +166,19 @@ class _Ends:
 
     def __init__(self, connection: Connection, branch_num: int) -> None:
         self._connection = connection
-        self._topic_nums: list[int] = select_rows(connection, _TOPICS, branch=branch_num).scalars()
+        self._branch_num = branch_num
         kept = select_rows(connection, _KEPT_FROM, branch=branch_num).first()
         self.kept_from: int = (kept and kept[0]) or 0
         """The first change that is kept."""
         found: list[int | None] = select_rows(connection, _LAST, branch=branch_num).scalars()
-        for topic_num in self._topic_nums:
-            found += select_rows(connection, _NEWEST, topic=topic_num).scalars()
+        found += select_rows(connection, _NEWEST, branch=branch_num).scalars()
         self.last = max(self.kept_from, *(num or 0 for num in found))
         """The change up to which they go."""
 
     def load_nums(self, after: int, last: int, limit: int) -> list[int]:
-        """Numbers of the commits after `after` and up to `last`, the first ones; by topic, as the index has them."""
-        found: list[int] = []
-        for topic_num in self._topic_nums:
-            given = {"topic": topic_num, "after": after, "last": last, "count": limit}
-            found += select_rows(self._connection, _NUMS, **given).scalars()
-        return sorted(found)[:limit]
+        """Numbers of the commits after `after` and up to `last`, the first ones."""
+        given = {"branch": self._branch_num, "after": after, "last": last, "count": limit}
+        return select_rows(self._connection, _NUMS, **given).scalars()
 
 
 def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, func, insert, select
 
 from protocol.ids import CommitId, UserId
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.schema.schema import authors, commits, feed_forks
+from storage.schema.schema import FEED_LINK_SIZE, authors, commits, feed_forks
+
+_LINKS_AT_ONCE: Final = 1000
+"""Places of a feed that one statement reads: a millisecond."""
 
 _OF_USER = (
     select(commits.c.feed_sequence, commits.c.commit_id)
@@ -19,6 +22,15 @@ _OF_USER = (
 _TIP = _OF_USER.order_by(commits.c.feed_sequence.desc(), commits.c.commit_id).limit(1)
 _PLACES = _OF_USER.where(commits.c.feed_sequence.in_(bindparam("keys", expanding=True))).order_by(
     commits.c.commit_id.desc()
+)
+_LINKS = (
+    select(commits.c.feed_sequence, commits.c.commit_id, commits.c.feed_link)
+    .join(authors, authors.c.num == commits.c.author_num)
+    .where(
+        commits.c.branch_num == bindparam("branch"),
+        authors.c.user == bindparam("author"),
+        commits.c.feed_sequence.between(bindparam("low"), bindparam("high")),
+    )
 )
 _USED_TWICE_OF_AUTHOR = (
     select(commits.c.feed_sequence)
@@ -30,6 +42,59 @@ _USED_TWICE_BETWEEN = _USED_TWICE_OF_AUTHOR.where(
     commits.c.feed_sequence.between(bindparam("low"), bindparam("high"))
 )
 _USED_TWICE = _USED_TWICE_OF_AUTHOR.where(commits.c.feed_sequence.in_(bindparam("keys", expanding=True)))
+
+
+class WayBack:
+    """The way back from a commit of a feed: to the one that its author states before it, if that is accepted, and so on.
+
+    It ends at the first link that names no accepted commit of the same author and branch at the sequence before. It is
+    followed as far as it is asked for: O(commits of the feed up to there).
+    """
+
+    def __init__(
+        self, connection: Connection, branch_num: int, author: UserId, sequence: int, commit_id: CommitId
+    ) -> None:
+        """Begin at a commit; `is_here` tells whether that is accepted, of this author and at this sequence."""
+        self._connection = connection
+        self._feed = {"branch": branch_num, "author": author}
+        self._last = sequence
+        self._ids: list[CommitId] = []
+        self._link: bytes = commit_id
+        self._follow(sequence)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the commit that it begins at is here."""
+        return bool(self._ids)
+
+    def passes(self, commit_id: CommitId, sequence: int) -> bool:
+        """Whether a commit of the feed is on the way."""
+        self._follow(sequence)
+        place = self._last - sequence
+        return 0 <= place < len(self._ids) and self._ids[place] == commit_id
+
+    def below(self, sequence: int) -> list[CommitId]:
+        """The commits on the way that come before this place."""
+        self._follow(1)
+        return self._ids[self._last - sequence + 1 :]
+
+    def _follow(self, sequence: int) -> None:
+        """Go on down to a place, if the way leads there."""
+        at = self._last - len(self._ids)  # where the next one stands
+        while at >= sequence and self._link:
+            low = max(sequence, at - _LINKS_AT_ONCE + 1)
+            here: dict[int, dict[bytes, tuple[CommitId, bytes]]] = {}
+            for place, commit_id, link in select_rows(
+                self._connection, _LINKS, low=low, high=at, **self._feed
+            ):
+                here.setdefault(place, {})[commit_id[:FEED_LINK_SIZE]] = commit_id, link
+            while at >= low and self._link:
+                found = here.get(at, {}).get(self._link[:FEED_LINK_SIZE])
+                if found is None:
+                    self._link = b""
+                else:
+                    self._ids.append(found[0])
+                    self._link, at = found[1], at - 1
 
 
 @dataclass(frozen=True, slots=True)

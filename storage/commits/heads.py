@@ -4,13 +4,13 @@ There may be as many as somebody likes to make: nothing here that a batch or a c
 """
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, false, func, select, true, update
 
 from protocol.ids import CommitId
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.repos.repos import Branch
 from storage.schema.schema import heads
 
 Head = tuple[CommitId, int]
@@ -53,24 +53,43 @@ def count_heads(connection: Connection, branch_num: int) -> int:
     return int(select_rows(connection, _COUNT, branch=branch_num).scalars()[0])
 
 
-def advance_heads(
-    connection: Connection, branch: Branch, new: Sequence[Head], acked: set[CommitId], before: set[CommitId]
-) -> None:
-    """Acked by their own topic, heads go; acked by another, they are marked, and go on standing for their topic's past.
+class NewHead(NamedTuple):
+    """A new commit of a branch: what it acks, its topic, and of an init the topics on which it stands too."""
 
-    `new` are commits that came by the branch's topic, `acked` is all that they ack, `before` what of it was here before.
+    commit_id: CommitId
+    rank: int
+    acks: tuple[CommitId, ...]
+    topic_num: int
+    starts_on: tuple[int, ...]
+
+
+def advance_heads(
+    connection: Connection, branch_num: int, new: Sequence[NewHead], before: set[CommitId]
+) -> None:
+    """Take up new commits, of which `before` names what they ack that was here before.
+
+    Acked by its own topic, a head goes; acked by another one, it is marked, and goes on standing for its topic's past.
     """
-    by_topic: dict[int, list[CommitId]] = {}
+    acked_on: dict[CommitId, set[int]] = {}
+    for one in new:
+        for ack in one.acks:
+            acked_on.setdefault(ack, set()).add(one.topic_num)
+    gone: list[tuple[int, CommitId]] = []
+    marked: list[tuple[int, CommitId]] = []
     for part in chunks(sorted(before)):
-        for topic_num, raw in select_in(connection, _TOPICS, part, branch=branch.num):
-            by_topic.setdefault(topic_num, []).append(raw)
-    for topic_num, ids in by_topic.items():
-        # One by one: for pairs of topic and id, SQLite reads the whole table.
-        statement = _REMOVE if topic_num == branch.topic_num else _MARK
-        change_rows(connection, statement, [(topic_num, raw) for raw in ids])
-    rows = [
-        (branch.topic_num, commit_id, branch.num, rank, False)
-        for commit_id, rank in new
-        if commit_id not in acked
-    ]
+        for topic_num, raw in select_in(connection, _TOPICS, part, branch=branch_num):
+            (gone if topic_num in acked_on[raw] else marked).append((topic_num, raw))
+    # One by one: for pairs of topic and id, SQLite reads the whole table.
+    change_rows(connection, _REMOVE, gone)
+    change_rows(connection, _MARK, marked)
+    rows = []
+    for one in new:
+        by = acked_on.get(one.commit_id, set())
+        # On the topic of the epoch that it starts, an init is no head of the branch a second time.
+        places = [(one.topic_num, bool(by)), *((topic_num, True) for topic_num in one.starts_on)]
+        rows += [
+            (topic_num, one.commit_id, branch_num, one.rank, is_acked)
+            for topic_num, is_acked in places
+            if topic_num not in by
+        ]
     insert_rows(connection, heads, _COLUMNS, rows)

@@ -19,7 +19,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from protocol.ids import CommitId, ItemId, UserId
+from protocol.ids import CommitId, EpochId, ItemId, Mark, UserId
 from protocol.limits.peers import (
     PENDING_AUTHOR_SHARE,
     PENDING_CAUSE_COUNT_MAX,
@@ -33,9 +33,8 @@ from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.sums import sum_of
-from storage.repos.repos import Branch
 from storage.schema.schema import pending, pending_causes, pending_publications, rejections
-from verifier.verify import Rejected
+from verifier.verify import Rejected, key_mark
 
 CAUSES: Final = "causes"
 READY: Final = "ready"
@@ -66,7 +65,7 @@ _REJECTED = select(func.count()).select_from(rejections).where(rejections.c.bran
 
 @dataclass(frozen=True, slots=True)
 class PendingPublication:
-    """One waiting publication and the causes it lacked when it came."""
+    """One waiting publication, the causes it lacked when it came, and what else it waits for."""
 
     commit_id: CommitId
     publication: bytes
@@ -74,6 +73,16 @@ class PendingPublication:
     reason: str = CAUSES
     author: UserId = NO_AUTHOR
     """Who signed it; empty where that cannot be read, which counts as one author."""
+    branch_num: int = 0
+    """Of its branch, or of the root branch where nobody has added that yet; 0 where it cannot be read."""
+    awaited: Mark | None = None
+    """What it waits for that is no commit (`verifier.verify.Pending`)."""
+
+    @property
+    def keys(self) -> list[int]:
+        """What wakes it."""
+        awaited = () if self.awaited is None else (self.awaited,)
+        return sorted({id_key(one) for one in (*self.causes, *awaited)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,28 +113,30 @@ class _Room:
 def keep_pending(
     database: Database,
     connection: Connection,
-    branch: Branch,
+    topic_num: int,
     waiting: Sequence[PendingPublication],
     arrived_at: int = 0,
     former: Mapping[CommitId, int] = _NONE_WAITED,
     *,
     parts: int = 1,
+    unread_under: int = 0,
 ) -> Kept:
     """Keep what came by one topic and fits under its bounds, or (`parts`) under such a part of each.
 
-    `arrived_at` is when, in unix milliseconds (0: not known), but for what waited before: `former` has that.
+    `arrived_at` is when, in unix milliseconds (0: not known), but for what waited before: `former` has that. What cannot be
+    read is counted under the branch `unread_under`.
     """
     if not waiting:
         return Kept()
     known = _find_known(connection, waiting)
     # Of the topic: anyone who still holds an older epoch's secrets fills that, and not the room of those that follow.
-    room = _room(connection, branch.topic_num, parts)
-    of_authors = {item.author: _room(connection, branch.topic_num, parts, item.author) for item in waiting}
+    room = _room(connection, topic_num, parts)
+    of_authors = {item.author: _room(connection, topic_num, parts, item.author) for item in waiting}
     ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}
     count, refused = len(known), 0
     unread: list[int] = []
     for item in waiting:
-        keys = {id_key(cause) for cause in item.causes}
+        keys = item.keys
         of_author, size = of_authors[item.author], len(item.publication)
         if _name(item) in known:
             if item.reason == CAUSES and not is_bare(item.publication):
@@ -139,7 +150,8 @@ def keep_pending(
         of_author.subtract(size, len(keys))
         known.add(_name(item))
         num = database.next_nums(connection, pending, 1)[0]
-        _keep(connection, branch, num, item, sorted(keys), former.get(item.commit_id, arrived_at))
+        places = (topic_num, item.branch_num or unread_under)
+        _keep(connection, places, num, item, former.get(item.commit_id, arrived_at))
         count += 1
         if item.reason == UNREAD:
             unread.append(-num)
@@ -162,18 +174,14 @@ def _room(connection: Connection, topic_num: int, parts: int, author: UserId | N
 
 
 def _keep(
-    connection: Connection,
-    branch: Branch,
-    num: int,
-    item: PendingPublication,
-    keys: Sequence[int],
-    arrived_at: int,
+    connection: Connection, places: tuple[int, int], num: int, item: PendingPublication, arrived_at: int
 ) -> None:
+    (topic_num, branch_num), keys = places, item.keys
     connection.execute(
         insert(pending).values(
             num=num,
-            branch_num=branch.num,
-            topic_num=branch.topic_num,
+            branch_num=branch_num,
+            topic_num=topic_num,
             id_key=id_key(item.commit_id),
             commit_id=item.commit_id,
             author_key=id_key(item.author),
@@ -271,6 +279,42 @@ def count_pending(connection: Connection, branch_num: int | None = None, *, reas
     unread, others = (_UNREAD, _WAITING) if branch_num is None else (_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH)
     query = unread if reason == UNREAD else others
     return int(select_rows(connection, query, branch=branch_num).scalars()[0])
+
+
+def count_waiting(connection: Connection) -> dict[int, int]:
+    """Count the commits that wait for causes, or for their turn, by the numbers of the topics that they came on.
+
+    Costs O(commits that wait).
+    """
+    query = select(pending.c.topic_num, func.count()).where(pending.c.reason != UNREAD)
+    return {row[0]: row[1] for row in connection.execute(query.group_by(pending.c.topic_num))}
+
+
+def load_waiting_authors(connection: Connection, topic_nums: Collection[int]) -> set[int]:
+    """Load the keys (`id_key`) of the authors of commits that wait on these topics. Costs O(commits that wait)."""
+    query = select(pending.c.author_key).where(pending.c.reason != UNREAD)
+    found: set[int] = set()
+    for part in chunks(sorted(topic_nums)):
+        found.update(connection.execute(query.where(pending.c.topic_num.in_(part)).distinct()).scalars())
+    return found
+
+
+def load_keyless(connection: Connection, branch_num: int) -> list[tuple[int, int]]:
+    """Load which inits of a root branch wait for their epoch's key alone: the key of each author, and when it came.
+
+    That is in unix milliseconds, or 0. Costs O(commits of the branch that wait).
+    """
+    query = (
+        select(pending.c.commit_id, pending.c.author_key, pending.c.arrived_at, pending_causes.c.id_key)
+        .join(pending_causes, pending_causes.c.pending_num == pending.c.num)
+        .where(pending.c.branch_num == branch_num, pending.c.reason == CAUSES, pending.c.lacking == 1)
+        .order_by(pending.c.num)
+    )
+    return [
+        (author_key, arrived_at)
+        for commit_id, author_key, arrived_at, cause in connection.execute(query)
+        if cause == id_key(key_mark(EpochId(commit_id)))
+    ]
 
 
 def load_pending(

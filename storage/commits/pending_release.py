@@ -22,6 +22,9 @@ from storage.schema.schema import commits, pending, pending_causes, pending_publ
 _ANY_PENDING = select(pending.c.num).limit(1)
 _CAUSES = (pending_causes.c.id_key, pending_causes.c.pending_num)
 _RELEASED = select(pending.c.num, pending.c.id_key, pending.c.size).where(pending.c.reason == CAUSES)
+_WAITING = select(pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking).where(
+    pending.c.reason == CAUSES
+)
 _COUNT_DOWN = (
     update(pending)
     .values(lacking=pending.c.lacking - bindparam("count"))
@@ -52,6 +55,35 @@ class ReleaseResult:
 def is_any_pending(connection: Connection) -> bool:
     """Whether anything waits. Mostly nothing does, and this stands in the way of every batch."""
     return select_rows(connection, _ANY_PENDING).first() is not None
+
+
+def foresee(
+    connection: Connection, woken: Collection[int], count_max: int
+) -> tuple[list[ReleasedCommit], int]:
+    """Find what would lack nothing if the commits with these keys were accepted, and cross off that alone.
+
+    What lacks more keeps its rows: whether these causes are accepted is not known yet, and a wrong guess must not be
+    remembered. Looks at `count_max` rows at most; gives how many it looked at, too.
+    """
+    released: list[ReleasedCommit] = []
+    looked_at = 0
+    for part in chunks(sorted(woken)):
+        rows = _load_some(connection, part, count_max - looked_at) if looked_at < count_max else []
+        looked_at += len(rows)
+        counts = Counter(num for _, num in rows)
+        found: list[ReleasedCommit] = []
+        for nums in chunks(sorted(counts)):
+            query = _WAITING.where(pending.c.num.in_(nums))
+            found += [
+                ReleasedCommit(num, key, size, is_doomed=False)
+                for num, key, size, lacking in connection.execute(query)
+                if lacking <= counts[num]
+            ]
+        for nums in chunks([one.num for one in found]):
+            here = pending_causes.c.id_key.in_(part) & pending_causes.c.pending_num.in_(nums)
+            connection.execute(delete(pending_causes).where(here))
+        released += found
+    return released, looked_at
 
 
 def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> ReleaseResult:
@@ -148,7 +180,7 @@ def find_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) ->
     return found
 
 
-def drop_causes(connection: Connection, num: int, causes: Collection[CommitId] | None) -> None:
+def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
     """Cross off what a commit that is no longer kept waited for: some of `causes`; None where they cannot be told."""
     here = pending_causes.c.pending_num == num
     if causes is None:

@@ -4,15 +4,14 @@ A mark is a number of `commits.num`, which grows in the order of acceptance: wha
 timeline is new all the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from heapq import nlargest
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, insert, select, update
 
 from protocol.ids import UserId
-from storage.schema.schema import authors, branches, commits, seen_marks, topics
+from storage.schema.schema import authors, branches, commits, seen_marks
 
 SEEN_KINDS: Final = ("post", "files", "imported")
 """Kinds of bodies that people write to each other. Documents change with each letter that is typed."""
@@ -42,30 +41,22 @@ def load_unseen(
 ) -> tuple[list[Unseen], int, bool]:
     """What people wrote in a branch behind a mark, the newest first; the number of the last commit; whether `limit` cut it.
 
-    At most `limit` commits of each of the branch's topics are looked at.
+    At most `limit` commits are looked at.
     """
-    of_branch = select(topics.c.num).where(topics.c.branch_num == branch_num)
-    found: list[Sequence[Any]] = []
-    is_cut = False
-    for topic_num in connection.execute(of_branch).scalars().all():
-        rows = connection.execute(_behind(topic_num, mark, limit)).all()
-        is_cut = is_cut or len(rows) == limit
-        found += rows
-    newest = nlargest(limit, found, key=lambda row: row[0])
+    newest = connection.execute(_behind(branch_num, mark, limit)).all()
+    is_cut = len(newest) == limit
     last = newest[0][0] if newest else mark
     unseen = [
         Unseen(num, UserId(user))
         for num, user, kind, relation, is_void in newest
         if kind in SEEN_KINDS and relation not in _CHANGES and not is_void
     ]
-    return unseen, last, is_cut or len(found) > limit
+    return unseen, last, is_cut
 
 
 def put_mark(connection: Connection, branch_num: int, num: int, now: int) -> None:
     """Have a branch seen up to a commit, in unix milliseconds. A mark never goes back, nor beyond what is here."""
-    latest = select(func.max(commits.c.num)).where(
-        commits.c.topic_num.in_(select(topics.c.num).where(topics.c.branch_num == branch_num))
-    )
+    latest = select(func.max(commits.c.num)).where(commits.c.branch_num == branch_num)
     num = min(num, connection.execute(latest).scalar() or 0)
     changed = connection.execute(
         update(seen_marks)
@@ -81,11 +72,11 @@ def put_mark(connection: Connection, branch_num: int, num: int, now: int) -> Non
         connection.execute(insert(seen_marks).values(branch_num=branch_num, num=num, seen_at=now))
 
 
-def _behind(topic_num: int, mark: int, limit: int) -> Select[Any]:
+def _behind(branch_num: int, mark: int, limit: int) -> Select[Any]:
     return (
         select(commits.c.num, authors.c.user, commits.c.body_kind, commits.c.relation, commits.c.is_void)
         .join(authors, authors.c.num == commits.c.author_num)
-        .where(commits.c.topic_num == topic_num, commits.c.num > mark)
+        .where(commits.c.branch_num == branch_num, commits.c.num > mark)
         .order_by(commits.c.num.desc())
         .limit(limit)
     )

@@ -26,7 +26,7 @@ class Judged:
     """An accepted commit, as far as it must be known to judge it again."""
 
     num: int
-    topic_num: int
+    epoch_num: int
     commit_id: CommitId
     author: UserId
     sequence: int
@@ -120,7 +120,7 @@ def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:
 def _query() -> Select[Any]:
     return select(
         commits.c.num,
-        commits.c.topic_num,
+        commits.c.epoch_num,
         commits.c.commit_id,
         authors.c.user,
         commits.c.feed_sequence,

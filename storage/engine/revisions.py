@@ -35,7 +35,9 @@ def revision_of(connection: Connection, name: str) -> str | None:
         return None
     current = connection.execute(select(_VERSIONS.c.version_num)).scalar()
     if current is not None and current not in _revisions():
-        raise NewerSchema(f"{name} has schema {current}, which this Ravel does not know; use a newer one")
+        raise NewerSchema(
+            f"{name} has schema {current}, which this Ravel does not know: another version made it"
+        )
     return current
 
 

@@ -23,7 +23,7 @@ from ravel.exports.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TO
 from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.engine.streaming import stream_parts
 from storage.export.manifest import Mark
-from storage.export.parts import ROWS_PER_GROUP, make_batch
+from storage.export.parts import ROWS_PER_GROUP, batch_rows, make_batch
 from storage.schema.relay_schema import relay_commits, relay_topics
 from storage.schema.schema import (
     authors,
@@ -241,15 +241,26 @@ def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
 
 def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
     """The topics that are followed now."""
-    query = (
-        select(topics.c.topic, repos.c.repo_id, branches.c.branch_id, epochs.c.epoch_id, topics.c.generation)
+    named = select(topics.c.num, topics.c.topic, repos.c.repo_id)
+    links = (
+        named.add_columns(branches.c.branch_id, epochs.c.epoch_id)
         .join(branches, branches.c.num == topics.c.branch_num)
         .join(repos, repos.c.num == branches.c.repo_num)
         .outerjoin(epochs, epochs.c.num == topics.c.epoch_num)
-        .order_by(topics.c.num)
     )
-    for columns in _columns(connection, query):
-        yield make_batch(TOPICS, columns)
+    rows = [(num, "branch", *rest) for num, *rest in connection.execute(links)]
+    for kind, column in (("epoch", epochs.c.topic_num), ("writers", epochs.c.writers_topic_num)):
+        query = (
+            named.add_columns(epochs.c.epoch_id)
+            .join(epochs, column == topics.c.num)
+            .join(repos, repos.c.num == epochs.c.repo_num)
+        )
+        rows += [
+            (num, kind, topic, repo_id, None, epoch)
+            for num, topic, repo_id, epoch in connection.execute(query)
+        ]
+    ordered = sorted(rows, key=lambda row: (row[0], row[1], row[5]))
+    yield from batch_rows(TOPICS, ((topic, repo, kind, *rest) for _, kind, topic, repo, *rest in ordered))
 
 
 def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.RecordBatch:
@@ -310,8 +321,8 @@ class _Positions:
     def __init__(self, connection: Connection, first: int, last: int) -> None:
         self._first = first
         self._by_num = array("q", [-1]) * (last - first + 1)
-        here = (commits.c.topic_num == topics.c.num) & commits.c.num.between(first, last)
-        grown = select(topics.c.branch_num).where(exists().where(here)).distinct()  # by the index of arrivals
+        here = (commits.c.branch_num == branches.c.num) & commits.c.num.between(first, last)
+        grown = select(branches.c.num).where(exists().where(here))  # by the index of branches
         for branch_num in connection.execute(grown).scalars().all():
             query = (
                 select(commits.c.num)

@@ -8,6 +8,8 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from protocol.ids import TopicKey
+
 _KEY: Final = "ravel row changes"
 
 
@@ -21,6 +23,8 @@ class RowChanges:
     """Branches of which any row may be another: their own, and those of topics."""
     counted: set[int] = field(default_factory=set)
     """Branches of which only the counts of commits are others."""
+    reduced: set[TopicKey] = field(default_factory=set)
+    """Topics that have lost commits, and stay."""
 
     @property
     def is_structure(self) -> bool:

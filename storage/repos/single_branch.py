@@ -67,7 +67,6 @@ def add_branch_alone(
                 insert(topics).values(
                     num=database.next_nums(connection, topics, 1)[0],
                     branch_num=branch_num,
-                    generation=0,
                     topic=channel.topic,
                     commit_count=0,
                     channel=cipher.seal(topic_place(channel.topic), encode(channel)),

@@ -9,9 +9,11 @@ the inserts of a branch's timeline; `changes` holds what else happened to it, wi
 
 What opens something (marked "sealed" below) is kept as `column_encryption` makes it: of no use without the store's key.
 
-A branch has a topic for each epoch (and for each renewal inside one); a commit's `topic_num` says by which it came, and
-with that which secrets open it.
+An epoch has two topics, on which the commits of all branches come. A commit's `topic_num` says on which of them it is, and
+its `epoch_num` which keys open it.
 """
+
+from typing import Final
 
 from sqlalchemy import (
     BigInteger,
@@ -49,10 +51,15 @@ epochs = Table(
     Column("num", NUM, primary_key=True),
     Column("repo_num", NUM, ForeignKey("repos.num"), nullable=False),
     Column("epoch_id", Bytes(32), nullable=False),
-    Column("author", Bytes(32), nullable=False),  # who started it; zeros where nobody asks (the first epoch)
-    Column("read_secret", Bytes(), nullable=False),  # sealed
-    Column("write_secret", Bytes()),  # sealed; only where this node may write
-    UniqueConstraint("repo_num", "epoch_id", "read_secret", name="epochs_in_repo"),
+    Column("key", Bytes(), nullable=False),  # sealed
+    Column("writers_secret", Bytes()),  # sealed; only where this node may write
+    Column("topic_num", NUM, ForeignKey("topics.num"), nullable=False),
+    Column("writers_topic_num", NUM, ForeignKey("topics.num")),  # none until the init says it
+    # Whose commit says that this is the epoch's key, while its init is not here to tell. None: the key is right.
+    Column("claimed_by", Bytes(32)),
+    UniqueConstraint("repo_num", "epoch_id", "key", name="epochs_in_repo"),
+    Index("epochs_topic", "topic_num"),
+    Index("epochs_writers_topic", "writers_topic_num"),
 )
 
 branches = Table(
@@ -74,14 +81,35 @@ topics = Table(
     "topics",
     metadata,
     Column("num", NUM, primary_key=True),
-    Column("branch_num", NUM, ForeignKey("branches.num"), nullable=False),
-    Column("epoch_num", NUM, ForeignKey("epochs.num")),  # none where a link gave this topic alone
-    Column("generation", NUM, nullable=False),  # up to 2**32 - 1
     Column("topic", Bytes(32), nullable=False, unique=True),
-    Column("commit_count", BigInteger, nullable=False),  # of those that came by it
+    Column("commit_count", BigInteger, nullable=False),
+    # Of a link topic: the branch that it carries, and the epoch; no epoch where a link gave the topic alone.
+    Column("branch_num", NUM, ForeignKey("branches.num")),
+    Column("epoch_num", NUM),
     Column("channel", Bytes()),  # where a link gave it alone: what opens it, as in the link; sealed
-    UniqueConstraint("branch_num", "epoch_num", "generation", name="topics_of_branch"),
+    Index("topics_branch", "branch_num", "epoch_num"),
 )
+"""Topics of epochs (which `epochs` names, one or two each), and link topics of single branches."""
+
+topic_inits = Table(
+    "topic_inits",
+    metadata,
+    Column("topic_num", NUM, primary_key=True),
+    Column("commit_num", NUM, primary_key=True),
+)
+"""Inits that stand on the topic of the epoch that they start as well as on their own (E6)."""
+
+group_places = Table(
+    "group_places",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("key", BigInteger, nullable=False),  # of the ids
+    Column(
+        "ids", Bytes(), nullable=False
+    ),  # root branch commits, 32 bytes each, in the order of the first who named them
+    Index("group_places_key", "key"),
+)
+"""What commits name in their place in the group tangle, each list once."""
 
 blocks = Table(
     "blocks",
@@ -120,6 +148,9 @@ authors = Table(
     Column("user", Bytes(32), nullable=False, unique=True),
 )
 
+FEED_LINK_SIZE: Final = 16
+"""Bytes of an id that tell a commit of a feed from any other: nobody finds two ids that share them."""
+
 commits = Table(
     "commits",
     metadata,
@@ -128,14 +159,18 @@ commits = Table(
     Column("commit_id", Bytes(32), nullable=False),
     Column("branch_num", NUM, nullable=False),
     Column("topic_num", NUM, nullable=False),
+    Column("epoch_num", NUM, nullable=False),  # 0 where a single branch is followed by itself
+    Column("place_num", NUM, nullable=False),  # of `group_places`; 0 in the root branch
     Column("author_num", NUM, nullable=False),
     Column("feed_sequence", BigInteger, nullable=False),
+    # The first bytes of the id that its author states to come before it in the feed; empty: none, or it is not known here.
+    Column("feed_link", Bytes(FEED_LINK_SIZE), nullable=False),
     Column("rank", BigInteger, nullable=False),
     Column("acks", Bytes(), nullable=False),  # ids, 32 bytes each, in the commit's order
     Column("commit_key", Bytes(32), nullable=False),  # sealed
-    Column("sealed_key", Bytes(), nullable=False),
-    Column("signature", Bytes(64), nullable=False),  # the publication's
-    # 8 bytes each: the commit's block, then its body's, which is missing where it is not here.
+    # Of the publication on the topic; empty where that was not seen and cannot be made here.
+    Column("signature", Bytes(64), nullable=False),
+    # 8 bytes each: the commit's block, then its body's, which is missing where it is not here, then what an init names.
     Column("block_nums", Bytes(), nullable=False),
     Column("body_kind", String, nullable=False),
     Column(
@@ -160,6 +195,8 @@ commits = Table(
     Index("commits_order", "branch_num", "passed", "rank", "commit_id", "is_void"),
     Index("commits_display", "branch_num", "passed", "display_time", "num", "is_void"),
     Index("commits_arrival", "topic_num", "num"),
+    # With what a repair tells by it of a row whose page is gone (`storage.check.rebuild_file`).
+    Index("commits_branch", "branch_num", "num", "epoch_num", "place_num"),
     Index("commits_feed", "branch_num", "author_num", "feed_sequence"),
     # The last edit of a post by one author, without walking over the others; and a thread in order.
     Index(
@@ -184,13 +221,14 @@ erasures = Table(
     metadata,
     Column("commit_num", NUM, primary_key=True),
     Column("branch_num", NUM, nullable=False),
+    Column("topic_num", NUM, nullable=False),  # on which it is asked for
     Column("body_id", Bytes(32), nullable=False),
     Column("erased_at", BigInteger, nullable=False),  # unix milliseconds, also when the commit came without
     Column(
         "is_missing", Boolean, nullable=False, server_default=false()
     ),  # never was here: taken if it comes
     Index("erasures_branch", "branch_num"),
-    Index("erasures_missing", "is_missing", "branch_num", "commit_num"),
+    Index("erasures_missing", "is_missing", "topic_num", "commit_num"),
 )
 """Commits whose bodies are not here, with the ids of the bodies' blocks; see `absent_bodies`."""
 
@@ -243,6 +281,15 @@ seen_marks = Table(
     Column("seen_at", BigInteger, nullable=False),  # unix milliseconds
 )
 """How far the user has seen branches; see `seen_marks` of commits. Of this node alone: no other learns it."""
+
+text_sessions = Table(
+    "text_sessions",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    Column("session", Integer, primary_key=True),  # the part of a Yjs client id that is free
+    Column("given_at", BigInteger, nullable=False),  # unix milliseconds
+)
+"""Session numbers that were given to editors of branches' texts; see `text_sessions` of commits. Of this node alone."""
 
 changes = Table(
     "changes",
@@ -304,6 +351,24 @@ file_removals = Table(
     Column("commit_num", NUM, primary_key=True),
 )
 """Which commits remove which files: a file is there while none of them counts."""
+
+awaited_adders = Table(
+    "awaited_adders",
+    metadata,
+    Column("id_key", BigInteger, primary_key=True),  # of the commit that is awaited
+    Column("commit_num", NUM, primary_key=True),
+    Column("adder", Bytes(32), primary_key=True),  # whole: others' words, of which two may begin alike
+    sqlite_with_rowid=False,
+)
+"""Commits that remove files of a commit that is not here. Who added them is the author's word: it may come later."""
+
+late_removals = Table(
+    "late_removals",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("objects", Bytes(), nullable=False),  # ids of what is removed, 32 bytes each
+)
+"""What such commits remove: once each, for a commit may name many files and many commits."""
 
 unfetched_files = Table(
     "unfetched_files",

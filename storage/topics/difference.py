@@ -3,90 +3,144 @@
 A node that accepted a commit holds all its ancestors. So where all heads of the other are here, it holds exactly their
 past, and what to send is exact. Where not, nothing is known yet (`protocol.reconciliation.reconciler` finds it out).
 
-Each topic is compared for itself: paths that lead through commits of the branch's other topics are not followed, so
-where an author wrote on an older topic than others, something may be sent twice.
+Each topic is compared for itself: paths that lead through commits of other topics are not followed, so where an author
+wrote in an older epoch than others, something may be sent twice. A topic has the commits of all branches; those of each are
+sent in turns.
 """
 
 import heapq
 from array import array
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Table, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, Table, bindparam, func, select
 
-from protocol import signing
-from protocol.ids import SHORT_ID_SIZE, BlockId, CommitId, ShortId, Signature
+from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
-from protocol.publication import encode_bare, encode_publication, sign_publication
-from storage.commits.absent_bodies import load_body_ids
-from storage.commits.blocks import read_blocks
-from storage.commits.pending import find_unread, load_unread
-from storage.engine.bulk import select_in, select_rows
-from storage.engine.id_keys import chunks, id_key, unpack_ids, unpack_nums
-from storage.repos.repos import Branch
-from storage.schema.schema import commits, heads, topics
+from storage.commits.pending import find_unread
+from storage.engine.bulk import beside_keys, select_in, select_rows
+from storage.engine.id_keys import chunks, id_key, unpack_ids
+from storage.schema.schema import branches, commits, epochs, heads, repos, topic_inits, topics
+
+_TURN_COUNT: Final = 256
+"""Commits of one branch that are sent before other branches have their turn: some 150 KB of posts."""
 
 
 @dataclass(frozen=True, eq=False)
 class TopicTables:
     """Tables of one form that hold topics, their commits, and which of these no other of the same topic acks.
 
-    Where what is kept cannot be opened, a commit may have several publications: rows of its id, variants all but one.
+    Where what is kept cannot be opened, a commit may have several publications: rows of its id, variants all but one. Where
+    a topic has inits of epochs, these stand on further topics, too (`topic_inits`). Of a link topic the commits are those of
+    its branch and epoch.
     """
 
     topics: Table
     commits: Table
     heads: Table
+    is_of_links: bool = False
+
+    @property
+    def name(self) -> str:
+        """What no other tables are called."""
+        return f"{self.topics.name} links" if self.is_of_links else self.topics.name
 
     @property
     def has_variants(self) -> bool:
         """Whether a commit may have several publications."""
         return "is_variant" in self.commits.c
 
+    @property
+    def has_inits(self) -> bool:
+        """Whether inits of epochs stand on two topics."""
+        return not self.has_variants and not self.is_of_links
+
+    def is_on(self, *, beside: bool = False) -> "ColumnElement[bool]":
+        """The condition that a row is of a `topic`, the second places of inits left out; `beside` keys that find it."""
+        columns, wrap = self.commits.c, beside_keys if beside else _as_it_is
+        if not self.is_of_links:
+            return wrap(columns.topic_num) == bindparam("topic")
+        here = self.topics.c.num == bindparam("topic")
+        branch = select(self.topics.c.branch_num).where(here).scalar_subquery()
+        epoch = select(self.topics.c.epoch_num).where(here).scalar_subquery()
+        return (wrap(columns.branch_num) == branch) & (columns.epoch_num == epoch)
+
     @cached_property
     def place(self) -> "Select[Any]":
-        """Places of commits by `keys`, of each one."""
-        columns = self.commits.c
-        query = select(columns.commit_id, columns.num, columns.rank, columns.acks, columns.topic_num)
-        query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)))
+        """Places of commits of a `topic` by `keys`, of each one."""
+        columns, is_on = self.commits.c, self.is_on(beside=True)
+        if self.has_inits:
+            is_on |= _starts_on(columns.num)
+        query = select(columns.commit_id, columns.num, columns.rank, columns.acks)
+        query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)), is_on)
         return query.where(~columns.is_variant) if self.has_variants else query
 
     @cached_property
     def count(self) -> "Select[Any]":
         """How many commits a `topic` has."""
+        if self.is_of_links:
+            return select(func.count()).select_from(self.commits).where(self.is_on())
         return select(self.topics.c.commit_count).where(self.topics.c.num == bindparam("topic"))
 
     @cached_property
     def last(self) -> "Select[Any]":
         """The number of its last commit, or 0."""
-        columns = self.commits.c
-        return select(func.coalesce(func.max(columns.num), 0)).where(columns.topic_num == bindparam("topic"))
+        return select(func.coalesce(func.max(self.commits.c.num), 0)).where(self.is_on())
+
+    @cached_property
+    def last_init(self) -> "Select[Any]":
+        """The number of the last init that has its second place on it, or 0."""
+        query = select(func.coalesce(func.max(topic_inits.c.commit_num), 0))
+        return query.where(topic_inits.c.topic_num == bindparam("topic"))
 
     @cached_property
     def highest(self) -> "Select[Any]":
-        """Commits of a `topic` that none of it acks, those of highest rank first, so `many`."""
+        """Commits of a `topic` that none of it acks, those of highest rank first, so `many`. Of a link topic also others."""
         columns = self.heads.c
         query = select(columns.commit_id).where(columns.topic_num == bindparam("topic"))
+        if self.is_of_links:
+            here = self.topics.c.num == bindparam("topic")
+            branch = select(self.topics.c.branch_num).where(here).scalar_subquery()
+            epoch = select(self.topics.c.epoch_num).where(here).scalar_subquery()
+            own = select(epochs.c.topic_num).where(epochs.c.num == epoch)
+            both = own.union_all(select(epochs.c.writers_topic_num).where(epochs.c.num == epoch))
+            query = select(columns.commit_id).where(columns.branch_num == branch, columns.topic_num.in_(both))
         return query.order_by(columns.rank.desc(), columns.commit_id).limit(bindparam("many"))
+
+    @cached_property
+    def numbers(self) -> "Select[Any]":
+        """Numbers of all commits of a `topic`, with what tells their branches apart."""
+        columns = self.commits.c
+        branch = columns.branch_num if "branch_num" in columns else columns.topic_num
+        return select(columns.num, branch).where(self.is_on()).order_by(columns.num)
+
+
+def _as_it_is(column: "Column[int]") -> "Column[int]":
+    return column
+
+
+def _starts_on(num: "Column[int]") -> "ColumnElement[bool]":
+    of_topic = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num == bindparam("topic"))
+    return num.in_(of_topic)
 
 
 REPLICA: Final = TopicTables(topics, commits, heads)
-"""What this node can open."""
-_PUBLISHED: Final = (
-    select(
-        commits.c.num,
-        commits.c.commit_id,
-        commits.c.sealed_key,
-        commits.c.signature,
-        commits.c.is_proven,
-        commits.c.block_nums,
-        commits.c.size,
-    )
-    .where(commits.c.num.in_(bindparam("keys", expanding=True)), commits.c.topic_num == bindparam("topic"))
-    .order_by(commits.c.num)
+"""What this node can open, on the topics of epochs."""
+LINKED: Final = TopicTables(topics, commits, heads, is_of_links=True)
+"""Single branches of it, on their link topics."""
+_BRANCHES: Final = select(commits.c.num, commits.c.branch_num).where(
+    commits.c.num.in_(bindparam("keys", expanding=True))
 )
+_ROOT_BRANCHES: Final = (
+    select(branches.c.num)
+    .join(repos, repos.c.num == branches.c.repo_num)
+    .where(branches.c.num.in_(bindparam("keys", expanding=True)), branches.c.root_id == repos.c.init_id)
+    .order_by(branches.c.num)
+)
+_INITS: Final = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num == bindparam("topic"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +173,7 @@ class _Place:
 
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
-    """The summary of a topic."""
+    """The summary of a topic. Costs O(heads), of a link topic O(commits)."""
     (count,) = select_rows(connection, tables.count, topic=topic_num).first() or (0,)
     heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
     return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
@@ -136,56 +190,19 @@ def plan_sending(
     if len(known) < len(named) or len(held) >= SUMMARY_HEAD_COUNT_MAX:
         return SendPlan(array("q"), upto, unread, is_exact=False)
     if not known:
-        num = tables.commits.c.num
-        query = select(num).where(tables.commits.c.topic_num == topic_num).order_by(num)
-        return SendPlan(array("q", connection.execute(query).scalars()), upto, unread)
+        inits = _load_inits(connection, tables, topic_num)
+        others = _in_turns(connection, select_rows(connection, tables.numbers, topic=topic_num))
+        return SendPlan(array("q", [*inits, *others]), upto, unread)
     our_heads = _load_heads(connection, tables, topic_num, limit=1_000_000)
     if all(head in known for head in our_heads):
         return SendPlan(array("q"), upto, unread)
     nums = _not_implied(connection, tables, topic_num, our_heads, known)
     variants = _find_variants(connection, tables, topic_num, nums)
-    return SendPlan(array("q", sorted([*nums.values(), *variants])), upto, unread)
-
-
-def load_publications(
-    connection: Connection, branch: Branch, nums: Sequence[int], size_target: int
-) -> list[bytes]:
-    """Encoded publications of these commits in order, until `size_target` bytes are passed; one at least.
-
-    Of a commit whose body was erased it is a bare one.
-
-    Who holds the topic's key signs what it accepted by its author's signature alone. What it wrote itself has the topic's,
-    and so has what others accepted, and of unread commits all: these pass on what they have made or checked. Numbers are all
-    negative (unread commits) or all positive.
-    """
-    if nums and nums[0] < 0:
-        return load_unread(connection, nums, size_target)
-    rows: list[tuple[int, CommitId, bytes, Signature, bool, tuple[int, ...]]] = []
-    size = 0
-    for part in chunks(nums):
-        found = select_in(connection, _PUBLISHED, part, topic=branch.topic_num)
-        for num, commit_id, sealed_key, signature, is_proven, block_nums, block_size in found:
-            if rows and size >= size_target:
-                break
-            rows.append((num, commit_id, sealed_key, signature, is_proven, unpack_nums(block_nums)))
-            size += block_size + 200
-    expected: dict[int, BlockId | None] = {block_num: None for row in rows for block_num in row[5]}
-    expected.update((row[5][0], row[1]) for row in rows)
-    blocks = read_blocks(connection, expected)
-    body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[5]) == 1])
-    secret = signing.topic_key_pair(branch.topic_seed)[1] if branch.topic_seed is not None else None
-    items: list[bytes] = []
-    for num, _, sealed_key, signature, is_proven, block_nums in rows:
-        encoded = tuple([blocks[block_num] for block_num in block_nums])
-        body_id = body_ids.get(num)
-        if secret is not None and not is_proven:
-            signature = sign_publication(secret, branch.topic, sealed_key, encoded, body_id)
-        items.append(
-            encode_publication(branch.topic, sealed_key, encoded, signature)
-            if body_id is None
-            else encode_bare(branch.topic, sealed_key, encoded[0], body_id, signature)
-        )
-    return items
+    chosen = sorted([*nums.values(), *variants])
+    if not tables.has_variants and len(chosen) > _TURN_COUNT:
+        rows = [row for part in chunks(chosen) for row in select_in(connection, _BRANCHES, part)]
+        chosen = list(_in_turns(connection, sorted(rows)))
+    return SendPlan(array("q", chosen), upto, unread)
 
 
 def find_nums(
@@ -225,7 +242,38 @@ def _find_variants(
 
 
 def _find_last(connection: Connection, tables: TopicTables, topic_num: int) -> int:
-    return int(select_rows(connection, tables.last, topic=topic_num).scalars()[0])
+    last = int(select_rows(connection, tables.last, topic=topic_num).scalars()[0])
+    if tables.has_inits:
+        last = max(last, int(select_rows(connection, tables.last_init, topic=topic_num).scalars()[0]))
+    return last
+
+
+def _load_inits(connection: Connection, tables: TopicTables, topic_num: int) -> list[int]:
+    if not tables.has_inits:
+        return []
+    return sorted(select_rows(connection, _INITS, topic=topic_num).scalars())
+
+
+def _in_turns(connection: Connection, rows: Iterable[tuple[Any, ...]]) -> Iterator[int]:
+    """Order numbers, given with their branches: those of root branches first, then the others' in turns.
+
+    All others name commits of root branches. Within a branch causes stand before effects, as they were.
+    """
+    by_branch: dict[int, list[int]] = {}
+    for num, branch in rows:
+        by_branch.setdefault(branch, []).append(num)
+    if len(by_branch) < 2:
+        return chain.from_iterable(by_branch.values())
+    parts = chunks(sorted(by_branch))
+    roots = [num for part in parts for num in select_in(connection, _ROOT_BRANCHES, part).scalars()]
+    first = [by_branch.pop(branch) for branch in roots]
+    return chain.from_iterable(chain(first, _take_turns([by_branch[branch] for branch in sorted(by_branch)])))
+
+
+def _take_turns(queues: Sequence[Sequence[int]]) -> Iterator[Sequence[int]]:
+    for start in range(0, max(map(len, queues), default=0), _TURN_COUNT):
+        for queue in queues:
+            yield queue[start : start + _TURN_COUNT]
 
 
 def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[CommitId]:
@@ -291,7 +339,7 @@ def _places(
     wanted = set(ids)
     found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
-        for commit_id, num, rank, acks, row_topic in select_in(connection, tables.place, part):
-            if commit_id[:size] in wanted and row_topic == topic_num:
+        for commit_id, num, rank, acks in select_in(connection, tables.place, part, topic=topic_num):
+            if commit_id[:size] in wanted:
                 found[commit_id] = _Place(num, rank, unpack_ids(acks))
     return found

@@ -8,6 +8,7 @@ number of the last commit that it contains; what came after it is added again wh
 
 import threading
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
@@ -153,16 +154,23 @@ class Sketches:
 
     def forget(self, topic: TopicKey) -> None:
         """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
-        with self._database.write() as connection, self._lock:
+        with self._database.write() as connection:
+            self.drop({topic})
+            connection.execute(delete(sketches).where(sketches.c.topic == topic))
+
+    def drop(self, topics: Collection[TopicKey]) -> None:
+        """Forget topics' sketches in memory, of which a transaction forgets those in the store. To be called in it."""
+        if not topics:
+            return
+        with self._lock:
             self._forgotten += 1
-            for kept in [one for one in self._kept if one.topic == topic]:
+            for kept in [one for one in self._kept if one.topic in topics]:
                 self._size -= self._kept.pop(kept).size
                 self._due.discard(kept)
-            for kept in [one for one in self._leaving if one.topic == topic]:
+            for kept in [one for one in self._leaving if one.topic in topics]:
                 del self._leaving[kept]
-            for kept in [one for one in self._small if one.topic == topic]:
+            for kept in [one for one in self._small if one.topic in topics]:
                 del self._small[kept]
-            connection.execute(delete(sketches).where(sketches.c.topic == topic))
 
     def _find_small(self, connection: Connection, kept: TopicSet) -> _Small | None:
         """What is kept of a topic of few commits, as it is now; None of others."""

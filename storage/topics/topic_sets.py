@@ -7,22 +7,21 @@ ids say all of it. What a node keeps of a commit that it accepted is one publica
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, Select, bindparam, func, select
+from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
 
 from protocol.ids import ItemId, ShortId, TopicKey
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, publication_id
-from storage.commits.absent_bodies import load_body_ids
-from storage.commits.blocks import read_blocks
-from storage.engine.bulk import beside_keys, select_rows
-from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
-from storage.engine.streaming import stream_parts
+from protocol.publication import PUBLICATION_ID_COMMIT_SIZE
+from storage.engine.bulk import select_rows
+from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key
+from storage.repos.epochs import Topic
 from storage.schema.relay_schema import relay_bare
-from storage.schema.schema import damaged_commits
+from storage.schema.schema import damaged_commits, topic_inits
 from storage.topics.difference import TopicTables
+from storage.topics.publishing import NEEDED, name_publications
 
 _READ_AT_ONCE: Final = 10_000
 NUMBER_MAX: Final = 2**63 - 1
@@ -39,11 +38,13 @@ class TopicSet:
     num: int
     topic: TopicKey
     of_publications: bool = False
+    opened: Topic | None = field(default=None, compare=False, repr=False)
+    """What opens it, where it is of publications that are made when they are needed."""
 
     @property
     def place(self) -> str:
         """What no other set is called. A topic that was forgotten and is kept again is another: nothing of it is here."""
-        name = f"{self.tables.topics.name} {self.num}"
+        name = f"{self.tables.name} {self.num}"
         return f"{name} publications" if self.of_publications else name
 
 
@@ -52,37 +53,45 @@ def iterate_ids(
 ) -> Iterator[tuple[int, list[ItemId]]]:
     """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
     size = _read_at_once(kept)
-    query = _part(kept.tables, of_publications=kept.of_publications)
     last = NUMBER_MAX if upto is None else upto
     # A query for each part: most often there are few, and to open a cursor would cost more.
-    while rows := list(select_rows(connection, query, topic=kept.num, after=after, upto=last, many=size)):
+    while rows := _load_part(connection, kept, after, last, size):
         after = rows[-1][0]
         yield after, _ids(connection, kept, rows)
         if len(rows) < size:
             return
 
 
+def _load_part(connection: Connection, kept: TopicSet, after: int, upto: int, many: int) -> list[Any]:
+    """Rows of `_select` with numbers above `after` and not above `upto`, in order, the first so many."""
+    bounds = {"topic": kept.num, "after": after, "upto": upto, "many": many}
+    query = _part(kept.tables, of_publications=kept.of_publications, is_of_inits=False)
+    rows: list[Any] = list(select_rows(connection, query, **bounds))
+    if kept.tables.has_inits:
+        inits = _part(kept.tables, of_publications=kept.of_publications, is_of_inits=True)
+        rows = sorted([*select_rows(connection, inits, **bounds), *rows], key=lambda row: row[0])[:many]
+    return rows
+
+
 def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
     """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
     columns = kept.tables.commits.c
-    query = select(func.count()).where(
-        columns.topic_num == kept.num, columns.num > after, columns.num <= upto
-    )
-    return int(connection.execute(query).scalar_one())
+    is_on = kept.tables.is_on()
+    if kept.tables.has_inits:
+        is_on |= _is_init(kept.tables)
+    query = select(func.count()).where(is_on, columns.num > after, columns.num <= upto)
+    return int(connection.execute(query, {"topic": kept.num}).scalar_one())
 
 
 def first_ids(connection: Connection, kept: TopicSet, count: int) -> list[tuple[int, ItemId]]:
     """Numbers and ids of the first so many."""
-    query = _part(kept.tables, of_publications=kept.of_publications)
-    rows = list(select_rows(connection, query, topic=kept.num, after=0, upto=NUMBER_MAX, many=count))
+    rows = _load_part(connection, kept, 0, NUMBER_MAX, count)
     return [(row[0], raw) for row, raw in zip(rows, _ids(connection, kept, rows), strict=True)]
 
 
 def has_later(connection: Connection, kept: TopicSet, after: int) -> bool:
     """Whether there is any with a number above `after`."""
-    query = _part(kept.tables, of_publications=kept.of_publications)
-    found = select_rows(connection, query, topic=kept.num, after=after, upto=NUMBER_MAX, many=1)
-    return found.first() is not None
+    return bool(_load_part(connection, kept, after, NUMBER_MAX, 1))
 
 
 def find_by_short_ids(
@@ -91,12 +100,12 @@ def find_by_short_ids(
     """Numbers of those that are in the set, by the first bytes of their ids (16, or all)."""
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
-    columns = kept.tables.commits.c
     by_key, keys = _keys(kept, wanted)
     found: dict[ShortId, int] = {}
-    of_topic = beside_keys(columns.topic_num) == kept.num
+    of_topic = _is_on(kept.tables)
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        rows = connection.execute(_select(kept).where(by_key.in_(part), of_topic)).all()
+        query = _select(kept).where(by_key.in_(part), of_topic)
+        rows = connection.execute(query, {"topic": kept.num}).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
             if short_id in wanted:
@@ -116,8 +125,8 @@ def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) ->
         is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
     found: list[int] = []
     for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        here = by_key.in_(part) & (beside_keys(columns.topic_num) == kept.num)
-        rows = connection.execute(_select(kept).where(here, is_whole)).all()
+        here = by_key.in_(part) & _is_on(kept.tables)
+        rows = connection.execute(_select(kept).where(here, is_whole), {"topic": kept.num}).all()
         own = _ids(connection, kept, rows)
         found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
     return sorted(found)
@@ -134,10 +143,9 @@ def load_ids(connection: Connection, kept: TopicSet, nums: Sequence[int]) -> lis
 
 def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list[ItemId]]:
     """Numbers and ids of all, causes before effects."""
-    columns = kept.tables.commits.c
-    query = _select(kept).where(columns.topic_num == kept.num).order_by(columns.num)
-    nums, ids = array("q"), list[ItemId]()
-    for rows in stream_parts(connection, query, _read_at_once(kept)):
+    nums, ids, after = array("q"), list[ItemId](), 0
+    while rows := _load_part(connection, kept, after, NUMBER_MAX, _read_at_once(kept)):
+        after = rows[-1][0]
         nums.extend(row[0] for row in rows)
         ids += _ids(connection, kept, rows)
     return nums, ids
@@ -159,12 +167,23 @@ def _is_made_anew(kept: TopicSet) -> bool:
     return kept.of_publications and not kept.tables.has_variants
 
 
+def _is_on(tables: TopicTables) -> "ColumnElement[bool]":
+    """The condition that a row that keys have found is of a `topic`."""
+    is_on = tables.is_on(beside=True)
+    return is_on | _is_init(tables) if tables.has_inits else is_on
+
+
+def _is_init(tables: TopicTables) -> "ColumnElement[bool]":
+    of_topic = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num == bindparam("topic"))
+    return tables.commits.c.num.in_(of_topic)
+
+
 @cache
-def _part(tables: TopicTables, *, of_publications: bool) -> "Select[Any]":
+def _part(tables: TopicTables, *, of_publications: bool, is_of_inits: bool) -> "Select[Any]":
     """What `_select` gives of a `topic` with numbers above `after` and not above `upto`, in order, the first so `many`."""
     num = tables.commits.c.num
     query = _select(TopicSet(tables, 0, TopicKey(b""), of_publications))
-    query = query.where(tables.commits.c.topic_num == bindparam("topic"))
+    query = query.where(_is_init(tables) if is_of_inits else tables.is_on())
     query = query.where(num > bindparam("after"), num <= bindparam("upto"))
     return query.order_by(num).limit(bindparam("many"))
 
@@ -177,17 +196,12 @@ def _select(kept: TopicSet) -> "Select[Any]":
         is_damaged_here = select(damaged_commits.c.commit_num).where(
             damaged_commits.c.commit_num == columns.num
         )
-        return select(columns.num, columns.sealed_key, columns.block_nums).where(~is_damaged_here.exists())
+        return select(columns.num, *NEEDED).where(~is_damaged_here.exists())
     return select(columns.num, columns.publication_id if kept.of_publications else columns.commit_id)
 
 
 def _ids(connection: Connection, kept: TopicSet, rows: Sequence[Any]) -> list[ItemId]:
     if not _is_made_anew(kept):
         return [row[1] for row in rows]
-    nums = [unpack_nums(row[2]) for row in rows]
-    blocks = read_blocks(connection, {num: None for block_nums in nums for num in block_nums})
-    erased = load_body_ids(connection, [row[0] for row, own in zip(rows, nums, strict=True) if len(own) == 1])
-    return [
-        publication_id(kept.topic, row[1], tuple(blocks[num] for num in block_nums), erased.get(row[0]))
-        for row, block_nums in zip(rows, nums, strict=True)
-    ]
+    assert kept.opened is not None, "it is opened where sets of publications are compared"
+    return list(name_publications(connection, kept.opened, rows))

@@ -37,7 +37,7 @@ from storage.schema.peer_schema import peers as stored_peers
 from tests.e2e.cluster import Peer, join, peers, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import patience
-from tests.support.older_stores import make_older_store
+from tests.support.older_stores import make_older_store, older_is_known
 from tests.support.postgresql import PostgresqlServer, find_programs
 from tests.support.processes import RAVEL
 
@@ -46,7 +46,15 @@ _ACKS_MAX: Final = 25
 """Acknowledgements after which, at the latest, the process is killed."""
 _WAIT_SECONDS: Final = patience(60)
 _OLDER_ROWS: Final = 100_000
-"""Rows of a store that is upgraded: enough for some tenths of copying."""
+"""Rows of a store that is upgraded, of which none may be lost."""
+_OPEN_OLDER: Final = """
+import pathlib, sys
+from storage.engine.database import Database
+from tests.support.older_stores import older_is_known
+
+with older_is_known():
+    Database(pathlib.Path(sys.argv[1])).close()
+"""
 _FILE_SIZES: Final = (1, 5_000, 300_000, 2_000_000)
 """Bytes: of one block, of rows, of a pack, of a pack with a tree."""
 
@@ -221,23 +229,18 @@ class Crashes:
         """Of another store, which an older Ravel left."""
         home = self._folder / "older"
         home.mkdir()
-        make_older_store(home, "r0007", _OLDER_ROWS)
-        code = (
-            "import sys, pathlib, storage.engine.database as d; d.Database(pathlib.Path(sys.argv[1])).close()"
-        )
-        process = subprocess.Popen([sys.executable, "-c", code, str(home)])
+        with older_is_known():
+            make_older_store(home, _OLDER_ROWS)
+        process = subprocess.Popen([sys.executable, "-c", _OPEN_OLDER, str(home)])
         try:
             process.wait(self._chance.uniform(0.3, 1.2))
         except subprocess.TimeoutExpired:
             process.kill()
             self.struck["upgrade"] += 1
         process.wait()
-        database = Database(home)
-        with database.read() as connection:
-            assert (
-                connection.execute(select(func.count()).select_from(stored_peers)).scalar_one() == _OLDER_ROWS
-            )
-        database.close()
+        with older_is_known(), closing(Database(home)) as database, database.read() as connection:
+            count = connection.execute(select(func.count()).select_from(stored_peers)).scalar_one()
+        assert count == _OLDER_ROWS
         shutil.rmtree(home)
 
     # --- steps ---

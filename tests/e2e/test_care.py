@@ -23,7 +23,8 @@ from protocol.text import id_text
 from ravel.home import read_token
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store
-from storage.repos.repos import load_branches, load_epochs, load_repos
+from storage.repos.epochs import load_epochs
+from storage.repos.repos import load_branches, load_repos
 from tests.e2e.cluster import Peer, digest, join, peers, run_ravel, until, until_equal
 from tests.support.keys import no_passphrase
 from tests.support.machine import patience
@@ -245,9 +246,10 @@ def _secrets_of(peer: Peer) -> list[str]:
     raw = [keys.node_seed, keys.user_seed, keys.store_key, bytes.fromhex(read_token(peer.home))]
     with read_store(peer.home, keys.store_key) as connection:
         for epoch in load_epochs(connection):
-            raw += [epoch.read_secret, epoch.write_secret or epoch.read_secret]
-        raw += [repo.init_key for repo in load_repos(connection)]
-        nums = [branch.num for branch in load_branches(connection)]
+            raw += [epoch.key, *epoch.keys[:3], epoch.writers_secret or epoch.key]
+        repos = load_repos(connection)
+        raw += [repo.init_key for repo in repos]
+        nums = [branch.num for branch in load_branches(connection, {one.num: one for one in repos})]
         raw += [row.commit_key for row in iterate_arrivals(connection, nums)]
     forms: list[str] = []
     for secret in raw:

@@ -21,14 +21,14 @@ def _ask(peer: Peer, *arguments: str) -> JsonObject:
 def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         _, branch = join(alice, bob)
-        editor: Doc[Text] = Doc(client_id=1)
+        editor: Doc[Text] = Doc(client_id=_ask(alice, "text", "client", branch)["client"])
         text = editor.get("notes", type=Text)
         text += "a tangle"
         (tmp_path / "update").write_bytes(editor.get_update())
         run_ravel(alice, "set", "add", branch, "pears", "plums")
         run_ravel(alice, "dict", "put", branch, "colour", "green")
         pushed = _ask(alice, "text", "push", branch, str(tmp_path / "update"))
-        assert pushed["snapshot"] is None
+        assert pushed["has"] == [{"client": editor.client_id, "clock": 8}]
         until_equal(alice, bob, branch)
         alice.stop()
         assert _ask(bob, "set", "rm", branch, "plums", "melons")["removed"] == ["plums"]
@@ -60,6 +60,15 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
         assert {line.split()[0] for line in shown.splitlines()} == {"key", "value", "commit", "conflict"}
         run_ravel(bob, "dict", "rm", branch, "size")
         run_ravel(bob, "dict", "get", branch, "size", code=ERROR_KINDS["not_found"].exit_code)
+        foreign: Doc[Text] = Doc(client_id=0)
+        foreign.get("notes", type=Text).insert(0, ", but words")
+        (tmp_path / "update").write_bytes(foreign.get_update())
+        refused = run_ravel(
+            bob, "text", "push", branch, str(tmp_path / "update"), code=ERROR_KINDS["bad_input"].exit_code
+        )
+        assert "ravel text import" in refused.stderr
+        run_ravel(bob, "text", "import", branch, str(tmp_path / "update"))
+        assert run_ravel(bob, "text", "pull", branch, "--root", "notes").stdout == "not a tangle, but words"
         (tmp_path / "update").write_bytes(b"hello")
         run_ravel(
             bob, "text", "push", branch, str(tmp_path / "update"), code=ERROR_KINDS["bad_input"].exit_code

@@ -1,7 +1,11 @@
 """Writing one text together on the page: two browsers at two nodes, one of which is away for a while."""
 
+from base64 import b64decode
 from pathlib import Path
 
+from pycrdt import Doc, Text
+
+from protocol.yjs_updates import read_vector
 from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import by_command as _by_command
@@ -194,6 +198,123 @@ def test_what_neither_node_nor_browser_keeps_outlives_a_lock_of_the_page(
         page.until(_is_saved())
         page.until(may_close)
         assert alice.client.pull_text("main", root="text")["text"] == "Not lost."
+
+
+def test_words_that_the_node_does_not_take_are_shown_and_typed_again(tmp_path: Path, page: Browser) -> None:
+    """Another program of the same user goes on under the page's client id, while the page cannot be heard."""
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("shared")
+        _enter(page, alice)
+        _edit(page)
+        page.type("Before.")
+        page.until(_is_saved())
+        thief: Doc[Text] = Doc()
+        thief.apply_update(b64decode(alice.client.pull_text("main")["update"]))
+        (client,) = read_vector(thief.get_state())
+        thief = Doc(client_id=client)
+        thief.apply_update(b64decode(alice.client.pull_text("main")["update"]))
+        seen = thief.get_state()
+        thief.get("text", type=Text).insert(0, "Stolen. ")
+        page.evaluate("""(() => {
+          const { fetch } = window;
+          window.fetch = async (to, how) => {
+            if (how?.method === "POST") throw new TypeError("away");
+            return fetch(to, how);
+          };
+          window.mend = () => { window.fetch = fetch; };
+        })()""")
+        page.type(" Not lost.")
+        alice.client.push_text("main", thief.get_update(seen))
+        page.evaluate("mend()")
+        page.until(_is_standing("refused"), 60)
+        page.until(_says("says something else already", "document.getElementById('text-unsaved')"))
+        page.until(_says(" Not lost.", "document.querySelector('#text-unsaved pre')"))
+        assert page.evaluate(KEPT) == 1, "and the browser keeps them"
+        _picture(page, "text-refused")
+        page.click("#text-unsaved button")
+        page.until(f"{SHOWN} === 'Stolen. Before. Not lost.'")
+        page.until(_is_saved())
+        page.until("!document.getElementById('text-unsaved')")
+        assert alice.client.pull_text("main", root="text")["text"] == "Stolen. Before. Not lost."
+        until(lambda: page.evaluate(KEPT) == 0, "what is saved is kept no more")
+        page.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        page.press("End", 35)
+        page.type(" On.")
+        page.until(_is_saved())
+        text = alice.client.pull_text("main", root="text")["text"]
+        assert text == "Stolen. Before. Not lost. On.", "under another id"
+
+
+def test_a_push_that_the_text_does_not_show_is_not_taken_for_saved(standing: Peer, page: Browser) -> None:
+    _enter(page, standing)
+    found = page.evaluate("""(async () => {
+      const { LiveText } = await import("/web/state/live_text.js");
+      const { Y } = await import("/web/vendor/editor.js");
+      const problems = [];
+      let shown = 0;
+      const api = {
+        async *followTextStream(_, { onState }) {
+          onState(true);
+          yield { name: "update", data: { update: "AAA=" } };
+          live.document.value.getText("text").insert(0, "words");
+          await live.push();
+          const missed = [live.refusal.value !== "", live.unsavedCount.value, live.unsavedWords];
+          shown = 5;
+          live.refusal.value = "";
+          await live.push();
+          seen.push(missed, [live.refusal.value, live.unsavedCount.value], live.document.value.clientID);
+          live.end();
+        },
+        openText: async () => ({ client: 4711, clock: 0 }),
+        pushText: async () => ({ commit: null, has: [{ client: 4711, clock: shown }] }),
+        tellPresence: async () => ({}),
+      };
+      const seen = [];
+      const onError = (error) => problems.push(error.message);
+      const live = new LiveText({ api, branch: "missed", mayWrite: true, Y, onError, onEnd: () => {} });
+      await live.open();
+      return [...seen, problems.length];
+    })()""")
+    assert found == [[True, 1, "words"], ["", 0], 4711, 1]
+
+
+def test_the_page_types_under_ids_of_the_node_alone(standing: Peer, page: Browser) -> None:
+    _enter(page, standing)
+    found = page.evaluate("""(async () => {
+      const { LiveText } = await import("/web/state/live_text.js");
+      const { Y } = await import("/web/vendor/editor.js");
+      const textOf = (bytes) => btoa(String.fromCharCode(...bytes));
+      const typed = (client, words) => {
+        const made = new Y.Doc();
+        made.clientID = client;
+        made.getText("text").insert(0, words);
+        return textOf(Y.encodeStateAsUpdate(made));
+      };
+      const seen = [];
+      const see = () => seen.push([live.client.value, live.document.value.clientID === live.client.value]);
+      let asked = 100;
+      const api = {
+        async *followTextStream(_, { onState }) {
+          onState(true);
+          seen.push(live.isReady.value);
+          yield { name: "update", data: { update: typed(7, "others") } };
+          see();
+          yield { name: "update", data: { update: typed(101, "words under the page's own id") } };
+          see();
+          yield { name: "whole", data: { update: typed(7, "others") } };
+          see();
+          live.end();
+        },
+        openText: async () => ({ client: ++asked, clock: 0 }),
+        tellPresence: async () => ({}),
+      };
+      const live = new LiveText({ api, branch: "ids", mayWrite: true, Y, onError: () => {}, onEnd: () => {} });
+      await live.open();
+      return seen;
+    })()""")
+    assert found == [False, [101, True], [101, True], [102, True]], (
+        "another one where the document is made anew"
+    )
 
 
 def test_a_change_that_cannot_be_read_does_not_end_the_text(standing: Peer, page: Browser) -> None:

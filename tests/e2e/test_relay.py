@@ -83,9 +83,8 @@ def _look_for_secrets(alice: Peer, bob: Peer, relay: Peer, topic: TopicKey) -> N
     for home in (alice.home, bob.home):
         replica = Replica(home, open_keys(home, no_passphrase).store_key)
         for epoch in replica.tables.epochs.values():
-            secrets |= {epoch.read_secret, epoch.write_secret or epoch.read_secret}
-        for branch in replica.on_topics.values():
-            secrets |= {branch.read_key, branch.convergence_secret, branch.topic_seed or branch.read_key}
+            secrets |= {epoch.key, *epoch.keys, epoch.writers_secret or epoch.key} - {epoch.topic}
+        secrets |= {topic.seed for topic in replica.topics.values() if topic.seed is not None}
         with replica.database.read() as connection:
             nums = [branch.num for branch in replica.branches.values()]
             secrets.update(row.commit_key for row in iterate_arrivals(connection, nums))

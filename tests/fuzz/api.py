@@ -55,7 +55,6 @@ REQUESTS: Final = (
     ("PUT", "/repos/r/tags/t"),
     ("GET", "/repos/r/tangles/group"),
     ("GET", "/branches/b/past/c"),
-    ("POST", "/repos/r/rekeys"),
     ("POST", "/branches/b/forks"),
     ("POST", "/branches/b/merges"),
     ("POST", "/branches/b/offers"),

@@ -5,21 +5,38 @@ See `targets` for what a target is.
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Final
 from unittest import mock
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from node.ingest.publication_parsing import open_batch
+from node.ingest.publication_parsing import OpenedBatch, open_batch
+from node.ingest.publication_reading import branch_mark_in
 from protocol import object as object_module
 from protocol.block import Block, Reference, WrongKey, decode_block, encrypt_block
 from protocol.body import UnknownBody, decode_body, encode_body
+from protocol.boxes import epoch_mark
 from protocol.codec import DecodeError, encode
-from protocol.commit import Content, HeaderKeys, Links, UnknownVersion, open_commit
+from protocol.commit import Content, Links, UnknownVersion, create_commit, open_commit
 from protocol.content import Post
-from protocol.hashing import commit_digest, link_checksum
-from protocol.ids import AnyId, BlockId, BranchId, CommitId, Digest, ObjectId, RepoId, Signature, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
+from protocol.epochs import NONCE_SIZE, EpochInit, EpochStatement, _seal, seal_topic
+from protocol.hashing import commit_digest, convergence_secret, link_checksum
+from protocol.ids import (
+    AnyId,
+    BlockId,
+    BranchId,
+    Digest,
+    EpochId,
+    Mark,
+    ObjectId,
+    RepoId,
+    Signature,
+    TopicKey,
+    UserId,
+    root_branch,
+)
+from protocol.keys import BlockKey, EpochKey, TopicSeed, UserSeed
 from protocol.links import (
     ask_link_text,
     branch_capability_text,
@@ -35,7 +52,6 @@ from protocol.links import (
 from protocol.messages import decode_message, encode_message
 from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
 from protocol.publication import (
-    NONCE_SIZE,
     create_publication,
     decode_publication,
     encode_bare,
@@ -43,35 +59,34 @@ from protocol.publication import (
 )
 from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
 from protocol.text import id_text, parse_id, parse_id_prefix
-from storage.repos.repos import Branch
+from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
+from protocol.yjs_updates import BadUpdate, read_update
+from storage.repos.epochs import Epoch, Topic
 from tests.support.ids import as_commit_id, as_epoch_id
-from verifier.facts import BranchFacts
 
-CONVERGENCE: Final = ConvergenceSecret(bytes(range(200, 232)))
+KEY: Final = EpochKey(bytes(range(200, 232)))
+"""Of the epoch that commits are published in."""
+CONVERGENCE: Final = convergence_secret(KEY)
 LEAF_SIZE: Final = 4
 """Bytes of a leaf in the object's target: trees of several levels are then quick to build, of the same shapes."""
 _CHILD_COUNT_MAX: Final = 3
 _SIZE_MAX: Final = 64
 _SEED: Final = bytes(range(32))
 _ID: Final = b"\x11" * 32
+_AUTHOR, _SECRET = key_pair(UserSeed(_SEED))
 POST: Final = encode_body(Post("hello"))
+_REPO: Final = RepoId(_ID)
+_EPOCH: Final = Epoch(1, 1, _REPO, as_epoch_id(_ID), KEY, None, public_key(TopicSeed(_SEED)))
 # A reader's: without the topic's seed, so that the topic's signature counts.
-_BRANCH: Final = Branch(
-    num=1,
-    repo_num=1,
-    topic_num=1,
-    epoch_num=1,
-    name="main",
-    generation=0,
-    topic=public_key(TopicSeed(_SEED)),
-    topic_commit_count=0,
-    commit_count=0,
-    void_count=0,
-    is_archived=False,
-    facts=BranchFacts(RepoId(_ID), as_commit_id(_ID), BranchId(_ID), as_commit_id(_ID), as_epoch_id(_ID)),
-    convergence_secret=CONVERGENCE,
-    read_key=ReadKey(_ID),
-    topic_seed=None,
+_TOPIC: Final = Topic(1, public_key(TopicSeed(_SEED)), 1, writers_of=(_EPOCH,))
+_MARK: Final = branch_mark_in(KEY, BranchId(_ID))
+_ROOT_MARK: Final = branch_mark_in(KEY, root_branch(_REPO))
+_STARTED_KEY: Final = EpochKey(bytes(range(100, 132)))
+"""Of an epoch that an init starts."""
+_STATES: Final = EpochStatement(
+    epoch_mark(_STARTED_KEY, _REPO),
+    Mark(_ID),
+    seal_topic(_STARTED_KEY, _REPO, epoch_mark(_STARTED_KEY, _REPO), TopicKey(_ID), bytes(NONCE_SIZE)),
 )
 
 
@@ -80,19 +95,19 @@ def take_block(data: bytes) -> str:
         block = decode_block(data)
     except DecodeError as error:
         return str(error)
-    assert encode(["block1", block.child_ids, block.acks, block.ciphertext]) == data
+    assert encode(["block2", block.child_ids, block.acks, block.rank, block.mark, block.ciphertext]) == data
     return ""
 
 
 def take_commit(data: bytes) -> str:
     """The first byte says how many acks the block has, the rest is the commit's plaintext."""
     acks = tuple(as_commit_id(bytes([number]) * 32) for number in range(1, 1 + sum(data[:1]) % 4))
-    block, key = encrypt_block(data[1:], CONVERGENCE, acks=acks)
+    block, key = encrypt_block(data[1:], CONVERGENCE, acks=acks, rank=len(acks), mark=_MARK)
     try:
         commit = open_commit(block, key, CONVERGENCE)
     except (DecodeError, UnknownVersion) as error:
         return str(error) or "unknown version"
-    assert encode(["commit1", commit.links, commit.content, commit.signature]) == data[1:]
+    assert encode(["commit2", commit.links, commit.content, commit.signature]) == data[1:]
     assert len(commit.digest) == 32
     return ""
 
@@ -113,9 +128,9 @@ def take_publication(data: bytes) -> str:
         return str(error)
     blocks = tuple(block.encoded for block in made.blocks)
     assert data == (
-        encode_publication(made.topic, made.sealed_key, blocks, made.signature)
+        encode_publication(made.topic, made.hidden_key, blocks, made.signature)
         if made.body_id is None
-        else encode_bare(made.topic, made.sealed_key, blocks[0], made.body_id, made.signature)
+        else encode_bare(made.topic, made.hidden_key, blocks[0], made.body_id, made.signature)
     )
     assert len(made.digest) == 32
     return ""
@@ -140,7 +155,12 @@ def take_opening(data: bytes) -> str:
         data = published(content, POST)
     elif kind == b"b":
         data = published(signed_commit(content), content)
-    batch = open_batch(_BRANCH, [data])
+    batch = open_batch(_TOPIC, [data])
+    return _became(batch, data)
+
+
+def _became(batch: OpenedBatch, data: bytes) -> str:
+    """What became of one publication."""
     if batch.opened:
         assert batch.opened[0].publication.encoded == data
         return ""
@@ -149,6 +169,47 @@ def take_opening(data: bytes) -> str:
         [*batch.dropped, *[f"{rejected.code} {rejected.detail}" for rejected in batch.rejected]]
         + [waiting.reason for waiting in batch.waiting]
     )
+
+
+def take_start(data: bytes) -> str:
+    """What a node makes of an init on the topic of the epoch that it starts (E6), by that epoch's key alone.
+
+    It has these earlier epochs' keys (k), or this body.
+    """
+    kind, content = data[:1], data[1:]
+    keys, key_blocks = build_object(sealed_keys(content if kind == b"k" else given_keys()), CONVERGENCE)
+    boxes, box_blocks = build_object(_ID, CONVERGENCE)
+    body = content if kind != b"k" else encode_body(EpochInit(_STATES, boxes, boxes, keys))
+    reference, body_blocks = build_object(body, CONVERGENCE)
+    commit, block = create_commit(
+        (as_commit_id(_ID),),
+        1,
+        _ROOT_MARK,
+        Links(),
+        _content(reference, root_branch(_REPO)),
+        _SECRET,
+        CONVERGENCE,
+    )
+    started = replace(_EPOCH, epoch_id=EpochId(commit.commit_id), key=_STARTED_KEY)
+    blocks = {one.block_id: one for one in (block, *body_blocks, *box_blocks, *key_blocks)}
+    try:
+        made = create_publication(
+            started.keys.topic_seed, started.keys.read_key, commit.key, tuple(blocks.values())
+        )
+        batch = open_batch(Topic(2, started.topic, 1, (started,)), [made.encoded])
+    except DecodeError as error:  # too much for one publication
+        return str(error)
+    return _became(batch, made.encoded)
+
+
+def given_keys() -> bytes:
+    """The key of the epoch that an init is published in, as the init gives it."""
+    return encode([[[_EPOCH.epoch_id, KEY]]])
+
+
+def sealed_keys(plaintext: bytes) -> bytes:
+    """Any bytes where keys of earlier epochs are to stand in an init."""
+    return _seal(_STARTED_KEY, b"keys" + _REPO + _STATES.mark, plaintext, bytes(NONCE_SIZE))
 
 
 def take_invitation(data: bytes) -> str:
@@ -233,22 +294,45 @@ def take_signature(data: bytes) -> str:
     return ""
 
 
+def take_yjs_update(data: bytes) -> str:
+    """An update of a text. What is taken is written again as it was, and cut anywhere it is taken too."""
+    try:
+        read = read_update(data)
+    except BadUpdate as error:
+        return str(error)
+    whole: dict[int, list[WrittenStructs]] = {}
+    for client, run in whole_runs(read):
+        whole.setdefault(client, []).append(run)
+    again = read_update(encode_update(whole, read.deletes))
+    assert (sorted(again.runs()), again.deletes) == (sorted(read.runs()), read.deletes)
+    for client, start, end in read.runs():
+        middle = (start + end) // 2
+        parts = [
+            cut_structs(read, client, [span])
+            for span in ((start, middle), (middle, end))
+            if span[0] < span[1]
+        ]
+        said = read_update(encode_update({client: [one for part in parts for one in part]}, {}))
+        assert [*said.runs()] == [(client, start, end)]
+    return ""
+
+
 def signed_commit(body: bytes) -> bytes:
     """The plaintext of a commit with this body."""
-    reference = build_object(body, CONVERGENCE)[0]
-    author, secret = key_pair(UserSeed(_SEED))
-    content = Content(author, BranchId(_ID), as_epoch_id(_ID), 1, None, (), 0, b"", reference, HeaderKeys())
-    digest = commit_digest(encode([(), Links(), content]))
-    return encode(["commit1", Links(), content, sign(secret, digest)])
+    content = _content(build_object(body, CONVERGENCE)[0], BranchId(_ID))
+    digest = commit_digest(encode([(), 0, _MARK, Links(), content]))
+    return encode(["commit2", Links(), content, sign(_SECRET, digest)])
+
+
+def _content(body: Reference, branch: BranchId) -> Content:
+    return Content(_AUTHOR, branch, _EPOCH.epoch_id, True, True, 1, None, (), 0, b"", body)
 
 
 def published(commit: bytes, body: bytes) -> bytes:
     """A publication, whatever commit and body are, that a holder of the topic's key has signed."""
-    block, key = encrypt_block(commit, CONVERGENCE)
+    block, key = encrypt_block(commit, CONVERGENCE, mark=_MARK)
     blocks = (block, *build_object(body, CONVERGENCE)[1])
-    made = create_publication(TopicSeed(_SEED), ReadKey(_ID), key, blocks, bytes(NONCE_SIZE))
-    encoded = tuple(block.encoded for block in made.blocks)
-    return encode_publication(made.topic, made.sealed_key, encoded, made.signature)
+    return create_publication(TopicSeed(_SEED), _EPOCH.keys.read_key, key, blocks).encoded
 
 
 def _argument(data: bytes) -> str:
@@ -309,10 +393,10 @@ def _tree(program: bytes) -> tuple[Reference, dict[BlockId, Block]]:
     stack: list[tuple[BlockId, BlockKey]] = []
 
     def push(
-        plaintext: bytes, children: list[tuple[BlockId, BlockKey]], acks: tuple[CommitId, ...] = ()
+        plaintext: bytes, children: list[tuple[BlockId, BlockKey]], *, is_of_commit: bool = False
     ) -> None:
         ids = tuple(child_id for child_id, _ in children)
-        block, key = encrypt_block(plaintext, CONVERGENCE, ids, acks)
+        block, key = encrypt_block(plaintext, CONVERGENCE, ids, mark=_MARK if is_of_commit else b"")
         blocks[block.block_id] = block
         stack.append((block.block_id, key))
 
@@ -334,7 +418,7 @@ def _tree(program: bytes) -> tuple[Reference, dict[BlockId, Block]]:
             faulty = [keys[::-1], keys[1:], [*keys, BlockKey(CONVERGENCE)], keys, keys, keys, keys, keys][
                 much >> 2
             ]
-            push(b"".join(faulty), children, (as_commit_id(CONVERGENCE),) if much >> 2 == 3 else ())
+            push(b"".join(faulty), children, is_of_commit=much >> 2 == 3)
         elif what == 6:
             stack += children
         elif stack:  # gone from the store

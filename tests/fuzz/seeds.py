@@ -18,12 +18,11 @@ from node.contract.access import ACTIONS
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from node.home.tokens import Token, digest_of, encode_tokens
-from protocol.block import Reference, decode_block, decrypt_block
+from protocol.block import Reference, decode_block, decrypt_block, decrypt_unchecked
 from protocol.codec import encode
-from protocol.commit import Content, HeaderKeys, Links, create_commit
-from protocol.hashing import convergence_secret
+from protocol.commit import NO_EPOCH, NO_MARK, Content, Links, create_commit
 from protocol.ids import AnnouncedTopic, BlindTopic, TopicKey
-from protocol.keys import BlockKey, NodeSeed, ReadSecret, UserSeed
+from protocol.keys import BlockKey, NodeSeed, UserSeed
 from protocol.links import PeerAddress
 from protocol.messages import (
     Announce,
@@ -63,7 +62,6 @@ from protocol.signing import key_pair, public_key, sign
 from protocol.text import id_text
 from ravel.files import encode_head
 from tests.fuzz import api, connections, decoders, reconciliation, session
-from tests.support.ids import as_epoch_id
 from tests.support.streams import ACCEPTOR_SEED, recorded_session
 
 Seeds = dict[str, bytes]
@@ -81,8 +79,7 @@ def seeds() -> dict[str, Seeds]:
     sets = _vector("reconciliation.json")
     publication = bytes.fromhex(vector["publication"])
     blocks = decode_publication(publication).blocks
-    secret = convergence_secret(ReadSecret(bytes.fromhex(vector["read_secret"])))
-    plaintext = decrypt_block(blocks[0], BlockKey(bytes.fromhex(vector["commit_key"])), secret)
+    plaintext = decrypt_unchecked(blocks[0], BlockKey(bytes.fromhex(vector["commit_key"])))
     objects = {
         f"{case['size']}-bytes": case["blocks"] for case in _vector("objects.json") if "blocks" in case
     }
@@ -92,20 +89,21 @@ def seeds() -> dict[str, Seeds]:
             **{size: bytes.fromhex(encoded) for size, (encoded,) in objects.items()},
             "commit": blocks[0].encoded,
             "body": blocks[1].encoded,
-            "inner": encode(["block1", [_ID, _OTHER], [], bytes(64)]),
+            "inner": encode(["block2", [_ID, _OTHER], [], 0, b"", bytes(64)]),
         },
         "commit": {"every-field": b"\x02" + plaintext, "first": b"\x00" + _first_commit()},
         "body": {**bodies, "unknown": encode(["poll7", 1])},
         "publication": {
             "commit-and-body": publication,
             "bare": bytes.fromhex(vector["bare_publication"]),
-            "one-block": encode(["publication1", _ID, bytes(72), [blocks[1].encoded], bytes(64)]),
+            "one-block": encode(["publication1", _ID, bytes(32), [blocks[1].encoded], bytes(64)]),
         },
         "opening": {
             "commit": b"c" + decoders.signed_commit(decoders.POST),
             "body": b"b" + bodies["files"],
             "publication": decoders.published(decoders.signed_commit(decoders.POST), decoders.POST),
         },
+        "start": {"keys": b"k" + decoders.given_keys()},
         "message": {made["tag"]: bytes.fromhex(made["encoded"]) for made in _vector("messages.json")},
         "symbols": {"opening": bytes.fromhex(sets["opening"]), "more": bytes.fromhex(*sets["symbols"])},
         "ask_symbols": {"vector": bytes.fromhex(sets["ask"])},
@@ -132,6 +130,7 @@ def seeds() -> dict[str, Seeds]:
         "signature": {
             "signature": public_key(UserSeed(_SEED)) + sign(key_pair(UserSeed(_SEED))[1], _ID) + _ID
         },
+        "yjs_update": _updates(),
         "http": _conversations(),
         "request": _requests(),
         "answer": {"error": b'{"error": {"code": "not_found", "message": "m", "next": "n"}}'},
@@ -187,20 +186,35 @@ def _key_files() -> Seeds:
     return {"clear": encode_key_file(clear), "sealed": encode_key_file(sealed)}
 
 
+def _updates() -> Seeds:
+    """Of each case of a text the last update, which is read, and what all come to."""
+    cases = [case for case in _vector("texts.json")["cases"] if case["name"] != "unreadable"]
+    found = {str(number): case["updates"][-1]["update"] for number, case in enumerate(cases)}
+    found |= {
+        f"{number}-all": case["text_as_one_update"]
+        for number, case in enumerate(cases)
+        if len(case["text_as_one_update"]) < 100
+    }
+    unique = {encoded: name for name, encoded in reversed(found.items())}
+    return {name: bytes.fromhex(encoded) for encoded, name in sorted(unique.items())}
+
+
 def _first_commit() -> bytes:
     content = Content(
         public_key(UserSeed(_SEED)),
         _ID,
-        as_epoch_id(bytes(32)),
+        NO_EPOCH,
+        False,
+        True,
         1,
         None,
         (),
         0,
         b"",
         Reference(_ID, _OTHER),
-        HeaderKeys(),
     )
-    commit, block = create_commit((), Links(), content, key_pair(UserSeed(_SEED))[1], decoders.CONVERGENCE)
+    secret = key_pair(UserSeed(_SEED))[1]
+    commit, block = create_commit((), 0, NO_MARK, Links(), content, secret, decoders.CONVERGENCE)
     return decrypt_block(decode_block(block.encoded), commit.key, decoders.CONVERGENCE)
 
 
@@ -284,7 +298,7 @@ def _step(said: Message | int) -> bytes:
 
 
 def _reader_invitation() -> bytes:
-    return encode(["invitation2", _ID, [_ID, _OTHER], _ID, _ID, _ID, None, _OTHER, _ID, 1, 7, []])
+    return encode(["invitation3", _ID, [_ID, _OTHER], _ID, _ID, None, _OTHER, _ID, 1, 7, []])
 
 
 def _object_programs() -> Seeds:
@@ -359,7 +373,6 @@ def _requests() -> Seeds:
         "/repos/r/tags/t": {"commit": "c"},
         "/repos/r/tangles/group": "limit=7&branch=main",
         "/branches/b/past/c": "limit=7",
-        "/repos/r/rekeys": {"user": "u"},
         "/branches/b/forks": {"name": "n", "commit": "c"},
         "/branches/b/merges": {"source": "s"},
         "/branches/b/offers": {"source": "s", "note": "n", "pulls": False},

@@ -108,7 +108,7 @@ def take_session(data: bytes) -> str:
     """Messages, each behind its length of two bytes, to a machine whose store answers at once or later."""
     node = _Node()
     for topic in (ROOT, MAIN):
-        node.handle(TopicFollowed(topic, is_root=topic == ROOT, is_entrusted=True))
+        node.handle(TopicFollowed(topic, is_own=topic == ROOT, is_entrusted=True))
     while data and not node.closed:
         head, data = data[:2], data[2:]
         if head[0] == NO_MESSAGE:
@@ -123,7 +123,7 @@ def take_session(data: bytes) -> str:
         data = data[size:]
     node.answer()
     if node.closed:
-        assert node.session.handle(TopicFollowed(TopicKey(b"x" * 32), is_root=False)) == [], (
+        assert node.session.handle(TopicFollowed(TopicKey(b"x" * 32), is_own=False)) == [], (
             "what is closed stays closed"
         )
     else:
@@ -290,7 +290,7 @@ class _Node:
                 return Reconciled(topic, ((1, b"frame"),), [_FOUND], is_over)
             case OpenTopics(topics):
                 assert 0 < len(topics) <= TOPIC_COUNT_MAX
-                return TopicFollowed(topics[0], is_root=False)
+                return TopicFollowed(topics[0], is_own=False)
             case LoadFileList(topic, after):
                 return FileListLoaded(topic, (after,))
             case LoadBlocks(topic, ids):

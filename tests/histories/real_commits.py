@@ -8,16 +8,18 @@ from random import Random
 import pytest
 
 from node.authoring.author import Author
+from node.authoring.drafting import Target, aim
 from node.ingest.replica import Replica
 from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
-from protocol.commit import Content, HeaderKeys, Links, TanglePlace, create_commit
+from protocol.commit import Content, Links, TanglePlace, create_commit
 from protocol.content import Post
 from protocol.ids import EpochId, UserId
-from protocol.keys import GivenKey, InvitationSeed, UserSeed
+from protocol.keys import InvitationSeed, UserSeed
 from protocol.object import build_object
 from protocol.proofs import prove_invitation
-from protocol.publication import NONCE_SIZE, create_publication, encode_publication
+from protocol.publication import create_publication
 from protocol.signing import key_pair
+from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo
 from tests.histories.tales import BRANCHES, FOUNDING, Tale
 from tests.support.builders import NOW_MS, timeline
@@ -33,7 +35,14 @@ class Founded:
     folder: Path
     repo: Repo
     branches: Mapping[str, Branch]
+    epoch: Epoch
     ids: tuple[bytes, ...]
+    ranks: tuple[int, ...]
+
+    def target(self, branch: str) -> Target:
+        """Where members publish in a branch: all of them may write, or say so."""
+        found = self.branches[branch]
+        return aim(found.facts, found.num, self.epoch)
 
 
 def found(folder: Path) -> Founded:
@@ -48,8 +57,9 @@ def found(folder: Path) -> Founded:
     branches[ROOT] = replica.root_branch(repo)
     main, side = (branches[name].facts.root_id for name in BRANCHES)
     init, added_main, added_side = timeline(replica, branches[ROOT])
+    epoch = replica.writing_epoch(repo)
     replica.close()
-    return Founded(folder, repo, branches, (init, added_main, main, added_side, side))
+    return Founded(folder, repo, branches, epoch, (init, added_main, main, added_side, side), (0, 1, 0, 2, 0))
 
 
 @dataclass(frozen=True)
@@ -62,15 +72,17 @@ class RealCommits:
 
 def make_commits(founded: Founded, tale: Tale) -> RealCommits:
     """Make real commits of the steps."""
-    commits = RealCommits(dict(enumerate(founded.ids)), {})
+    commits, ranks = RealCommits(dict(enumerate(founded.ids)), {}), dict(enumerate(founded.ranks))
     for step in tale.steps[len(FOUNDING) :]:
-        commits.ids[step.number], commits.items[step.number] = _make_commit(founded, step, commits.ids)
+        ranks[step.number] = 1 + max((ranks[one] for one in step.acks), default=-1)
+        made = _make_commit(founded, step, commits.ids, ranks[step.number])
+        commits.ids[step.number], commits.items[step.number] = made
     return commits
 
 
-def _make_commit(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tuple[bytes, bytes]:
-    branch = founded.branches[step.branch]
-    reference, blocks = build_object(encode_body(_body(founded, step, ids)), branch.convergence_secret)
+def _make_commit(founded: Founded, step: Step, ids: Mapping[int, bytes], rank: int) -> tuple[bytes, bytes]:
+    target = founded.target(step.branch)
+    reference, blocks = build_object(encode_body(_body(founded, step, ids)), target.convergence_secret)
     places: tuple[TanglePlace, ...] = ()
     if step.branch != ROOT:
         places = (
@@ -78,34 +90,29 @@ def _make_commit(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> tupl
         )
     content = Content(
         author=user_of(step.author),
-        branch=branch.branch_id,
+        branch=target.facts.branch_id,
         epoch=EpochId(founded.repo.init_id),
+        by_writer=target.by_writer,
+        whole=True,
         feed_sequence=step.sequence,
         feed_previous=None if step.previous is None else as_commit_id(ids[step.previous]),
         tangles=places,
         timestamp=NOW_MS + step.number,  # two commits that say the same are two
         metadata=b"",
         body=reference,
-        keys=HeaderKeys(acks=(GivenKey(b""),) * len(step.acks)),
     )
     secret = key_pair(_seed(step.signer or step.author))[1]
     links = Links(lipmaa=None if step.skip is None else as_commit_id(ids[step.skip]))
     acks = tuple(as_commit_id(ids[one]) for one in step.acks)
-    commit, block = create_commit(acks, links, content, secret, branch.convergence_secret)
-    assert branch.topic_seed is not None
-    publication = create_publication(
-        branch.topic_seed, branch.read_key, commit.key, (block, *blocks), b"n" * NONCE_SIZE
-    )
-    encoded = tuple(one.encoded for one in publication.blocks)
-    return commit.commit_id, encode_publication(
-        publication.topic, publication.sealed_key, encoded, publication.signature
-    )
+    commit, block = create_commit(acks, rank, target.mark, links, content, secret, target.convergence_secret)
+    publication = create_publication(target.seed, target.epoch.keys.read_key, commit.key, (block, *blocks))
+    return commit.commit_id, publication.encoded
 
 
 def _body(founded: Founded, step: Step, ids: Mapping[int, bytes]) -> Body:
     match step.kind:
         case "grant":
-            return Grant(user_of(step.user), Permission(step.level), None)
+            return Grant(user_of(step.user), Permission(step.level))
         case "remove":
             keeps = Permission(step.level) if step.level else None
             ends = (

@@ -164,7 +164,7 @@ async def circuits_of_a_false_relay(mallory: Attacker) -> None:
 async def nodes_nobody_asked_for(mallory: Attacker) -> None:
     """Who was not asked names no nodes, so that the node asks nobody for circuits to them."""
     peer = await mallory.meet()
-    topic = await peer.join_alike(mallory.stage.root)
+    topic = await peer.join_alike(mallory.stage.own_root)
     await peer.say(Nodes(topic, (PeerId(secrets.token_bytes(32)),)))
     await peer.wait_ended()
 
@@ -173,7 +173,7 @@ async def nodes_nobody_asked_for(mallory: Attacker) -> None:
 async def meetings_at_no_relay(mallory: Attacker) -> None:
     """A node that is no relay names nobody: members' keys are not to be had from members this way."""
     peer = await mallory.meet()
-    topic = await peer.join_alike(mallory.stage.root)
+    topic = await peer.join_alike(mallory.stage.own_root)
     await peer.say(Meet(topic))
     await peer.wait_ended()
 
@@ -186,7 +186,7 @@ _VICTIMS = ("8.8.4.4:22", "192.168.1.1:80")
 async def punches_beside_a_circuit(mallory: Attacker) -> None:
     """Who is connected directly has the node dial nothing, and is told no address; who insists is left."""
     peer = await mallory.meet()
-    await peer.join_alike(mallory.stage.root)
+    await peer.join_alike(mallory.stage.own_root)
     await peer.say(PunchAddresses(_VICTIMS))
     await peer.say(PunchAddresses(_VICTIMS))
     await peer.wait_ended()

@@ -6,7 +6,7 @@ import trio
 
 from protocol.codec import encode
 from protocol.ids import SHORT_ID_SIZE, AnyId, BlindTopic, BlockId, Digest, PeerId, ShortId
-from protocol.limits.peers import SUMMARY_ROUND_MAX, WANT_COUNT_MAX
+from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, SUMMARY_ROUND_MAX, WANT_COUNT_MAX
 from protocol.links import PeerAddress
 from protocol.messages import (
     Blocks,
@@ -50,7 +50,7 @@ async def _opened(mallory: Attacker) -> tuple[HostilePeer, BlindTopic, int]:
 async def _asked(mallory: Attacker) -> tuple[HostilePeer, BlindTopic]:
     """A connection on which the victim will ask, for the attacker claims to hold much more."""
     peer = await mallory.meet()
-    heads = tuple(ShortId(secrets.token_bytes(16)) for _ in range(64))
+    heads = tuple(ShortId(secrets.token_bytes(16)) for _ in range(SUMMARY_HEAD_COUNT_MAX))
     return peer, await peer.join(mallory.stage.main, 10**9, heads, Digest(secrets.token_bytes(32)))
 
 
@@ -167,9 +167,9 @@ async def reconciliations_out_of_turn(mallory: Attacker) -> None:
 async def a_reconciliation_before_summaries(mallory: Attacker) -> None:
     """Nothing is reconciled before both summaries are said."""
     peer = await mallory.meet()
-    branch = mallory.stage.main
-    topic = peer.blind(branch.topic)
-    await peer.say(peer.announcement(branch.topic), Reconcile(topic, FrameKind.BY_RANGES, b""))
+    followed = mallory.stage.main.topic
+    topic = peer.blind(followed)
+    await peer.say(peer.announcement(followed), Reconcile(topic, FrameKind.BY_RANGES, b""))
     await peer.wait_ended()
 
 
@@ -243,16 +243,16 @@ async def receipts_for_nothing(mallory: Attacker) -> None:
 async def a_peer_that_never_reads(mallory: Attacker) -> None:
     """Who asks on and reads nothing is left after 30 seconds, or when 32 MiB wait for it."""
     peer = await mallory.meet(reads=False)
-    branch = mallory.stage.main
-    topic = peer.blind(branch.topic)
-    await peer.say(peer.announcement(branch.topic), Summary(topic, 0, (), 0, Digest(bytes(32))))
+    followed = mallory.stage.main.topic
+    topic = peer.blind(followed)
+    await peer.say(peer.announcement(followed), Summary(topic, 0, (), 0, Digest(bytes(32))))
     async for _ in mallory.rounds():
         await peer.say(*[Fetch(topic, (BlockId(secrets.token_bytes(32)),))] * 4)
         await trio.sleep(11)
     await peer.say(KeepAlive())
 
 
-@attack(Role.READER)
+@attack(Role.READER, work=Work(statements=320))
 async def fetches_of_nothing(mallory: Attacker) -> None:
     """Blocks that nobody has are looked up by an index, four at a time."""
     peer = await mallory.meet()
@@ -305,7 +305,7 @@ async def introductions_of_private_addresses(mallory: Attacker) -> None:
     """Who is outside does not have the node dial addresses of its own network."""
     peer = await mallory.meet()
     await peer.say(Introductions())
-    topic = await peer.join_alike(mallory.stage.root)
+    topic = await peer.join_alike(mallory.stage.own_root)
     async for number in mallory.rounds():
         if number >= 8:
             break
@@ -320,15 +320,15 @@ async def introduction_floods(mallory: Attacker) -> None:
     """Introductions are taken as often as honest peers make them."""
     peer = await mallory.meet()
     await peer.say(Introductions())
-    topic = await peer.join_alike(mallory.stage.root)
+    topic = await peer.join_alike(mallory.stage.own_root)
     told = tuple(PeerAddress(f"10.0.0.{host}:22", PeerId(secrets.token_bytes(32))) for host in range(16))
     await peer.say(*[Introduce(topic, told)] * 20)
     await peer.wait_ended()
 
 
 @attack(Role.READER, ends=("unasked_introduction",))
-async def introductions_on_a_branch(mallory: Attacker) -> None:
-    """Peers are introduced on root branches' topics alone."""
+async def introductions_on_a_writers_topic(mallory: Attacker) -> None:
+    """Peers are introduced on epochs' own topics alone."""
     peer = await mallory.meet()
     await peer.say(Introductions())
     topic = await peer.join_alike(mallory.stage.main)
@@ -340,7 +340,7 @@ async def introductions_on_a_branch(mallory: Attacker) -> None:
 async def forged_presences(mallory: Attacker) -> None:
     """Who has a text open is said in sealed and signed boxes: what is forged is charged, and soon ends the connection."""
     peer = await mallory.meet()
-    topic = await peer.join_alike(mallory.stage.main)
+    topic = await peer.join_alike(mallory.stage.own_root)
     async for _ in mallory.rounds():
         boxes = [secrets.token_bytes(200) for _ in range(20 * mallory.size)]
         await peer.say(*(PresenceSaid(topic, box) for box in boxes))
@@ -371,8 +371,8 @@ async def questions_of_the_excluded(mallory: Attacker) -> None:
     """Who was excluded gets nothing of the next epoch by the topics that it knows."""
     stage, wanted = mallory.stage, mallory.stage.chain[-1]
     peer = await mallory.meet()
-    for branch in (stage.old_main, stage.old_root):
-        topic = await peer.join(branch)
+    for target in (stage.old_main, stage.old_own):
+        topic = await peer.join(target)
         await peer.say(Want(topic, (wanted,)))
         said = await peer.hear(Publications)
         await peer.say(Receipt(said.topic))

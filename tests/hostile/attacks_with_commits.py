@@ -2,23 +2,18 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import trio
 
-from protocol.body import Tag
+from protocol.body import BranchRoot, Tag
+from protocol.commit import NO_BRANCH
 from protocol.content import Post
 from protocol.ids import BlindTopic, CommitId
 from protocol.keys import BlockKey, UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.messages import Publications, Receipt
-from tests.hostile.commits import (
-    Feed,
-    Forged,
-    of_a_reader,
-    of_another_version,
-    publish,
-    without_kind,
-)
+from tests.hostile.commits import Feed, Forged, of_another_version, publish, without_kind
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.stage import EXCLUDED, READER, WRITER
 from tests.hostile.table import Role, Work, attack
@@ -32,52 +27,70 @@ async def _send_rounds(
         await peer.publish(topic, make())
 
 
-def _merges(feed: Feed, chain: Sequence[CommitId], count: int) -> list[Forged]:
-    """Merges of a chain's end and its beginning, which the end implies: to be told after a walk down all of it."""
-    return [feed.first((chain[-1], chain[1])) for _ in range(count)]
+def _merges(feed: Feed, acks: Sequence[CommitId], count: int) -> list[Forged]:
+    return [feed.first(acks) for _ in range(count)]
 
 
-@attack(
-    Role.WRITER,
-    stores={"rejections": 30},
-    # A walk for each down the chain of 110, which the peer is charged with. Each may be a transaction of its own.
-    work=Work(signatures=60, opened=30, places=3400, statements=1200),
-)
-async def merges_with_an_old_ack(mallory: Attacker) -> None:
-    """Looking for implied acks costs what the walk visits, and others get their turn meanwhile (H1)."""
+@attack(Role.WRITER, stores={"rejections": 30}, work=Work(signatures=60, opened=30))
+async def merges_with_an_implied_ack(mallory: Attacker) -> None:
+    """An ack that another one acks is found among the acks of acks, and no more of the graph is looked at (H1)."""
     peer = await mallory.meet()
     topic = await peer.join_alike(mallory.stage.main)
-    feed = mallory.feed(mallory.stage.main, WRITER)
+    feed, chain = mallory.feed(mallory.stage.main, WRITER), mallory.stage.chain
     await _send_rounds(
-        mallory, peer, topic, lambda: _merges(feed, mallory.stage.chain, 10 * min(mallory.size, 10))
+        mallory, peer, topic, lambda: _merges(feed, chain[-1:-3:-1], 10 * min(mallory.size, 10))
     )
 
 
-@attack(Role.EXCLUDED, stores={"rejections": 30}, work=Work(signatures=60, opened=30, places=0))
+@attack(Role.WRITER, stores={"commits": 30}, work=Work(signatures=60, opened=60, statements=600))
+async def merges_with_an_old_ack(mallory: Attacker) -> None:
+    """An ack that others imply from afar is an ack like others, and costs what they cost."""
+    peer = await mallory.meet()
+    topic = await peer.join_alike(mallory.stage.main)
+    feed, chain = mallory.feed(mallory.stage.main, WRITER), mallory.stage.chain
+    acks = (chain[-1], chain[1])
+    await _send_rounds(
+        mallory, peer, topic, lambda: [feed.go_on(acks) for _ in range(10 * min(mallory.size, 10))]
+    )
+
+
+@attack(Role.EXCLUDED, stores={"rejections": 30}, work=Work(signatures=60, opened=30))
 async def merges_of_the_excluded(mallory: Attacker) -> None:
-    """Who has no right is refused before the graph is looked at (H1)."""
+    """Who has no right is refused, whatever is merged (H1)."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.old_main)
     feed = mallory.feed(stage.old_main, UserSeed(b"somebody else".ljust(32, b"-")), stage.seen_before)
-    await _send_rounds(
-        mallory, peer, topic, lambda: _merges(feed, stage.chain[:-1], 10 * min(mallory.size, 10))
-    )
+    acks = (stage.chain[9], stage.chain[1])  # of the first epoch
+    await _send_rounds(mallory, peer, topic, lambda: _merges(feed, acks, 10 * min(mallory.size, 10)))
 
 
-@attack(Role.READER, stores={"rejections": 30}, work=Work(signatures=60, opened=30, places=0))
+@attack(Role.READER, stores={"rejections": 30}, work=Work(signatures=60, opened=30))
 async def merges_of_a_reader(mallory: Attacker) -> None:
-    """A reader holds the root topic's key, and is refused there before the graph is looked at (H1)."""
+    """A reader holds the key of the epoch's own topic, and is refused there (H1)."""
     stage = mallory.stage
     peer = await mallory.meet()
-    topic = await peer.join_alike(stage.root)
-    feed, chain = mallory.feed(stage.root, READER), stage.root_chain
-    tag = Tag("name", stage.main.branch_id, None)
+    topic = await peer.join_alike(stage.own_root)
+    feed, chain = mallory.feed(stage.own_root, READER), stage.root_chain
+    tag = Tag("name", stage.main.facts.branch_id, None)
 
     def make() -> list[Forged]:
         return [feed.first((chain[-1], chain[1]), tag) for _ in range(10 * min(mallory.size, 10))]
 
     await _send_rounds(mallory, peer, topic, make)
+
+
+@attack(Role.READER, stores={"rejections": 30}, work=Work(signatures=60, opened=30))
+async def posts_of_a_reader(mallory: Attacker) -> None:
+    """All who hold an epoch publish on its own topic, in any branch; who may not write is refused there."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    target = replace(stage.main, by_writer=False)
+    topic = await peer.join_alike(target)
+    feed = mallory.feed(target, READER)
+    await _send_rounds(
+        mallory, peer, topic, lambda: _merges(feed, stage.chain[-1:], 10 * min(mallory.size, 10))
+    )
 
 
 @attack(
@@ -90,7 +103,7 @@ async def waiting_for_many_causes(mallory: Attacker) -> None:
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
-    feed = Feed(stage.main, WRITER, stage.seen)
+    feed = mallory.new_feed(stage.main, WRITER)
     causes = [feed.go_on((stage.main.facts.root_id,)) for _ in range(12 * min(mallory.size, 5))]
     ids = [one.commit_id for one in causes]
     waiting = [publish(stage.main, feed.draft(ids)) for _ in range(20 * mallory.size)]
@@ -100,13 +113,13 @@ async def waiting_for_many_causes(mallory: Attacker) -> None:
 
 
 @attack(Role.READER, stores={"rejections": 31}, work=Work(signatures=70, opened=100))
-async def waiting_on_the_root_topic(mallory: Attacker) -> None:
-    """What a reader has wait on the root topic is opened twice more at most: for secrets, and when its cause comes (H2)."""
+async def waiting_on_the_own_topic(mallory: Attacker) -> None:
+    """What a reader has wait on an epoch's topic is opened twice more at most: for keys, and when its cause comes (H2)."""
     stage = mallory.stage
     peer = await mallory.meet()
-    topic = await peer.join_alike(stage.root)
-    feed = Feed(stage.root, READER, ())
-    tag = Tag("name", stage.main.branch_id, None)
+    topic = await peer.join_alike(stage.own_root)
+    feed = mallory.new_feed(stage.own_root, READER)
+    tag = Tag("name", stage.main.facts.branch_id, None)
     cause = feed.first(stage.root_chain[-1:], tag)
     await peer.publish(topic, [feed.first((cause.commit_id,), tag) for _ in range(30 * mallory.size)])
     await peer.publish(topic, [cause])
@@ -149,16 +162,15 @@ async def backdated_commits(mallory: Attacker) -> None:
 async def forged_topic_signatures(mallory: Attacker) -> None:
     """What no holder of the topic's key published is neither kept nor passed on, if it is not accepted (B)."""
     stage = mallory.stage
-    branch = of_a_reader(stage.main)
-    feed = Feed(branch, READER, stage.seen)
+    target, feed = stage.main, mallory.new_feed(stage.main, READER)
     peer = await mallory.meet()
-    topic = await peer.join_alike(stage.main)
+    topic = await peer.join_alike(target)
     waiting = [
-        publish(branch, feed.draft([as_commit_id(secrets.token_bytes(32))]), is_signed=False)
+        publish(target, feed.draft([as_commit_id(secrets.token_bytes(32))]), is_signed=False)
         for _ in range(5)
     ]
-    unread = [of_another_version(branch, is_signed=False) for _ in range(5)]
-    rejected = [publish(branch, feed.draft(stage.chain[:1]), is_signed=False) for _ in range(5)]
+    unread = [of_another_version(target, is_signed=False) for _ in range(5)]
+    rejected = [publish(target, feed.draft(stage.chain[:1]), is_signed=False) for _ in range(5)]
     async for _ in mallory.rounds():
         for forged in (waiting, unread, rejected):
             await peer.publish(topic, forged)
@@ -189,23 +201,56 @@ async def the_same_publications(mallory: Attacker) -> None:
 async def publications_of_another_topic(mallory: Attacker) -> None:
     """What was published on another topic ends the connection."""
     stage = mallory.stage
-    for branch in (stage.root, stage.old_main):
+    for target in (stage.own_root, stage.old_main):
         peer = await mallory.meet()
         topic = await peer.join_alike(stage.main)
-        other = Feed(branch, WRITER, stage.seen).first(stage.chain[:1])
+        other = mallory.new_feed(target, WRITER).first(stage.chain[:1])
         await peer.say(Publications(topic, (other.encoded,)))
         await peer.wait_ended()
 
 
-@attack(Role.WRITER, work=Work(signatures=30, opened=15))
-async def commits_of_another_branch(mallory: Attacker) -> None:
-    """A commit of another branch is dropped, and nothing is held against its id."""
+@attack(Role.WRITER, work=Work(signatures=45, opened=30))
+async def commits_that_say_another_topic(mallory: Attacker) -> None:
+    """A commit that says another epoch, or the epoch's other topic, is dropped, and nothing is held against its id."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
-    feed = Feed(stage.old_main, WRITER, stage.seen)
-    of_old = [publish(stage.main, feed.draft(stage.chain[:1])) for _ in range(5)]
-    await _send_rounds(mallory, peer, topic, lambda: of_old)
+    old = stage.old_main.epoch.epoch_id
+    of_others = (
+        replace(stage.main, epoch=replace(stage.main.epoch, epoch_id=old)),
+        replace(stage.main, by_writer=False),
+    )
+    feeds = [mallory.new_feed(target, WRITER) for target in of_others]
+    made = [publish(stage.main, feed.draft(stage.chain[:1])) for feed in feeds for _ in range(5)]
+    await _send_rounds(mallory, peer, topic, lambda: made)
+
+
+@attack(Role.READER, ends=("",), work=Work(signatures=30, opened=15))
+async def commits_that_say_to_be_by_a_writer(mallory: Attacker) -> None:
+    """What a reader publishes on an epoch's own topic, as if it stood on the writers', is dropped."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    topic = await peer.join_alike(stage.own_root)
+    feed = mallory.new_feed(stage.main, READER)
+    made = [publish(stage.own_root, feed.draft(stage.chain[:1])) for _ in range(5)]
+    await _send_rounds(mallory, peer, topic, lambda: made)
+
+
+@attack(
+    Role.WRITER,
+    stores={"pending": 15, "pending_publications": 15, "pending_causes": 15},
+    work=Work(signatures=30, opened=45, statements=600),
+)
+async def branches_that_nobody_adds(mallory: Attacker) -> None:
+    """First commits of branches that were never added wait within the bounds of their topic and author."""
+    stage = mallory.stage
+    peer = await mallory.meet()
+    topic = await peer.join_alike(stage.main)
+    nowhere = replace(stage.main, facts=replace(stage.main.facts, branch_id=NO_BRANCH))
+    feed = mallory.new_feed(nowhere, WRITER)
+    await _send_rounds(
+        mallory, peer, topic, lambda: [feed.first((), BranchRoot()) for _ in range(5 * mallory.size)]
+    )
 
 
 @attack(Role.READER, ends=("bad_publication:bad_shape",))
@@ -229,11 +274,11 @@ async def too_many_batches(mallory: Attacker) -> None:
 
 @attack(Role.WRITER, work=Work(opened=30))
 async def publications_that_do_not_open(mallory: Attacker) -> None:
-    """A sealed key that is wrong is dropped and not remembered, or the commit itself could not come any more."""
+    """A hidden key that is wrong is dropped and not remembered, or the commit itself could not come any more."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)
-    feed = Feed(stage.main, WRITER, stage.seen)
+    feed = mallory.new_feed(stage.main, WRITER)
 
     def make() -> list[Forged]:
         sealed = [feed.draft(stage.chain[:1]) for _ in range(5 * mallory.size)]
@@ -285,9 +330,9 @@ async def huge_posts(mallory: Attacker) -> None:
     await _send_rounds(mallory, peer, topic, make)
 
 
-@attack(Role.WRITER, stores={"rejections": 30}, work=Work(signatures=60, opened=30, places=400))
+@attack(Role.WRITER, stores={"rejections": 30}, work=Work(signatures=60, opened=30))
 async def wide_merges(mallory: Attacker) -> None:
-    """Merges of 128 commits that imply one another cost one walk each, and others get their turn (H1)."""
+    """Merges of a hundred commits that imply one another cost a look at these alone, and others get their turn (H1)."""
     stage = mallory.stage
     peer = await mallory.meet()
     topic = await peer.join_alike(stage.main)

@@ -1,33 +1,40 @@
 """Commits and publications as attackers make them: well formed, and right or wrong as they wish."""
 
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace as replace_fields
-from nacl import bindings
 
-from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, EncodedCommit, encode_draft
+from node.authoring.drafting import (
+    AuthorKeys,
+    CommitPosition,
+    Draft,
+    EncodedCommit,
+    Target,
+    encode_draft,
+)
 from protocol import signing
 from protocol.block import Block, encrypt_block
 from protocol.body import Body
 from protocol.codec import encode
-from protocol.commit import HeaderKeys, create_commit, lipmaa
+from protocol.commit import create_commit, lipmaa
 from protocol.content import Post
 from protocol.ids import BlockId, CommitId, ObjectId, Signature
-from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
+from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
+from protocol.limits.formats import MARK_SIZE
 from protocol.publication import (
-    NONCE_SIZE,
     create_publication,
     encode_bare,
     encode_publication,
+    hide_key,
     sign_publication,
 )
-from storage.repos.repos import Branch
 
 _NOW_MS: Final = 1_700_000_000_000
 _POST: Final = Post("x")
+_MARK: Final = bytes(MARK_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +46,20 @@ class Forged:
 
 
 class Feed:
-    """The commits of one user in one branch, on the topic that `branch` is on."""
+    """The commits of one user in one branch and epoch, on one of the epoch's topics."""
 
-    def __init__(self, branch: Branch, seed: UserSeed, seen: tuple[CommitId, ...]) -> None:
-        """`seen` is what of the root branch the user says to have seen."""
-        self.branch = branch
+    def __init__(
+        self,
+        target: Target,
+        seed: UserSeed,
+        seen: tuple[CommitId, ...],
+        ranks: Mapping[CommitId, int] | None = None,
+    ) -> None:
+        """`seen` is what of the root branch the user says to have seen; `ranks` are those of what it acks."""
+        self.target = target
         self.keys = AuthorKeys(*signing.key_pair(seed))
-        self._seen = () if branch.facts.is_root_branch else seen
+        self._seen = () if target.facts.is_root_branch else seen
+        self._ranks = dict(ranks or {})
         self._ids: list[CommitId] = []
         self._made = 0
 
@@ -57,97 +71,91 @@ class Feed:
     def draft(
         self, acks: Sequence[CommitId], body: Body = _POST, *, sequence: int | None = None
     ) -> EncodedCommit:
-        """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words."""
+        """A commit at the next place of the feed, or at another one. Each is another commit, also of equal words.
+
+        Without acks it is the first one of a new branch.
+        """
         self._made += 1
         number = sequence or len(self._ids) + 1
         skip = lipmaa(number)
         place = CommitPosition(
-            self.branch.facts.epoch_id,
+            self.target.epoch.epoch_id,
             number,
             previous=self._ids[number - 2] if number > 1 else None,
             skip=self._ids[skip - 1] if skip != number - 1 else None,
             seen=self._seen,
             acks=tuple(acks),
-            keys=HeaderKeys(acks=(GivenKey(b""),) * len(acks)),
+            rank=1 + max(self._ranks.get(one, 0) for one in acks) if acks else 0,
         )
-        return encode_draft(self.keys, _NOW_MS + self._made, self.branch, Draft(body), place)
+        drafted = encode_draft(self.keys, _NOW_MS + self._made, self.target, Draft(body), place)
+        self._ranks[drafted.commit.commit_id] = drafted.commit.rank
+        return drafted
 
     def go_on(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """The next commit of the feed, published as a writer would."""
         drafted = self.draft(acks, body)
         self._ids.append(drafted.commit.commit_id)
-        return publish(self.branch, drafted)
+        return publish(self.target, drafted)
 
     def first(self, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
         """Another first commit of the feed: what becomes of it says nothing of the next one."""
-        return publish(self.branch, self.draft(acks, body, sequence=1))
+        return publish(self.target, self.draft(acks, body, sequence=1))
 
 
 def publish(
-    branch: Branch, drafted: EncodedCommit, *, is_signed: bool = True, key: BlockKey | None = None
+    target: Target, drafted: EncodedCommit, *, is_signed: bool = True, key: BlockKey | None = None
 ) -> Forged:
     """A publication with the topic's signature, or a random one; `key` is another than opens the commit."""
-    return publish_blocks(branch, key or drafted.commit.key, drafted.blocks, is_signed=is_signed)
+    return publish_blocks(target, key or drafted.commit.key, drafted.blocks, is_signed=is_signed)
 
 
 def publish_blocks(
-    branch: Branch, key: BlockKey, blocks: Sequence[Block], *, is_signed: bool = True
+    target: Target, key: BlockKey, blocks: Sequence[Block], *, is_signed: bool = True
 ) -> Forged:
     """The same of blocks, of which the first is said to be a commit's."""
-    commit_id, nonce = blocks[0].block_id, secrets.token_bytes(NONCE_SIZE)
-    sealed_key = nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-        key, branch.topic + commit_id, nonce, branch.read_key
-    )
+    commit_id, topic = CommitId(blocks[0].block_id), target.topic
+    hidden = hide_key(target.epoch.keys.read_key, topic, commit_id, key)
     encoded = tuple(block.encoded for block in blocks)
     signature = secrets.token_bytes(64)
     if is_signed:
-        assert branch.topic_seed is not None, "only who holds the topic's key signs"
-        topic_secret = signing.key_pair(branch.topic_seed)[1]
-        signature = sign_publication(topic_secret, branch.topic, sealed_key, encoded)
-    return Forged(
-        CommitId(commit_id), encode_publication(branch.topic, sealed_key, encoded, Signature(signature))
-    )
+        topic_secret = signing.topic_key_pair(target.seed)[1]
+        signature = sign_publication(topic_secret, topic, hidden, encoded)
+    return Forged(commit_id, encode_publication(topic, hidden, encoded, Signature(signature)))
 
 
-def of_another_version(branch: Branch, *, is_signed: bool = True) -> Forged:
+def of_another_version(target: Target, *, is_signed: bool = True) -> Forged:
     """A commit of a format version that nobody knows yet."""
-    plaintext = encode(("commit2", secrets.token_bytes(32)))
-    block, key = encrypt_block(plaintext, branch.convergence_secret)
-    return publish_blocks(branch, key, (block,), is_signed=is_signed)
+    plaintext = encode(("commit3", secrets.token_bytes(32)))
+    block, key = encrypt_block(plaintext, target.convergence_secret, mark=target.mark)
+    return publish_blocks(target, key, (block,), is_signed=is_signed)
 
 
 def without_kind(feed: Feed, acks: Sequence[CommitId], body: Body = _POST) -> Forged:
     """A commit whose header does not say the kind of its body."""
     drafted = feed.draft(acks, body)
-    old = drafted.commit
+    old, target = drafted.commit, feed.target
     content = replace_fields(old.content, metadata=b"")
     commit, block = create_commit(
-        old.acks, old.links, content, feed.keys.secret, feed.branch.convergence_secret
+        old.acks, old.rank, target.mark, old.links, content, feed.keys.secret, target.convergence_secret
     )
-    return publish(feed.branch, EncodedCommit(commit, (block, *drafted.blocks[1:])))
+    return publish(target, EncodedCommit(commit, (block, *drafted.blocks[1:])))
 
 
 def on_own_topic(topic_seed: TopicSeed, size: int = 32, *, is_signed: bool = True) -> Forged:
     """What a relay can check of a publication, on a topic of the attacker's own, and nothing behind it."""
-    block, key = encrypt_block(secrets.token_bytes(size), ConvergenceSecret(bytes(32)))
-    made = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,), secrets.token_bytes(NONCE_SIZE))
+    block, key = encrypt_block(secrets.token_bytes(size), ConvergenceSecret(bytes(32)), mark=_MARK)
+    made = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,))
     signature = made.signature if is_signed else Signature(secrets.token_bytes(64))
     return Forged(
-        CommitId(block.block_id), encode_publication(made.topic, made.sealed_key, (block.encoded,), signature)
+        made.commit_id, encode_publication(made.topic, made.hidden_key, (block.encoded,), signature)
     )
 
 
 def bare_on_own_topic(topic_seed: TopicSeed) -> Forged:
     """The same, without a body that never was."""
-    block, key = encrypt_block(secrets.token_bytes(32), ConvergenceSecret(bytes(32)))
-    nonce = secrets.token_bytes(NONCE_SIZE)
+    block, key = encrypt_block(secrets.token_bytes(32), ConvergenceSecret(bytes(32)), mark=_MARK)
     topic, secret = signing.topic_key_pair(topic_seed)
-    sealed = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,), nonce).sealed_key
+    hidden = create_publication(topic_seed, ReadKey(bytes(32)), key, (block,)).hidden_key
     body_id = ObjectId(BlockId(secrets.token_bytes(32)))
-    signature = sign_publication(secret, topic, sealed, (block.encoded,), body_id)
-    return Forged(CommitId(block.block_id), encode_bare(topic, sealed, block.encoded, body_id, signature))
-
-
-def of_a_reader(branch: Branch) -> Branch:
-    """What who may not write holds of a branch: its topic's key only where it is the root branch."""
-    return branch if branch.facts.is_root_branch else replace(branch, topic_seed=None)
+    signature = sign_publication(secret, topic, hidden, (block.encoded,), body_id)
+    return Forged(CommitId(block.block_id), encode_bare(topic, hidden, block.encoded, body_id, signature))

@@ -14,9 +14,10 @@ from typing import Final, Self, TypeVar
 
 import trio
 
+from node.authoring.drafting import Target
 from node.sync.transport import SecureStream, TransportError, dial
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import BlindTopic, CommitId, Digest, ShortId, TopicKey
+from protocol.ids import BlindTopic, BranchId, CommitId, Digest, ShortId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.limits.peers import CONNECTIONS_MAX
 from protocol.messages import (
@@ -29,7 +30,6 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from storage.repos.repos import Branch
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.stage import Stage
 
@@ -129,22 +129,22 @@ class HostilePeer:
 
     async def join(
         self,
-        branch: Branch,
+        target: Target,
         count: int = 0,
         heads: Sequence[ShortId] = (),
         digest: Digest = _NOTHING,
     ) -> BlindTopic:
-        """Join a branch's topic, saying to hold so many commits; the topic as it is called here. Raises Parted."""
-        topic = self.blind(branch.topic)
-        await self.say(self.announcement(branch.topic), Summary(topic, 0, tuple(heads), count, digest))
+        """Join a topic, saying to hold so many commits; the topic as it is called here. Raises Parted."""
+        topic = self.blind(target.topic)
+        await self.say(self.announcement(target.topic), Summary(topic, 0, tuple(heads), count, digest))
         while (await self.hear(Summary)).topic != topic:
             pass
         return topic
 
-    async def join_alike(self, branch: Branch) -> BlindTopic:
+    async def join_alike(self, target: Target) -> BlindTopic:
         """Join a topic, saying to hold just what the victim holds, so that nothing is sent. Raises Parted."""
-        topic = self.blind(branch.topic)
-        await self.say(self.announcement(branch.topic))
+        topic = self.blind(target.topic)
+        await self.say(self.announcement(target.topic))
         while (said := await self.hear(Summary)).topic != topic:
             pass
         await self.say(said)
@@ -202,7 +202,7 @@ class Attacker:
     sent: Counter[str] = field(default_factory=Counter)
     heard: Counter[str] = field(default_factory=Counter)  # messages by kind
     reasons: Counter[str] = field(default_factory=Counter)  # of goodbyes
-    feeds: dict[tuple[TopicKey, UserSeed], Feed] = field(default_factory=dict)
+    feeds: dict[tuple[TopicKey, BranchId, UserSeed], Feed] = field(default_factory=dict)
     kept: dict[str, list[Forged]] = field(default_factory=dict)
     """What an attack makes once and sends again, also on the next connection."""
     places: int = CONNECTIONS_MAX
@@ -254,9 +254,13 @@ class Attacker:
             await trio.aclose_forcefully(wire)
         self.wires.clear()
 
-    def feed(self, branch: Branch, seed: UserSeed, seen: tuple[CommitId, ...] | None = None) -> Feed:
+    def feed(self, target: Target, seed: UserSeed, seen: tuple[CommitId, ...] | None = None) -> Feed:
         """A user's feed in a branch, which goes on over connections."""
-        key = (branch.topic, seed)
+        key = (target.topic, target.facts.branch_id, seed)
         if key not in self.feeds:
-            self.feeds[key] = Feed(branch, seed, self.stage.seen if seen is None else seen)
+            self.feeds[key] = self.new_feed(target, seed, seen)
         return self.feeds[key]
+
+    def new_feed(self, target: Target, seed: UserSeed, seen: tuple[CommitId, ...] | None = None) -> Feed:
+        """The same from its beginning."""
+        return Feed(target, seed, self.stage.seen if seen is None else seen, self.stage.ranks)

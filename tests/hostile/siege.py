@@ -30,7 +30,6 @@ from node.sync.transport import dial
 from protocol.keys import AgreementSecret
 from protocol.signing import Claim, check_claims
 from protocol.text import id_text
-from storage.commits.ancestor_cache import AncestorCache
 from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported
@@ -84,7 +83,7 @@ class Counts:
 
     def as_dict(self) -> dict[str, int]:
         """All of it, by the names of `table.Work`."""
-        names = ("statements", "signatures", "opened", "places", "listed")
+        names = ("statements", "signatures", "opened", "listed")
         return {name: self.of[name] for name in names} | {"frames_at_once": self.frames_at_once}
 
     def before_task_step(self) -> None:
@@ -282,7 +281,6 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
     counting(publication_reading, "open_commit", lambda _: add("opened", 1))
-    counting(AncestorCache, "load", lambda found: add("places", len(found)))
     counting(session_queries, "load_set", lambda found: add("listed", len(found[1])))
     counting(connection_module, "decode_message", lambda _: counts.frame())
     event.listen(Engine, "before_cursor_execute", executed)

@@ -1,10 +1,10 @@
 """The repo that attackers attack, and what each of them knows of it.
 
 The victim owns the repo. Beside it there are a writer, a reader (a member who may not write), and a user whom the victim
-excluded: the exclusion started a second epoch, so each branch has an old topic and a present one.
+excluded: the exclusion started a second epoch, so there are the topics of an old one and of the present one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -12,14 +12,14 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.drafting import Draft, Target, WrittenCommit, aim
 from node.ingest.replica import Replica
 from protocol import signing
 from protocol.body import Grant, Permission, Remove
 from protocol.content import Post
 from protocol.ids import CommitId, PeerId
 from protocol.keys import UserSeed
-from storage.commits.commits import load_timeline
+from storage.commits.commits import load_places, load_timeline
 from storage.repos.repos import Branch, Repo
 
 WRITER: Final = UserSeed(b"hostile writer".ljust(32, b"-"))
@@ -27,22 +27,29 @@ READER: Final = UserSeed(b"hostile reader".ljust(32, b"-"))
 EXCLUDED: Final = UserSeed(b"hostile excluded".ljust(32, b"-"))
 """Seeds of users who turned hostile."""
 _WRITTEN_AT_ONCE: Final = 1000
+_NAMES: Final = ("root", "main")
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A repo with two epochs. Attackers use of it what their role knows."""
+    """A repo with two epochs. Attackers use of it what their role knows.
+
+    Targets say a branch, an epoch, and the writers' topic or the epoch's own.
+    """
 
     victim: PeerId  # the node's key
     init_id: CommitId
-    root: Branch
-    main: Branch
-    old_root: Branch  # on the topics of the first epoch
-    old_main: Branch
+    root: Target
+    main: Target
+    own_root: Target  # on the epoch's own topic, as who lacks the writers' secret
+    old_root: Target  # in the first epoch
+    old_main: Target
+    old_own: Target
     seen: tuple[CommitId, ...]  # heads of the root branch
     seen_before: tuple[CommitId, ...]  # what the excluded user says to have seen: its own grant
     chain: tuple[CommitId, ...]  # commits of `main`, oldest first: each acks the one before
     root_chain: tuple[CommitId, ...]  # the same of the root branch
+    ranks: Mapping[CommitId, int]  # of both
 
 
 def set_up(replica: Replica, author: Author, repo: Repo, length: int) -> CommitId:
@@ -50,9 +57,9 @@ def set_up(replica: Replica, author: Author, repo: Repo, length: int) -> CommitI
     root = replica.root_branch(repo)
     main = next(one for one in replica.branches.values() if one.name == "main")
     users = {seed: signing.key_pair(seed)[0] for seed in (WRITER, READER, EXCLUDED)}
-    author.write(root, Grant(users[WRITER], Permission.WRITE, None))
-    author.write(root, Grant(users[READER], Permission.READ, None))
-    granted, _ = author.write(root, Grant(users[EXCLUDED], Permission.WRITE, None))
+    author.write(root, Grant(users[WRITER], Permission.WRITE))
+    author.write(root, Grant(users[READER], Permission.READ))
+    granted, _ = author.write(root, Grant(users[EXCLUDED], Permission.WRITE))
     _write_posts(author, main, length // 4)
     author.write(root, Remove(users[EXCLUDED], None, ()))
     author.write(main, Post("in the second epoch"))
@@ -68,27 +75,28 @@ def _write_posts(author: Author, branch: Branch, count: int) -> None:
 
 def stage_of(replica: Replica, victim: PeerId, repo: Repo, granted: CommitId) -> Stage:
     """What there is to know of a furnished repo. `victim` is the node's key, `granted` what `set_up` gave."""
-    named = {one.branch_id: one.name for one in replica.branches.values()}
-    on_topics = [one for one in replica.on_topics.values() if one.repo_num == repo.num]
-    on_topics.sort(key=lambda one: one.epoch_num)
-    roots = [one for one in on_topics if one.facts.is_root_branch]
-    mains = [one for one in on_topics if named[one.branch_id] == "main"]
+    root, main = (next(one for one in replica.branches_in(repo.num) if one.name == name) for name in _NAMES)
     with replica.database.read() as connection:
         chain, root_chain = (
-            tuple(row.commit_id for row in load_timeline(connection, branch.num, 0, 1_000_000))
-            for branch in (mains[-1], roots[-1])
+            tuple(row.commit_id for row in load_timeline(connection, one.num, 0, 1_000_000))
+            for one in (main, root)
         )
+        ranks = {one: place.rank for one, place in load_places(connection, (*chain, *root_chain)).items()}
+    first, *_, present = replica.tables.held_epochs(repo.num).values()
     return Stage(
         victim,
         repo.init_id,
-        roots[-1],
-        mains[-1],
-        roots[0],
-        mains[0],
+        aim(root.facts, root.num, present),
+        aim(main.facts, main.num, present),
+        Target(root.facts, root.num, present, by_writer=False),
+        aim(root.facts, root.num, first),
+        aim(main.facts, main.num, first),
+        Target(root.facts, root.num, first, by_writer=False),
         root_chain[-1:],
         (granted,),
         chain,
         root_chain,
+        ranks,
     )
 
 

@@ -37,8 +37,6 @@ class Work:
     """Signatures checked."""
     opened: int = 0
     """Commits opened."""
-    places: int = 0
-    """Commits of the graph looked at for implied acks."""
     listed: int = 200
     """Ids read to compare whole topics."""
     frames_at_once: int = 64

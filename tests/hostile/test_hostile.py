@@ -37,7 +37,7 @@ OPEN: Final[dict[str, str]] = {"backdated_commits": "L8"}
 QUICK: Final = frozenset(
     {
         # What was found: H1, H2, H3, M3, M4, L8 and B.
-        "merges_with_an_old_ack",
+        "merges_with_an_implied_ack",
         "merges_of_a_reader",
         "merges_of_the_excluded",
         "waiting_for_many_causes",
@@ -48,6 +48,9 @@ QUICK: Final = frozenset(
         "questions_for_ranges",
         "backdated_commits",
         "forged_topic_signatures",
+        # What is said of epochs and topics.
+        "keys_of_epochs_that_never_were",
+        "commits_that_say_another_topic",
         # The other messages, one attack each.
         "announce_floods",
         "summaries_out_of_turn",
@@ -65,7 +68,7 @@ QUICK: Final = frozenset(
         "circuits_of_a_false_relay",
         "punches_beside_a_circuit",
         "introductions_twice",
-        "introductions_on_a_branch",
+        "introductions_on_a_writers_topic",
         "refusals",
         "more_after_a_goodbye",
         # What is no message, and what comes before the first.
@@ -147,9 +150,15 @@ async def _ended(attack: Attack, found: Callable[[], dict[str, int]]) -> set[str
 
 
 def _check_rows(attack: Attack, before: dict[str, int], siege: Siege) -> None:
-    """Nothing is stored but what the attack may have stored: blocks and heads as its commits have."""
+    """Nothing is stored but what the attack may have stored: blocks, heads and places as its commits have."""
     commits = attack.stores.get("commits", 0)
-    beside = {"blocks": 2 * commits, "heads": commits, "authors": 3, "changes": commits}
+    beside = {
+        "blocks": 2 * commits,
+        "heads": commits,
+        "group_places": commits,
+        "authors": 3,
+        "changes": commits,
+    }
     more = {name: count - before[name] for name, count in siege.rows().items()}
     assert {
         name: count for name, count in more.items() if count > attack.stores.get(name, beside.get(name, 0))
@@ -172,7 +181,7 @@ async def test_newcomers_get_a_commit_that_says_no_kind_after_bodies_were_erased
             mallory = Attacker(stage, siege.open_wire, nursery)
             await ATTACKS["commits_without_a_kind"].script(mallory)
             victim = siege.victim
-            victim.hub.announce(victim.author.write(victim.branch(), Compaction())[1])
+            victim.hub.announce(victim.author.write(victim.branch(), Compaction(()))[1])
             nursery.cancel_scope.cancel()
         folder = tmp_path / "nodes" / "victim"
         assert erase_store(folder, STORE_KEY, _ANY_TIME, 1).bodies > 0

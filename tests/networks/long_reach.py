@@ -33,8 +33,9 @@ _MOVED_SIZE: Final = 8 * MIB
 
 def _type(machine: Machine, name: str) -> None:
     """Write lines into the text, each after what is there, as an editor does."""
+    client = machine.client.open_text("main")["client"]
     for number in range(_LINES):
-        editor: Doc[Text] = Doc()
+        editor: Doc[Text] = Doc(client_id=client)  # it goes on where the text stands
         editor.apply_update(b64decode(machine.client.pull_text("main")["update"]))
         before = editor.get_state()
         text = editor.get("text", type=Text)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.contract.peers import TopicView
+from ravel.types.peers import TopicView
 from tests.e2e.cluster import digest, until
 from tests.networks import namespaces
 from tests.networks.lines import BAD, Net, PlacedPeer, cut, daemons, heal, set_lines

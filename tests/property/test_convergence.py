@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from protocol.ids import CommitId
-from storage.topics.difference import load_publications, plan_sending, summarise
-from tests.support.builders import World, give, timeline
+from storage.topics.difference import plan_sending, summarise
+from storage.topics.publishing import load_publications
+from tests.support.builders import World, give, timeline, writing_topic
 from tests.support.strategies import histories
 
 # Each example fills stores: 200 of them would take minutes.
@@ -47,7 +48,7 @@ def test_any_order_and_batching_gives_the_canonical_timeline(
             arriving = data.draw(st.permutations(items))
             while arriving:
                 size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
-                give(replica, branch, arriving[:size])
+                give(replica, arriving[:size])
                 arriving = arriving[size:]
             expected = [world.branch.facts.root_id, *_reference_order(dag, ids)]
             assert timeline(replica, branch) == expected == timeline(world.replica, world.branch)
@@ -96,7 +97,7 @@ def test_any_order_of_arrival_gives_one_timeline_also_with_checkpoints(
             arriving = data.draw(st.permutations(items))
             while arriving:
                 size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
-                give(replica, branch, arriving[:size])
+                give(replica, arriving[:size])
                 arriving = arriving[size:]
             expected = [world.branch.facts.root_id, *_order_with_checkpoints(dag, ids, checkpoints)]
             assert timeline(replica, branch) == expected == timeline(world.replica, world.branch)
@@ -116,15 +117,22 @@ def test_what_is_planned_is_what_the_other_lacks_and_nothing_else(
             items, _ = _write(world, dag)
             replica, branch = world.copy()
             held = data.draw(st.sets(st.integers(min_value=0, max_value=len(items) - 1)))
-            give(replica, branch, [items[number] for number in sorted(held)])
+            give(replica, [items[number] for number in sorted(held)])
             with replica.database.read() as connection:
-                summary = summarise(connection, branch.topic_num)
+                summary = summarise(connection, writing_topic(replica, branch).num)
+            topic = world.topic()
             with world.replica.database.read() as connection:
-                plan = plan_sending(connection, world.branch.topic_num, summary.heads)
-                sent = load_publications(connection, world.branch, list(plan.nums), 1 << 20)
+                plan = plan_sending(connection, topic.num, summary.heads)
+                sent = load_publications(connection, topic, list(plan.nums), 1 << 20)
+                whole = summarise(connection, topic.num)
             assert plan.is_exact
-            assert len(sent) == len(items) + 1 - summary.count
-            give(replica, branch, sent)
+            assert len(sent) == whole.count - summary.count
+            here: set[int] = set()  # the others of those held wait for their causes
+            for number in sorted(held):
+                here |= {number} if here.issuperset(dag[number]) else set()
+            lacking = [one for number, one in enumerate(items) if number not in here]
+            assert sorted(sent) == sorted(lacking)
+            give(replica, sent)
             assert timeline(replica, branch) == timeline(world.replica, world.branch)
         finally:
             world.close()

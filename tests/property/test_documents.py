@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.document_kinds import DictEdit, DictEntry, SetEdit, TextSnapshot, TextUpdate
+from protocol.document_kinds import DictEdit, DictEntry, SetEdit
 from protocol.ids import CommitId
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
-from verifier.documents import DocumentCommit, DocumentEntry, in_byte_order, reduce_text, reduce_values
+from verifier.documents import DocumentCommit, DocumentEntry, in_byte_order, reduce_values
 
 KEYS = ("", "B", "a", "ä")  # by their bytes, which is no language's order
 Edit = SetEdit | DictEdit
@@ -142,66 +142,3 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
     state = reduce_values(data.draw(st.permutations(counting)))
     got = {key: {(tip.name, tip.value is not None) for tip in entry.tips} for key, entry in state.items()}
     assert got == expected
-
-
-@st.composite
-def text_histories(draw: st.DrawFn) -> list[DocumentCommit]:
-    """Updates (each its own letter), and honest snapshots: of some of what stood in their past, all its letters."""
-    pasts, places = _history(draw)
-    said: list[DocumentCommit] = []
-    for number, (rank, commit_id) in enumerate(places):
-        seen = reduce_text(said[one] for one in pasts[number]).standing
-        chosen = draw(st.lists(st.sampled_from(seen), unique=True, max_size=4)) if seen else []
-        body: TextUpdate | TextSnapshot = TextUpdate(bytes([number]))
-        if chosen:
-            letters = b"".join(map(_update, chosen))
-            body = TextSnapshot(bytes(sorted(set(letters))), tuple(one.name for one in chosen))
-        said.append(DocumentCommit(commit_id, (0, 0, rank, commit_id), body))
-    return said
-
-
-def _update(one: DocumentCommit) -> bytes:
-    assert isinstance(one.body, TextUpdate | TextSnapshot)
-    return one.body.update
-
-
-@given(said=text_histories(), data=st.data())
-def test_snapshots_lose_nothing_and_show_nothing_void(
-    said: list[DocumentCommit], data: st.DataObject
-) -> None:
-    counting = [one for one in said if data.draw(st.booleans())]
-    state = reduce_text(data.draw(st.permutations(counting)))
-    written = b"".join(one.body.update for one in counting if isinstance(one.body, TextUpdate))
-    shown = b"".join(map(_update, state.standing))
-    assert set(shown) == set(written)
-    assert list(state.standing) == sorted(state.standing, key=lambda one: one.place)
-
-
-@given(data=st.data())
-def test_liars_snapshots_in_circles_count_for_nothing_and_hide_nothing(data: st.DataObject) -> None:
-    names = [as_commit_id(bytes([number]) * 32) for number in range(5)]
-    bodies = st.one_of(
-        st.just(TextUpdate(b"u")),
-        st.builds(
-            TextSnapshot, st.just(b"s"), st.lists(st.sampled_from(names), min_size=1, max_size=3).map(tuple)
-        ),
-    )
-    drawn = data.draw(st.lists(st.tuples(st.sampled_from(names), bodies), max_size=8))
-    said = [
-        DocumentCommit(name, (0, 0, number, as_commit_id(bytes([number]) * 32)), body)
-        for number, (name, body) in enumerate(drawn)
-    ]
-    # The model: look again and again until nothing more counts.
-    counting = [one for one in said if isinstance(one.body, TextUpdate)]
-    for _ in said:
-        known = {one.name for one in counting}
-        counting = [
-            one
-            for one in said
-            if isinstance(one.body, TextUpdate)
-            or (isinstance(one.body, TextSnapshot) and known.issuperset(one.body.replaces))
-        ]
-    named = {name for one in counting if isinstance(one.body, TextSnapshot) for name in one.body.replaces}
-    state = reduce_text(data.draw(st.permutations(said)))
-    assert list(state.standing) == [one for one in said if one in counting and one.name not in named]
-    assert state.passed_over == len(said) - len(counting)

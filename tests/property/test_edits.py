@@ -89,7 +89,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
             match data.draw(st.sampled_from(["arrive", "arrive", "void", "read", "restart"])):
                 case "arrive":
                     size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
-                    give(replica, branch, arriving[:size])
+                    give(replica, arriving[:size])
                     arriving = arriving[size:]
                 case "void":
                     _turn(replica, branch, data.draw(st.sets(st.sampled_from(ids))))

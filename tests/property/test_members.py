@@ -195,10 +195,7 @@ def _by_a_node(founded: Founded, delivery: Delivery, history: History, real: Rea
     replica = Replica(folder)
     try:
         for at, batch in enumerate(delivery.batches):
-            for name in (ROOT, *BRANCHES):
-                items = [real.items[one] for one in batch if history.steps[one].branch == name]
-                if items:
-                    give(replica, replica.by_topic[founded.branches[name].topic], items)
+            give(replica, [real.items[one] for one in batch])
             if at == delivery.reopened_after:
                 replica.close()
                 replica = Replica(folder)
@@ -211,7 +208,7 @@ def _by_a_node(founded: Founded, delivery: Delivery, history: History, real: Rea
 def _ask(replica: Replica, founded: Founded, real: RealCommits) -> Outcome:
     numbers = {raw: number for number, raw in real.ids.items()}
     (repo,) = replica.repos.values()
-    branches = {name: replica.by_topic[founded.branches[name].topic] for name in (ROOT, *BRANCHES)}
+    branches = {name: replica.branches[founded.branches[name].num] for name in (ROOT, *BRANCHES)}
     void: set[int] = set()
     timelines: dict[str, list[int]] = {}
     heads: dict[str, list[int]] = {}

@@ -16,17 +16,16 @@ from node.authoring.drafting import Draft
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.timelines.views import timeline_items
-from protocol.body import Body, Grant, Hide, Permission, Remove, RepoInit, UnknownBody
+from protocol.body import Body, Grant, Hide, Permission, Remove, UnknownBody
 from protocol.commit import Commit, TanglePlace
 from protocol.content import Imported, Post
 from protocol.ids import BranchId, CommitId, UserId
 from protocol.keys import UserSeed
-from protocol.proofs import certify_repo
 from storage.commits.commits import load_timeline
 from storage.commits.post_index import load_changes, load_replies, load_versions, place_of
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World, give
-from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
 from verifier.membership import Membership
 from verifier.posts import (
     PostFacts,
@@ -84,9 +83,7 @@ def _facts(replica: Replica, branch: Branch) -> dict[CommitId, PostFacts]:
     found = {}
     with replica.database.read() as connection:
         for row in load_timeline(connection, branch.num, 0, 1000):
-            commit, _ = open_stored(
-                replica.on_topics[row.topic_num], row, load_blocks_of(connection, [row])[row.num]
-            )
+            commit, _ = open_stored(replica, row, load_blocks_of(connection, [row])[row.num])
             stated = find_relation(commit, is_root_branch=False)
             found[row.commit_id] = PostFacts(
                 row.commit_id, place_of(row), branch.branch_id, row.author, row.body_kind, stated
@@ -141,20 +138,16 @@ def test_every_order_of_arrival_shows_the_same_posts(
         authors = {"ann": world.author}
         for name in ("ben", "cat"):
             authors[name] = Author(world.replica, UserSeed(name.encode().ljust(32)), lambda: NOW_MS)
-            world.author.write(root, Grant(authors[name].user, Permission.WRITE, None))
+            world.author.write(root, Grant(authors[name].user, Permission.WRITE))
         replica, branch = world.copy()
         _tell(world, authors, story, checkpoint)
         if removes:
             world.author.write(root, Remove(authors["cat"].user, None, ()))
         persons = {authors["cat"].user: authors["ben"].user} if shares else {}
-        items = [(branch, item) for item in world.publications(world.branch)]
-        items += [
-            (replica.root_branch(next(iter(replica.repos.values()))), item)
-            for item in world.publications(root)
-        ]
+        items = [*world.publications(world.branch), *world.publications(root)]
         rng.shuffle(items)
-        for target, item in items:
-            give(replica, target, [item])
+        for item in items:
+            give(replica, [item])
         facts = _facts(world.replica, world.branch)
         expected = {
             raw: resolve_post(
@@ -179,10 +172,9 @@ Statement = tuple[Commit, Body | UnknownBody]
 @st.composite
 def hidings(draw: st.DrawFn) -> list[Statement]:
     """A repo of two admins and a writer, who hide posts concurrently; some are removed, or are admins no more."""
-    init = RepoInit("repo", (USERS["ann"],), certify_repo(REPO_SEED, "repo", (USERS["ann"],)))
-    made: list[Statement] = [(make_commit(0, "ann", ()), init)]
+    made: list[Statement] = [(make_commit(0, "ann", ()), make_init())]
     for number, (name, level) in enumerate((("ben", Permission.ADMIN), ("cat", Permission.WRITE)), 1):
-        made.append((make_commit(number, "ann", (number - 1,)), Grant(USERS[name], level, None)))
+        made.append((make_commit(number, "ann", (number - 1,)), Grant(USERS[name], level)))
     for number in range(len(made), len(made) + draw(st.integers(1, 25))):
         author = draw(st.sampled_from(_AUTHORS))
         seen = draw(st.sets(st.integers(max(2, number - 5), number - 1), min_size=1, max_size=3))
@@ -210,7 +202,7 @@ def _replay(history: list[Statement], rng: Random) -> Membership:
         try:
             if refused.intersection(commit.acks):
                 raise CommitRefused("not_permitted", "it follows what was refused")
-            membership.add(membership.authorise_root_commit(commit, body), commit.acks)
+            membership.add(membership.authorise_root_commit(commit, body, KEY), commit.acks)
         except CommitRefused:
             refused.add(commit.commit_id)
     return membership

@@ -7,13 +7,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.body import Body, Grant, Permission, Remove, RepoInit
+from protocol.body import Body, Grant, Permission, Remove
 from protocol.commit import Commit
 from protocol.ids import CommitId, UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
 from protocol.profiles import Profile, find_fault
-from protocol.proofs import certify_repo
-from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
 from verifier.membership import Membership
 from verifier.refusal import CommitRefused
 
@@ -24,10 +23,9 @@ Statement = tuple[Commit, Body]
 @st.composite
 def histories(draw: st.DrawFn) -> list[Statement]:
     """A repo of three in which statements, good and bad, are made concurrently, and some members are excluded."""
-    init = RepoInit("repo", (USERS["ann"],), certify_repo(REPO_SEED, "repo", (USERS["ann"],)))
-    made: list[Statement] = [(make_commit(0, "ann", ()), init)]
+    made: list[Statement] = [(make_commit(0, "ann", ()), make_init())]
     for number, name in enumerate(AUTHORS[1:], 1):
-        body = Grant(USERS[name], Permission.ADMIN, None)
+        body = Grant(USERS[name], Permission.ADMIN)
         made.append((make_commit(number, "ann", (number - 1,)), body))
     for number in range(len(made), len(made) + draw(st.integers(1, 40))):
         author = draw(st.sampled_from(AUTHORS))
@@ -58,7 +56,7 @@ def _replay(history: list[Statement], rng: Random) -> Membership:
         try:
             if refused.intersection(commit.acks):
                 raise CommitRefused("not_permitted", "it follows what was refused")
-            membership.add(membership.authorise_root_commit(commit, body), commit.acks)
+            membership.add(membership.authorise_root_commit(commit, body, KEY), commit.acks)
         except CommitRefused:
             refused.add(commit.commit_id)
     return membership

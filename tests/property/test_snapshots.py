@@ -17,8 +17,6 @@ from protocol.document_kinds import (
     SetSnapshot,
     SnapshotEntries,
     SnapshotItems,
-    TextSnapshot,
-    TextUpdate,
 )
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
@@ -28,8 +26,6 @@ from verifier.documents import (
     ErasedValues,
     find_false_snapshots,
     find_settled,
-    find_snapshotted,
-    reduce_text,
     reduce_values,
     snapshot_values,
 )
@@ -218,18 +214,6 @@ def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> 
     assert list(_values(reduce_values([two, snapshot, replace(other, body=SetSnapshot("b", None, ()))]))) == [
         "a"
     ]
-
-
-def test_updates_that_a_snapshot_stands_for_may_go_until_it_does_not_count() -> None:
-    names = [as_commit_id(bytes([number]) * 32) for number in range(4)]
-    updates = [DocumentCommit(name, (0, 0, 1, name), TextUpdate(name)) for name in names[:2]]
-    snapshot = DocumentCommit(names[2], (0, 0, 2, names[2]), TextSnapshot(b"both", tuple(names[:2])))
-    later = DocumentCommit(names[3], (0, 0, 3, names[3]), TextUpdate(b"later"))
-    assert find_snapshotted([*updates, snapshot, later]) == updates
-    erased = [replace(one, body=None) for one in updates]
-    assert reduce_text([*erased, snapshot, later]).standing == (snapshot, later)
-    with pytest.raises(ErasedValues):
-        reduce_text([erased[0], snapshot, later])  # the other is void, so the snapshot counts no more
 
 
 def test_a_later_snapshot_has_the_last_word_also_where_the_earlier_one_is_erased_that_speaks_against_it() -> (

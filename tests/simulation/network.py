@@ -149,7 +149,7 @@ class Network:
             self._check_later(link, end)
             end.node.links[link.other(end).node.name] = link
             for number, topic in enumerate(end.node.store.topics):
-                self._give(link, end, TopicFollowed(TopicKey(topic), is_root=number == 0))
+                self._give(link, end, TopicFollowed(TopicKey(topic), is_own=number == 0))
 
     def _check_later(self, link: Link, end: End) -> None:
         """As often as a connection says that it is alive, while there is one."""

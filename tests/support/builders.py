@@ -6,11 +6,15 @@ makes four posts in a branch, `a` on the branch's root, and gives their publicat
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import groupby
 from pathlib import Path
 
+from sqlalchemy import select
+
 from node.authoring.author import Author
-from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.drafting import Draft, WrittenCommit, aim
 from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
@@ -19,9 +23,12 @@ from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpo
 from protocol.content import Post
 from protocol.ids import CommitId
 from protocol.keys import StoreKey, UserSeed
+from protocol.publication import decode_publication
 from storage.commits.commits import load_timeline
+from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, add_repo
-from storage.topics.difference import load_publications, plan_sending
+from storage.schema.schema import commits
+from storage.topics.publishing import load_publications
 from tests.support.ids import as_commit_id
 
 NOW_MS = 1_700_000_000_000
@@ -79,7 +86,7 @@ class World:
         self.name_quorum()
         bob = Author(self.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
         root = self.replica.root_branch(self.repo)
-        self.author.write(root, Grant(bob.user, Permission.WRITE, None))
+        self.author.write(root, Grant(bob.user, Permission.WRITE))
         self.write("a, a <- b, a <- c, b <- d")
         self.checkpoint_one("e", ["d"])
         self.write_one("f", ["c"], bob)
@@ -89,40 +96,66 @@ class World:
         self.checkpoint_one("j", ["g", "h"])
 
     def copy(self, *, is_writer: bool = True) -> tuple[Replica, Branch]:
-        """Another node that has the repo's root branch and the branch's root, and nothing else yet."""
+        """Another node that has the repo's root branch and the branch's root, and nothing else yet.
+
+        It holds the epoch that is written in, and with `is_writer` the writers' secret.
+        """
         folder = self.folder / secrets.token_hex(4)
         folder.mkdir()
         replica = Replica(folder, STORE_KEY)
         self._copies.append(replica)
         epoch = self.replica.writing_epoch(self.repo)
         if not is_writer:
-            epoch = replace(epoch, write_secret=None)
+            epoch = replace(epoch, writers_secret=None)
         with replica.change() as change:
-            add_repo(replica.database, change.connection, replace(self.repo, name="copy"), epoch)
-        root = self.replica.root_branch(self.repo)
-        give(replica, replica.by_topic[root.topic], self.publications(root))
-        branch = replica.by_topic[self.branch.topic]
-        give(replica, branch, self.publications(self.branch)[:1])
+            repo = replace(self.repo, name="copy")
+            add_repo(replica.database, change.connection, repo, replace(epoch, writers_topic=None))
+        give(replica, self.publications(self.replica.root_branch(self.repo)))
+        give(replica, self.publications(self.branch)[:1])
+        repo = replica.tables.of_id[self.repo.repo_id]
+        branch = replica.tables.find_branch(repo.num, self.branch.branch_id)
+        assert branch is not None, "the root branch adds it"
         return replica, branch
+
+    def topic(self, branch: Branch | None = None) -> Topic:
+        """The topic on which this node's user publishes commits of a branch."""
+        return writing_topic(self.replica, branch or self.branch)
 
     def publications(self, branch: Branch) -> list[bytes]:
         """All publications of a branch, causes before effects."""
         return publications_of(self.replica, branch)
 
 
+def writing_topic(replica: Replica, branch: Branch) -> Topic:
+    """The topic on which a node publishes commits of a branch."""
+    epoch = replica.writing_epoch(replica.repos[branch.repo_num])
+    return replica.by_topic[aim(branch.facts, branch.num, epoch).topic]
+
+
 def publications_of(replica: Replica, branch: Branch) -> list[bytes]:
-    """All publications of a branch, causes before effects."""
+    """All publications of a branch, each on the topic that its commit says, causes before effects."""
+    query = select(commits.c.num, commits.c.topic_num).where(commits.c.branch_num == branch.num)
     with replica.database.read() as connection:
-        nums = plan_sending(connection, branch.topic_num, ()).nums
-        found: list[bytes] = []
-        while len(found) < len(nums):
-            found += load_publications(connection, branch, nums[len(found) :], 1 << 20)
-    return found
+        rows = connection.execute(query.order_by(commits.c.num)).all()
+        return [
+            item
+            for num, topic_num in rows
+            for item in load_publications(connection, replica.topics[topic_num], [num], 1)
+        ]
 
 
-def give(replica: Replica, branch: Branch, items: list[bytes]) -> IngestResult:
-    """Take publications in as one batch."""
-    return accept_batch(replica, branch, open_batch(branch, items), NOW_MS)
+def give(replica: Replica, items: Sequence[bytes]) -> IngestResult:
+    """Take publications in, a batch for each run of one topic."""
+    ingested = IngestResult()
+    for name, group in groupby(items, key=lambda item: decode_publication(item).topic):
+        topic = replica.by_topic[name]
+        ingested = ingested.with_more(accept_batch(replica, topic, open_batch(topic, list(group)), NOW_MS))
+    return ingested
+
+
+def count_accepted(ingested: IngestResult) -> int:
+    """How many commits were accepted, on whichever topic."""
+    return sum(map(len, ingested.accepted.values()))
 
 
 def timeline(replica: Replica, branch: Branch) -> list[CommitId]:

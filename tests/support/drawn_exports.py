@@ -76,7 +76,7 @@ def tables(draw: st.DrawFn, rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
             "repo_id": id_of("x"),
             "branch_id": id_of(branch),
             "epoch": draw(st.none() | st.sampled_from(names).map(id_of)),
-            "generation": 0,
+            "kind": "epoch",
         }
         for branch in draw(st.lists(st.sampled_from("xy"), max_size=3))
     ]

@@ -3,7 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from nacl.bindings import (
     crypto_core_ed25519_scalar_add,
@@ -12,8 +12,9 @@ from nacl.bindings import (
     crypto_scalarmult_ed25519_base_noclamp,
 )
 
+from node.authoring.drafting import Target, aim
 from protocol import signing
-from protocol.block import Block, Reference
+from protocol.block import Block, Reference, encrypt_block
 from protocol.body import (
     Body,
     BranchFork,
@@ -23,17 +24,20 @@ from protocol.body import (
     Permission,
     encode_body,
 )
-from protocol.commit import Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
+from protocol.commit import Content, Links, TanglePlace, create_commit, lipmaa
 from protocol.content import Compaction, Files, Post
 from protocol.declared_kind import declare_kind
-from protocol.ids import BranchId, CommitId, EpochId, ObjectId, Signature, UserId
-from protocol.keys import BlockKey, GivenKey, TopicSeed, UserSeed
-from protocol.limits.formats import BODY_SIZE_MAX, LEAF_SIZE
+from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, UserId
+from protocol.keys import BlockKey, SigningKey, TopicSeed, UserSeed
+from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX, LEAF_SIZE
 from protocol.object import build_object
-from protocol.publication import create_publication, decode_publication, encode_bare, encode_publication
+from protocol.publication import create_publication, decode_publication, encode_bare
+from storage.commits.commits import load_places
+from storage.commits.heads import load_heads
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World
 from tests.support.ids import as_commit_id
+from verifier.tangle_kinds import GROUP
 
 _FORGER = UserSeed(b"f" * 32)
 
@@ -44,7 +48,7 @@ BAD_BODIES: Final[dict[str, bytes]] = {
     "another version": b"\x92\xa5post2\xa1x",
     "a byte over the bound": b"\x92\xa5post1\xc6" + bytes(BODY_SIZE_MAX - 6),
     "a tree": bytes(LEAF_SIZE + 1),
-    "compaction": encode_body(Compaction()),
+    "compaction": encode_body(Compaction(())),
     "checkpoint": encode_body(Checkpoint(as_commit_id(b"p" * 32))),
     "files": encode_body(Files(())),
     "fork": encode_body(BranchFork(BranchId(b"b" * 32), (as_commit_id(b"c" * 32),))),
@@ -58,17 +62,109 @@ BAD_BODIES: Final[dict[str, bytes]] = {
 POST: Final[Body] = Post("words")
 
 
+_RANKS: Final[dict[CommitId, int]] = {}
+"""Of all that forgers have made, which no store may have."""
+
+
+def forge(
+    world: World,
+    target: Target,
+    body: bytes,
+    acks: Sequence[CommitId],
+    secret: SigningKey,
+    *,
+    links: Links | None = None,
+    rank: int | None = None,
+    mark: BranchMark | None = None,
+    body_key: BlockKey | None = None,
+    published_as: Target | None = None,
+    seed: TopicSeed | None = None,
+    **changes: object,
+) -> bytes:
+    """A publication by anyone who holds the secrets: as it should be, but for what is given.
+
+    `changes` are fields of the content; `published_as` is where it is published, if that is not where it says. `seed` is of
+    the topic, where the target's node does not know it.
+    """
+    facts = target.facts
+    reference, blocks = build_object(body, target.convergence_secret)
+    group = TanglePlace(GROUP, facts.init_id, heads_of(world, world.replica.root_branch(world.repo)))
+    fields: dict[str, object] = {
+        "author": UserId(secret[32:]),
+        "branch": facts.branch_id,
+        "epoch": target.epoch.epoch_id,
+        "by_writer": target.by_writer,
+        "whole": True,
+        "feed_sequence": 1,
+        "feed_previous": None,
+        "tangles": () if facts.is_root_branch else (group,),
+        "timestamp": NOW_MS,
+        "metadata": b"",
+        "body": Reference(reference.object_id, body_key or reference.key),
+    }
+    content = Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
+    commit, block = create_commit(
+        tuple(acks),
+        rank_behind(world, acks) if rank is None else rank,
+        target.mark if mark is None else mark,
+        links or Links(),
+        content,
+        secret,
+        target.convergence_secret,
+    )
+    _RANKS[commit.commit_id] = commit.rank
+    return publish(published_as or target, commit.key, (block, blocks[-1]), seed)
+
+
+def target_in(world: World, branch: Branch) -> Target:
+    """Where the world's node publishes what it writes in a branch now."""
+    return aim(branch.facts, branch.num, world.replica.writing_epoch(world.repo))
+
+
+def publish(target: Target, key: BlockKey, blocks: tuple[Block, ...], seed: TopicSeed | None = None) -> bytes:
+    """Blocks as they travel on the topic."""
+    return create_publication(seed or target.seed, target.epoch.keys.read_key, key, blocks).encoded
+
+
+def later_version(world: World) -> bytes:
+    """A publication in the world's branch whose commit is of a version that nobody knows yet."""
+    target = target_in(world, world.branch)
+    acks = (as_commit_id(b"a" * 32),)
+    block, key = encrypt_block(b"\x92\xa7commit3\xc0", target.convergence_secret, (), acks, 1, target.mark)
+    return publish(target, key, (block,))
+
+
+def heads_of(world: World, branch: Branch) -> tuple[CommitId, ...]:
+    """The heads of a branch at the world's node."""
+    with world.replica.database.read() as connection:
+        return tuple(commit_id for commit_id, _ in load_heads(connection, branch.num, ACK_COUNT_MAX))
+
+
+def rank_behind(world: World, acks: Sequence[CommitId]) -> int:
+    """The rank of a commit that acks these; of those that nobody has made, 0 is taken."""
+    with world.replica.database.read() as connection:
+        stored = load_places(connection, acks)
+    return 1 + max((stored[ack].rank if ack in stored else _RANKS.get(ack, 0) for ack in acks), default=-1)
+
+
 class Forger:
     """A member with the right to write, and its feed in the world's branch, or in another one."""
 
     def __init__(self, world: World, seed: UserSeed = _FORGER, branch: Branch | None = None) -> None:
-        self.user, self._secret = signing.key_pair(seed)
+        self.user, self.secret = signing.key_pair(seed)
         self._world, self._branch = world, branch or world.branch
         grant, _ = world.author.write(
-            world.replica.root_branch(world.repo), Grant(self.user, Permission.WRITE, None)
+            world.replica.root_branch(world.repo), Grant(self.user, Permission.WRITE)
         )
-        self._seen = grant.commit_id
+        self.grant = grant.commit_id
+        self.place: tuple[CommitId, ...] | None = None
+        """What it names as its place in the group tangle; None: what the world's node would name."""
         self._feed: list[CommitId] = []
+
+    @property
+    def target(self) -> Target:
+        """Where it publishes."""
+        return target_in(self._world, self._branch)
 
     def write(
         self,
@@ -79,44 +175,37 @@ class Forger:
         body_key: BlockKey | None = None,
     ) -> bytes:
         """A publication of a commit with this body, said to be a post; `body_key` is another than it has."""
-        branch = self._branch
-        reference, blocks = build_object(body, branch.convergence_secret)
-        reference = Reference(reference.object_id, body_key or reference.key)
-        follows = tuple(acks) or (self._seen if branch.facts.is_root_branch else branch.facts.root_id,)
-        group = TanglePlace("group", self._world.repo.init_id, (self._seen,))
+        facts = self._branch.facts
         sequence = len(self._feed) + 1
         skip = lipmaa(sequence)
-        content = Content(
-            self.user,
-            branch.branch_id,
-            EpochId(self._world.repo.init_id),
-            sequence,
-            self._feed[-1] if self._feed else None,
-            () if branch.facts.is_root_branch else (group,),
-            NOW_MS + sequence,
-            declare_kind(POST) if metadata is None else metadata,
-            reference,
-            HeaderKeys(acks=(GivenKey(b""),) * len(follows)),
+        changes: dict[str, Any] = {
+            "author": self.user,
+            "feed_sequence": sequence,
+            "feed_previous": self._feed[-1] if self._feed else None,
+            "timestamp": NOW_MS + sequence,
+            "metadata": declare_kind(POST) if metadata is None else metadata,
+        }
+        if self.place is not None:
+            changes["tangles"] = (TanglePlace(GROUP, facts.init_id, self.place),)
+        item = forge(
+            self._world,
+            self.target,
+            body,
+            tuple(acks) or (self.grant if facts.is_root_branch else facts.root_id,),
+            self.secret,
+            links=Links(lipmaa=self._feed[skip - 1] if skip != sequence - 1 else None),
+            body_key=body_key,
+            **changes,
         )
-        links = Links(lipmaa=self._feed[skip - 1] if skip != sequence - 1 else None)
-        commit, block = create_commit(follows, links, content, self._secret, branch.convergence_secret)
-        self._feed.append(commit.commit_id)
-        return self.publish(commit.key, (block, blocks[-1]))
-
-    def publish(self, key: BlockKey, blocks: tuple[Block, ...]) -> bytes:
-        """Blocks as they travel on the branch's topic."""
-        branch = self._branch
-        assert branch.topic_seed is not None
-        publication = create_publication(branch.topic_seed, branch.read_key, key, blocks, b"n" * 24)
-        encoded = tuple(block.encoded for block in publication.blocks)
-        return encode_publication(publication.topic, publication.sealed_key, encoded, publication.signature)
+        self._feed.append(decode_publication(item).commit_id)
+        return item
 
 
 def bare_of(encoded: bytes) -> bytes:
     """The bare publication of a whole one: anyone who has this can make it."""
     whole = decode_publication(encoded)
     own, body = whole.blocks
-    return encode_bare(whole.topic, whole.sealed_key, own.encoded, ObjectId(body.block_id), whole.signature)
+    return encode_bare(whole.topic, whole.hidden_key, own.encoded, ObjectId(body.block_id), whole.signature)
 
 
 def sign_at_random(seed: TopicSeed, message: bytes) -> Signature:

@@ -21,16 +21,15 @@ def harden(world: World) -> None:
     forger = Forger(world)
     world.write("erased, damaged")
     items = [forger.write(b"a bare one's body"), forger.write(BAD_BODIES["a tree"])]
-    ingested = give(world.replica, world.branch, [bare_of(items[0]), items[1]])
+    ingested = give(world.replica, [bare_of(items[0]), items[1]])
     assert [len(nums) for nums in ingested.accepted.values()] == [2]
     rows = {name: world.commits[name].commit_id for name in ("erased", "damaged")}
     with world.replica.database.write() as connection:
         found = load_rows(connection, rows.values())
         erased, damaged = (found[rows[name]] for name in ("erased", "damaged"))
         body_id = decode_publication(world.commits["erased"].encoded).blocks[1].block_id
-        erase_bodies(
-            connection, world.branch.num, [Erasure(erased.num, erased.block_nums, ObjectId(body_id))], NOW_MS
-        )
+        erasure = Erasure(erased.num, erased.topic_num, erased.block_nums, ObjectId(body_id))
+        erase_bodies(connection, world.branch.num, [erasure], NOW_MS)
         own = unpack_nums(damaged.block_nums)[0]
         connection.execute(blocks.delete().where(blocks.c.num == own))
         mark_commits_damaged(connection, [damaged.num])

@@ -21,12 +21,15 @@ from protocol.body import (
     RepoInit,
     Revoke,
 )
-from protocol.commit import NO_EPOCH, Commit, Content, HeaderKeys, Links
+from protocol.boxes import epoch_mark, writers_mark
+from protocol.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
 from protocol.content import Post
+from protocol.epochs import NONCE_SIZE, EpochStatement, seal_topic
+from protocol.hashing import writers_topic_seed
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Signature, UserId, root_branch
-from protocol.keys import BlockKey, InvitationSeed, RepoSeed, UserSeed
+from protocol.keys import BlockKey, EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
 from protocol.proofs import certify_repo, prove_invitation
-from protocol.signing import key_pair
+from protocol.signing import key_pair, public_key
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Op, Reference
 from verifier.membership import Membership
@@ -38,6 +41,8 @@ REPO_SEED: Final = RepoSeed(b"r" * 32)
 REPO: Final = key_pair(REPO_SEED)[0]
 NAMES: Final = ("ann", "ben", "cat", "dan", "eve", "fay", "gus", "hal")
 NAME_OF: Final[dict[UserId, str]] = {}
+KEY: Final = EpochKey(b"e" * 32)
+"""Of the founding epoch, in which all is published that names no other."""
 
 
 class _Users(dict[str, UserId]):
@@ -76,7 +81,7 @@ class Step:
         keeps = Permission(self.level) if self.level else None
         match self.kind:
             case "grant":
-                return Grant(USERS[self.user], Permission(self.level), None)
+                return Grant(USERS[self.user], Permission(self.level))
             case "remove":
                 return Remove(USERS[self.user], keeps, ())
             case "invite":
@@ -132,23 +137,41 @@ def commit_id(number: int) -> CommitId:
     return as_commit_id(bytes([number * 37 % 251]) * 16 + number.to_bytes(16, "big"))
 
 
-def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: EpochId = NO_EPOCH) -> Commit:
-    """What the rules look at of a commit; nothing of it is sealed or signed."""
+@cache
+def _statement() -> EpochStatement:
+    """What an init states of the founding epoch."""
+    mark, secret = epoch_mark(KEY, REPO), WritersSecret(b"w" * 32)
+    topic = public_key(writers_topic_seed(secret, REPO, mark))
+    return EpochStatement(
+        mark, writers_mark(secret, REPO), seal_topic(KEY, REPO, mark, topic, bytes(NONCE_SIZE))
+    )
+
+
+def make_init(founders: tuple[str, ...] = ("ann",)) -> RepoInit:
+    """The init of a repo."""
+    owners = tuple(USERS[name] for name in founders)
+    return RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners), _statement())
+
+
+def make_commit(number: int, author: str, acks: tuple[int, ...], epoch: EpochId | None = None) -> Commit:
+    """What the rules look at of a commit; nothing of it is sealed or signed. The founding epoch is that of commit 0."""
+    if epoch is None:
+        epoch = EpochId(commit_id(0)) if acks else NO_EPOCH
     content = Content(
         author=USERS[author],
         branch=root_branch(REPO),
         epoch=epoch,
+        by_writer=False,
+        whole=True,
         feed_sequence=1,
         feed_previous=None,
         tangles=(),
         timestamp=0,
         metadata=b"",
         body=_SOMETHING,
-        keys=HeaderKeys(),
     )
-    return Commit(
-        commit_id(number), BlockKey(b""), tuple(map(commit_id, acks)), Links(), content, Signature(b"")
-    )
+    ids = tuple(map(commit_id, acks))
+    return Commit(commit_id(number), BlockKey(b""), ids, 0, NO_MARK, Links(), content, Signature(b""))
 
 
 class Twins:
@@ -160,10 +183,9 @@ class Twins:
         self.pasts: list[frozenset[int]] = []
         self.steps: list[Step] = []
         self._operations: list[Operation] = []
-        owners = tuple(USERS[name] for name in founders)
         init = make_commit(0, founders[0], ())
-        self._init = RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners))
-        self._keep(self.real.authorise_root_commit(init, self._init), ())
+        self._init = make_init(founders)
+        self._keep(self.real.authorise_root_commit(init, self._init, KEY), ())
         self.reference.admit(0, Op(founders[0], frozenset(), "found", names=founders))
         self.steps.append(Step(founders[0], "found", "", 0, (), names=founders))
 
@@ -199,7 +221,9 @@ class Twins:
         for number in order:
             step = self.steps[number]
             commit = make_commit(number, step.author, step.acks)
-            operation = self.real.authorise_root_commit(commit, self._init if number == 0 else step.body())
+            operation = self.real.authorise_root_commit(
+                commit, self._init if number == 0 else step.body(), KEY
+            )
             self.real.add(operation, commit.acks)
             if number % 3:  # else it is asked later, about several at once
                 self.real.now()

@@ -28,7 +28,8 @@ from protocol.signing import key_pair
 from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
-from storage.repos.repos import Branch, Epoch, Repo
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Branch, Repo
 from tests.support.builders import STORE_KEY
 from tests.support.tables import assert_tables_are_stored
 
@@ -89,7 +90,7 @@ class Node:
         """What opens the node's one repo, without addresses."""
         repo, epoch = self.repo(), self.epoch()
         root = Reference(ObjectId(repo.init_id), repo.init_key)
-        return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.author, epoch.read_secret, ())
+        return ReadCapability(repo.repo_id, root, epoch.epoch_id, epoch.key, ())
 
     def repo(self) -> Repo:
         """The node's one repo."""

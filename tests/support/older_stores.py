@@ -1,22 +1,42 @@
-"""Stores as older Ravels left them."""
+"""Stores as an older Ravel would have left them. No release made one yet, so a revision before the first is made up."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import create_engine, text
 
-from storage.engine import database
+from storage.check import schema_check
+from storage.engine import revisions
+
+OLDER: Final = "r0000"
+"""The schema that is made up; `example_migrations` lead from it to this Ravel's."""
+_EXAMPLE: Final = Path(__file__).parent / "example_migrations"
 
 
-def make_older_store(folder: Path, revision: str, peer_count: int = 1) -> None:
-    """A store of that revision, at most r0009, with some peers in it."""
-    config = Config()
-    config.set_main_option("script_location", str(Path(database.__file__).parents[1] / "migrations"))
+@contextmanager
+def older_is_known() -> Iterator[None]:
+    """Have this process know the made-up schema, and how to migrate from it."""
+    before = revisions._MIGRATIONS
+    try:
+        _use(_EXAMPLE)
+        yield
+    finally:
+        _use(before)
+
+
+def _use(migrations: Path) -> None:
+    vars(revisions)["_MIGRATIONS"] = migrations
+    revisions._revisions.cache_clear()
+    schema_check.made_by_migrations.cache_clear()
+
+
+def make_older_store(folder: Path, peer_count: int = 1) -> None:
+    """A store of the made-up schema, with some peers in it. Needs `older_is_known`."""
     engine = create_engine(f"sqlite:///{folder / 'ravel.sqlite'}")
     with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-        insert = text("INSERT INTO peers (peer, address, is_dialed) VALUES (:peer, 'x:1', true)")
+        revisions.upgrade(connection, OLDER)
+        insert = text("INSERT INTO peers (peer, address) VALUES (:peer, 'x:1')")
         connection.execute(insert, [{"peer": number.to_bytes(32, "big")} for number in range(peer_count)])
     engine.dispose()

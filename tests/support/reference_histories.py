@@ -1,8 +1,8 @@
 """What becomes of a whole history, over plain sets, written for clarity alone: verdicts, members, void content, order.
 
 Adds to `reference_membership` what it leaves out (docs/reference/membership-rules.md): branches, proofs of joins, content
-and which of it is void (M2, M5, N1 to N3), and the verdicts V4, V6 of `verifier.verify`. Slow, and knows no bytes: commits
-are numbers, causes before effects.
+and which of it is void (M2, M5, N1 to N3), and the verdicts V4, V6, V10 of `verifier.verify`. Slow, and knows no bytes:
+commits are numbers, causes before effects.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -52,9 +52,8 @@ class Step:
 
     @property
     def causes(self) -> tuple[int, ...]:
-        """What it cannot be judged without."""
-        links = tuple(link for link in (self.previous, self.skip) if link is not None)
-        return self.acks + self.seen + links
+        """What it cannot be judged without. Feed links are words: what they name may come later, or never."""
+        return self.acks + self.seen
 
 
 class Rules(Reference):
@@ -115,9 +114,11 @@ class History:
             return "bad_signature"
         if any(cause in self.rejected for cause in step.causes):
             return "rejected_cause"
-        if any(ack in self.ancestors[other] for ack in step.acks for other in step.acks):
-            return "refused"  # for this or for the author's rights, which Ravel looks at first
+        if any(ack in self.steps[other].acks for ack in step.acks for other in step.acks):
+            return "refused"  # V10
         past = self.seen[step.number]
+        if any(one not in past for ack in step.acks for one in self.steps[ack].seen):
+            return "refused"  # V6: its place lacks what those of its acks have
         if step.branch == ROOT:
             return "" if self.rules.take(step, past) else "refused"
         return "" if self.rules.world(past).level(step.author) >= WRITE else "refused"

@@ -45,11 +45,11 @@ def open_relay(folder: Path, quotas: RelayQuotas = PLENTY, name: str = "relay") 
 
 
 def fill_relay(database: Database, world: World, visitor: Visitor) -> int:
-    """Keep a branch for others with a file of two leaves, of a peer with an account; gives how many commits.
+    """Keep a branch's commits for others, and a file of two leaves, of a peer with an account; gives how many commits.
 
-    The last one is kept without its body.
+    All are on one topic. The last one is kept without its body.
     """
-    topic, secret = world.branch.topic, ConvergenceSecret(b"c" * 32)
+    topic, secret = world.topic().topic, ConvergenceSecret(b"c" * 32)
     *whole, last = world.publications(world.branch)
     items = [(decode_publication(item), item) for item in (*whole, bare_of(last))]
     leaves = [encrypt_block(content, secret)[0] for content in (b"one", b"two")]

@@ -11,11 +11,10 @@ from node.sync.connection import Connection
 from node.sync.goodbye import Ended
 from node.sync.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import BlindTopic, Digest, ShortId
+from protocol.ids import BlindTopic, Digest, ShortId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
 from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
-from storage.repos.repos import Branch
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 from tests.support.streams import StreamPair
@@ -38,27 +37,27 @@ class Stranger:
         """Send messages."""
         await self.stream.send_frames([encode_message(message) for message in messages])
 
-    def announcement(self, branch: Branch) -> Announce:
-        """What a dialer that knows the branch's topic announces."""
-        return Announce((announced_topic(branch.topic, self.stream.session_id, by_dialer=True),))
+    def announcement(self, topic: TopicKey) -> Announce:
+        """What a dialer that knows a topic announces."""
+        return Announce((announced_topic(topic, self.stream.session_id, by_dialer=True),))
 
     async def compare(
         self,
-        branch: Branch,
+        topic: TopicKey,
         count: int = 0,
         heads: tuple[ShortId, ...] = (),
         digest: Digest = _NOTHING,
     ) -> BlindTopic:
-        """Join a branch's topic, saying to hold so many commits; the topic as it is said here."""
-        topic = blind_topic(branch.topic, self.stream.session_id)
-        await self.say(self.announcement(branch), Summary(topic, 0, heads, count, digest))
-        return topic
+        """Join a topic, saying to hold so many commits; the topic as it is said here."""
+        said = blind_topic(topic, self.stream.session_id)
+        await self.say(self.announcement(topic), Summary(said, 0, heads, count, digest))
+        return said
 
-    async def join(self, branch: Branch, count: int = 0) -> BlindTopic:
+    async def join(self, topic: TopicKey, count: int = 0) -> BlindTopic:
         """The same, and hear what there is."""
-        topic = await self.compare(branch, count)
+        said = await self.compare(topic, count)
         await self.hear(Publications)
-        return topic
+        return said
 
     async def hear(self, kind: type[Heard]) -> Heard:
         """The next message of a kind; others are passed over."""

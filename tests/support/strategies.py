@@ -4,12 +4,14 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from protocol.body import Body, BranchRoot, Join
+from protocol.block import Reference
+from protocol.body import Body, BranchLink, BranchRoot, Join
 from protocol.content import Compaction, Imported, Post
 from protocol.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    SaidUpdate,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -17,9 +19,11 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, HandedBox
 
 ids = st.binary(min_size=32, max_size=32)
 signatures = st.binary(min_size=64, max_size=64)
+references = st.builds(Reference, ids, ids)
 texts = st.text(max_size=200)
 
 T = TypeVar("T")
@@ -64,9 +68,25 @@ bodies: st.SearchStrategy[Body] = st.one_of(
             st.builds(SnapshotEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
         ),
     ),
-    st.builds(Compaction),
-    st.builds(TextUpdate, st.binary(min_size=1, max_size=200)),
-    st.builds(TextSnapshot, st.binary(min_size=1, max_size=200), st.tuples(ids)),
+    st.builds(BranchLink, ids),
+    st.builds(
+        EpochInit,
+        st.builds(EpochStatement, ids, ids, st.binary(min_size=72, max_size=72)),
+        references,
+        references,
+        references,
+    ),
+    st.builds(EpochOpen, st.lists(st.builds(GivenEpoch, ids, ids), min_size=1, max_size=4).map(tuple)),
+    st.builds(
+        EpochHand,
+        ids,
+        ids,
+        ids,
+        st.lists(st.builds(HandedBox, ids, ids, st.none() | ids), min_size=1, max_size=4).map(tuple),
+    ),
+    st.builds(Compaction, short_lists(ids)),
+    st.builds(TextUpdate, st.binary(min_size=1, max_size=200), short_lists(ids)),
+    st.builds(TextSnapshot, st.tuples(st.builds(SaidUpdate, ids, st.binary(max_size=200), short_lists(ids)))),
 )
 
 

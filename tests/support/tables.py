@@ -14,5 +14,5 @@ def assert_tables_are_stored(replica: Replica) -> None:
     for field in fields(stored):
         ours, theirs = getattr(here, field.name), getattr(stored, field.name)
         assert ours == theirs, field.name
-        if field.name in ("repos", "epochs", "branches", "on_topics"):
+        if field.name in ("repos", "epochs", "branches", "topics"):
             assert list(ours) == list(theirs), f"{field.name} in another order"

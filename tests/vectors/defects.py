@@ -16,18 +16,20 @@ from protocol.codec import DecodeError, encode
 from protocol.commit import UnknownVersion, open_commit
 from protocol.content import Post
 from protocol.document_kinds import DICT_KEY_SIZE_MAX
-from protocol.ids import AnyId, BlockId, CommitId, RepoId, Signature, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, InvitationSeed, ReadSecret
+from protocol.ids import AnyId, BlockId, CommitId, RepoId, Signature
+from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, InvitationSeed
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADDRESS_SIZE_MAX,
     DEP_COUNT_MAX,
     LEAF_SIZE,
     LINK_SIZE_MAX,
+    MARK_SIZE,
     NAME_SIZE_MAX,
     OWNER_COUNT_MAX,
     PUBLICATION_BLOCK_COUNT_MAX,
     QUORUM_SIGNER_COUNT_MAX,
+    RANK_MAX,
 )
 from protocol.limits.peers import (
     FEATURE_COUNT_MAX,
@@ -64,6 +66,7 @@ JsonObject = dict[str, Any]
 CONVERGENCE: Final = ConvergenceSecret(bytes(range(200, 232)))
 ID: Final = b"\x11" * 32
 OTHER: Final = b"\x22" * 32
+MARK: Final = b"\x33" * MARK_SIZE
 _pack = msgspec.msgpack.encode
 
 
@@ -133,7 +136,7 @@ def _bodies() -> Iterator[JsonObject]:
     def refuse(defect: str, reason: str, value: object) -> JsonObject:
         return _vector("body", defect, reason, value if isinstance(value, bytes) else _pack(value))
 
-    signature, reference = bytes(64), [ID, OTHER]
+    signature, reference, states = bytes(64), [ID, OTHER], [ID, OTHER, bytes(72)]
     yield refuse("empty", "bad_shape", b"")
     yield refuse("trailing_byte", "bad_shape", good + b"\xc0")
     yield refuse("truncated", "bad_shape", good[:-1])
@@ -152,36 +155,44 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("without_a_tag", "bad_shape", _pack([1, "hello"]))
     yield refuse("extension_type", "bad_shape", b"\x92\xa5post1\xd4\x01\x00")
     yield refuse("huge_string_length", "bad_shape", b"\x92\xa5post1\xdb\xff\xff\xff\xff")
-    yield refuse("huge_array_length", "bad_shape", b"\x94\xa5init1\xa1n\xdd\xff\xff\xff\xff")
+    yield refuse("huge_array_length", "bad_shape", b"\x95\xa5init2\xa1n\xdd\xff\xff\xff\xff")
     yield refuse("deep_nesting", "bad_shape", b"\x92\xa5post1" + b"\x91" * 2_000)
     yield refuse("short_id", "bad_shape", ["join1", ID[:31], signature])
     yield refuse("long_id", "bad_shape", ["join1", ID + b"\x11", signature])
     yield refuse("short_signature", "bad_shape", ["join1", ID, signature[:63]])
     yield refuse("unknown_permission", "bad_shape", ["invite1", ID, 6, 1, 7])
-    yield refuse("short_sealed_secret", "bad_shape", ["grant1", ID, 2, bytes(103)])
+    yield refuse("grant_of_a_secret", "bad_shape", ["grant2", ID, 2, None])
+    yield refuse("short_stated_topic", "bad_shape", ["init2", "n", [ID], signature, [ID, OTHER, bytes(71)]])
+    yield refuse("init_without_writers_boxes", "bad_shape", ["epoch-init3", states, reference, reference])
+    yield refuse("opening_of_nothing", "bad_shape", ["epoch-open1", []])
+    yield refuse("handed_to_nobody", "bad_shape", ["epoch-hand1", ID, ID, OTHER, []])
+    yield refuse("short_box", "bad_shape", ["epoch-hand1", ID, ID, OTHER, [[ID, OTHER[1:], None]]])
+    yield refuse("long_writers_box", "bad_shape", ["epoch-hand1", ID, ID, OTHER, [[ID, OTHER, ID + b"\0"]]])
     yield refuse("removal_from_the_first_place_0", "bad_shape", ["remove1", ID, None, [[ID, 0, ID]]])
     yield refuse("adoption_of_nothing", "bad_shape", ["adopt1", ID, []])
     yield refuse("no_uses", "bad_shape", ["invite1", ID, 1, 0, 7])
     yield refuse("negative_time", "bad_shape", ["invite1", ID, 1, 1, -1])
     yield refuse("time_beyond_exact_numbers", "bad_shape", ["invite1", ID, 1, 1, 2**53])
-    yield refuse("no_owners", "bad_shape", ["init1", "n", [], signature])
-    yield refuse("too_many_owners", "bad_shape", ["init1", "n", [ID] * (OWNER_COUNT_MAX + 1), signature])
+    yield refuse("no_owners", "bad_shape", ["init2", "n", [], signature, states])
+    yield refuse(
+        "too_many_owners", "bad_shape", ["init2", "n", [ID] * (OWNER_COUNT_MAX + 1), signature, states]
+    )
     yield refuse("too_many_signers", "bad_shape", ["quorum1", [ID] * (QUORUM_SIGNER_COUNT_MAX + 1), 1, True])
     yield refuse("threshold_of_nobody", "bad_shape", ["quorum1", [ID], 0, True])
-    yield refuse("empty_name", "bad_shape", ["init1", "", [ID], signature])
-    yield refuse("long_name", "bad_shape", ["init1", "n" * (NAME_SIZE_MAX + 1), [ID], signature])
-    yield refuse("reference_of_one", "bad_shape", ["branch-add1", ID, "n", 0, ID, reference[:1]])
+    yield refuse("empty_name", "bad_shape", ["init2", "", [ID], signature, states])
+    yield refuse("long_name", "bad_shape", ["init2", "n" * (NAME_SIZE_MAX + 1), [ID], signature, states])
+    yield refuse("reference_of_one", "bad_shape", ["branch-add2", ID, "n", reference[:1]])
     yield refuse("replaces_too_many", "bad_shape", ["set1", [], ["i"], [ID] * (DEP_COUNT_MAX + 1)])
     yield refuse("replaces_a_short_id", "bad_shape", ["set1", [], ["i"], [ID[:31]]])
     yield refuse("dict_value_nil", "bad_shape", ["dict1", [["k", None]], [], []])
     yield refuse("long_dict_key", "bad_shape", ["dict1", [], ["k" * (DICT_KEY_SIZE_MAX + 1)], []])
-    yield refuse("empty_text_update", "bad_shape", ["text1", b""])
-    yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", b"\0\0", []])
-    yield refuse("generation_too_large", "bad_shape", ["branch-add1", ID, "n", 2**32, ID, reference])
+    yield refuse("empty_text_update", "bad_shape", ["text1", b"", []])
+    yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", []])
+    yield refuse("branch_with_a_topic", "bad_shape", ["branch-add2", ID, "n", 0, ID, reference])
 
 
 def _blocks() -> Iterator[JsonObject]:
-    good = _pack(["block1", [], [], b"ciphertext"])
+    good = _pack(["block2", [], [], 0, b"", b"ciphertext"])
 
     def refuse(defect: str, reason: str, value: object) -> JsonObject:
         return _vector("block", defect, reason, value if isinstance(value, bytes) else _pack(value))
@@ -189,15 +200,22 @@ def _blocks() -> Iterator[JsonObject]:
     yield refuse("empty", "bad_shape", b"")
     yield refuse("trailing_byte", "bad_shape", good + b"\x00")
     yield refuse("truncated", "bad_shape", good[:-1])
-    yield refuse("other_version", "unknown_version", ["block2", [], [], b"ciphertext"])
-    yield refuse("other_tag", "bad_shape", ["post1", [], [], b"ciphertext"])
-    yield refuse("short_child_id", "bad_shape", ["block1", [b"a"], [], b""])
-    yield refuse("short_ack", "bad_shape", ["block1", [], [ID[:31]], b""])
-    yield refuse("ciphertext_as_text", "bad_shape", ["block1", [], [], "ciphertext"])
-    yield refuse("too_many_acks", "bad_shape", ["block1", [], [ID] * (ACK_COUNT_MAX + 1), b""])
+    yield refuse("older_version", "unknown_version", ["block1", [], [], b"ciphertext"])
+    yield refuse("other_version", "unknown_version", ["block3", [], [], 0, b"", b"ciphertext"])
+    yield refuse("other_tag", "bad_shape", ["post1", [], [], 0, b"", b"ciphertext"])
+    yield refuse("short_child_id", "bad_shape", ["block2", [b"a"], [], 0, b"", b""])
+    yield refuse("short_ack", "bad_shape", ["block2", [], [ID[:31]], 1, MARK, b""])
+    yield refuse("ciphertext_as_text", "bad_shape", ["block2", [], [], 0, b"", "ciphertext"])
+    yield refuse("too_many_acks", "bad_shape", ["block2", [], [ID] * (ACK_COUNT_MAX + 1), 1, MARK, b""])
+    yield refuse("acks_without_a_mark", "bad_shape", ["block2", [], [ID], 0, b"", b""])
+    yield refuse("rank_without_a_mark", "bad_shape", ["block2", [], [], 1, b"", b""])
+    yield refuse("short_mark", "bad_shape", ["block2", [], [], 0, MARK[1:], b""])
+    yield refuse("long_mark", "bad_shape", ["block2", [], [], 0, MARK + b"\x33", b""])
+    yield refuse("rank_below_0", "bad_shape", ["block2", [], [ID], -1, MARK, b""])
+    yield refuse("rank_beyond_exact_numbers", "bad_shape", ["block2", [], [ID], RANK_MAX + 1, MARK, b""])
     yield refuse("long_bytes_form", "not_canonical", good.replace(b"\xc4\x0a", b"\xc5\x00\x0a"))
-    yield refuse("long_array_form", "not_canonical", b"\xdc\x00\x04" + good[1:])
-    yield refuse("long_tag_form", "not_canonical", good.replace(b"\xa6block1", b"\xd9\x06block1"))
+    yield refuse("long_array_form", "not_canonical", b"\xdc\x00\x06" + good[1:])
+    yield refuse("long_tag_form", "not_canonical", good.replace(b"\xa6block2", b"\xd9\x06block2"))
     block, key = _encrypted_block(b"hello")
     wrong = bytes([key[0] ^ 1]) + key[1:]
     yield _vector("opened block", "wrong_key", "wrong_key", block, key=wrong.hex())
@@ -209,73 +227,63 @@ def _blocks() -> Iterator[JsonObject]:
 
 def _commits() -> Iterator[JsonObject]:
     links: list[Any] = [[], [], [], [], None]
-    keys: list[Any] = [[], [], []]
-    content: list[Any] = [ID, ID, ID, 1, None, [], 0, b"", [ID, ID], keys]
+    content: list[Any] = [ID, ID, ID, True, True, 1, None, [], 0, b"", [ID, ID], []]
 
     def refuse(
         defect: str,
         reason: str = "bad_shape",
         *,
         acks: tuple[CommitId, ...] = (),
+        mark: bytes = MARK,
         child_ids: tuple[BlockId, ...] = (),
-        tag: str = "commit1",
+        tag: str = "commit2",
         link: Sequence[tuple[int, object]] = (),
         said: Sequence[tuple[int, object]] = (),
-        header_keys: list[list[bytes]] | None = None,
         signature: Signature = NO_SIGNATURE,
         plaintext: bytes | None = None,
     ) -> JsonObject:
-        our_content = _with(content, [(9, header_keys or keys), *said])
-        made = _pack([tag, _with(links, link), our_content, signature]) if plaintext is None else plaintext
-        encoded, key = _encrypted_block(made, child_ids=child_ids, acks=acks)
+        made = _pack([tag, _with(links, link), _with(content, said), signature])
+        encoded, key = _encrypted_block(
+            made if plaintext is None else plaintext, child_ids=child_ids, acks=acks, mark=mark
+        )
         return _vector("commit", defect, reason, encoded, key=key.hex())
 
     place = ["group", ID, [ID]]
     yield refuse("is_a_body", plaintext=encode_body(Post("hello")))
     yield refuse("is_nothing", plaintext=b"")
-    yield refuse("other_version", "unknown_version", tag="commit2")
-    yield refuse("other_tag", tag="comment1")
+    yield refuse("older_version", "unknown_version", tag="commit1")
+    yield refuse("other_version", "unknown_version", tag="commit3")
+    yield refuse("other_tag", tag="comment2")
     yield refuse("with_children", "bad_tree", child_ids=(BlockId(ID),))
-    yield refuse("trailing_byte", plaintext=_pack(["commit1", links, content, bytes(64)]) + b"\x00")
+    yield refuse("without_a_mark", "bad_tree", mark=b"")
+    yield refuse("trailing_byte", plaintext=_pack(["commit2", links, content, bytes(64)]) + b"\x00")
     yield refuse("short_signature", signature=Signature(bytes(63)))
-    yield refuse("surplus_content", said=[(9, [*keys, 1])])
-    yield refuse(
-        "duplicate_ack",
-        "duplicate_ids",
-        acks=(as_commit_id(ID), as_commit_id(ID)),
-        header_keys=[[b"", b""], [], []],
-    )
-    yield refuse("duplicate_dep", "duplicate_ids", link=[(0, [ID, ID])], header_keys=[[], [b"", b""], []])
-    yield refuse(
-        "dep_and_negative_dep", "duplicate_ids", link=[(0, [ID]), (1, [ID])], header_keys=[[], [b""], []]
-    )
-    yield refuse(
-        "file_and_negative_file", "duplicate_ids", link=[(2, [ID]), (3, [ID])], header_keys=[[], [], [b""]]
-    )
+    yield refuse("surplus_content", plaintext=_pack(["commit2", links, [*content, 1], bytes(64)]))
+    yield refuse("duplicate_ack", "duplicate_ids", acks=(as_commit_id(ID), as_commit_id(ID)))
+    yield refuse("duplicate_dep", "duplicate_ids", link=[(0, [ID, ID])])
+    yield refuse("dep_and_negative_dep", "duplicate_ids", link=[(0, [ID]), (1, [ID])])
+    yield refuse("file_and_negative_file", "duplicate_ids", link=[(2, [ID]), (3, [ID])], said=[(11, [b""])])
     yield refuse("duplicate_negative_file", "duplicate_ids", link=[(3, [ID, ID])])
-    yield refuse("ack_without_its_key_slot", "keys_do_not_match", acks=(as_commit_id(ID),))
-    yield refuse("key_slot_without_an_ack", "keys_do_not_match", header_keys=[[b""], [], []])
-    yield refuse(
-        "key_of_another_length",
-        "keys_do_not_match",
-        acks=(as_commit_id(ID),),
-        header_keys=[[b"k" * 31], [], []],
-    )
-    yield refuse("key_too_long", acks=(as_commit_id(ID),), header_keys=[[b"k" * 33], [], []])
-    yield refuse("feed_sequence_zero", said=[(3, 0)])
-    yield refuse("first_with_a_previous", "bad_feed_link", said=[(4, ID)])
-    yield refuse("second_without_a_previous", "bad_feed_link", said=[(3, 2)])
+    yield refuse("file_without_its_key_slot", "keys_do_not_match", link=[(2, [ID])])
+    yield refuse("key_slot_without_a_file", "keys_do_not_match", said=[(11, [b""])])
+    yield refuse("key_of_another_length", "keys_do_not_match", link=[(2, [ID])], said=[(11, [b"k" * 31])])
+    yield refuse("key_too_long", link=[(2, [ID])], said=[(11, [b"k" * 33])])
+    yield refuse("by_writer_as_a_number", said=[(3, 1)])
+    yield refuse("whole_as_nil", said=[(4, None)])
+    yield refuse("feed_sequence_zero", said=[(5, 0)])
+    yield refuse("first_with_a_previous", "bad_feed_link", said=[(6, ID)])
+    yield refuse("second_without_a_previous", "bad_feed_link", said=[(5, 2)])
     yield refuse("skip_link_where_none_belongs", "bad_lipmaa_link", link=[(4, ID)])
     yield refuse("short_author", said=[(0, ID[:31])])
-    yield refuse("negative_timestamp", said=[(6, -1)])
-    yield refuse("timestamp_beyond_exact_numbers", said=[(6, 2**53)])
-    yield refuse("timestamp_as_float", said=[(6, 0.0)])
-    yield refuse("body_without_a_key", said=[(8, [ID])])
-    yield refuse("tangle_twice", "duplicate_ids", said=[(5, [place, place])])
-    yield refuse("tangles_unsorted", "duplicate_ids", said=[(5, [place, ["feed", ID, [ID]]])])
-    yield refuse("tangle_previous_twice", "duplicate_ids", said=[(5, [["group", ID, [ID, ID]]])])
-    yield refuse("tangle_kind_in_capitals", said=[(5, [["Group", ID, [ID]]])])
-    yield refuse("tangle_kind_with_newline", said=[(5, [["group\n", ID, [ID]]])])
+    yield refuse("negative_timestamp", said=[(8, -1)])
+    yield refuse("timestamp_beyond_exact_numbers", said=[(8, 2**53)])
+    yield refuse("timestamp_as_float", said=[(8, 0.0)])
+    yield refuse("body_without_a_key", said=[(10, [ID])])
+    yield refuse("tangle_twice", "duplicate_ids", said=[(7, [place, place])])
+    yield refuse("tangles_unsorted", "duplicate_ids", said=[(7, [place, ["feed", ID, [ID]]])])
+    yield refuse("tangle_previous_twice", "duplicate_ids", said=[(7, [["group", ID, [ID, ID]]])])
+    yield refuse("tangle_kind_in_capitals", said=[(7, [["Group", ID, [ID]]])])
+    yield refuse("tangle_kind_with_newline", said=[(7, [["group\n", ID, [ID]]])])
     yield refuse("too_many_deps", link=[(0, [ID] * (DEP_COUNT_MAX + 1))])
 
 
@@ -300,14 +308,18 @@ def _objects() -> Iterator[JsonObject]:
     b, b_key = _encrypted_block(b"b")
     a_id, b_id = hashing.block_id(a), hashing.block_id(b)
     keys = a_key + b_key
-    yield refuse("acks_in_a_leaf", _encrypted_block(b"a", acks=(as_commit_id(ID),)))
+    yield refuse("acks_in_a_leaf", _encrypted_block(b"a", acks=(as_commit_id(ID),), mark=MARK))
+    yield refuse("mark_of_a_leaf", _encrypted_block(b"a", mark=MARK))
     yield refuse("small_leaves", _encrypted_block(keys, child_ids=(a_id, b_id)), a, b)
     yield refuse("one_child", _encrypted_block(a_key, child_ids=(a_id,)), a)
     yield refuse("same_child_twice", _encrypted_block(a_key + a_key, child_ids=(a_id, a_id)), a)
     yield refuse("too_few_keys", _encrypted_block(a_key, child_ids=(a_id, b_id)), a, b)
     yield refuse("too_many_keys", _encrypted_block(keys + a_key, child_ids=(a_id, b_id)), a, b)
     yield refuse(
-        "acks_in_the_root", _encrypted_block(keys, child_ids=(a_id, b_id), acks=(as_commit_id(ID),)), a, b
+        "acks_in_the_root",
+        _encrypted_block(keys, child_ids=(a_id, b_id), acks=(as_commit_id(ID),), mark=MARK),
+        a,
+        b,
     )
     yield refuse(
         "wrong_child_key", _encrypted_block(b_key + a_key, child_ids=(a_id, b_id)), a, b, reason="wrong_key"
@@ -319,8 +331,7 @@ def _objects() -> Iterator[JsonObject]:
 
 def _publications() -> Iterator[JsonObject]:
     block, _ = _encrypted_block(b"hello")
-    sealed_key = bytes(24 + 32 + 16)
-    good = _pack(["publication1", ID, sealed_key, [block], bytes(64)])
+    good = _pack(["publication1", ID, OTHER, [block], bytes(64)])
 
     def refuse(defect: str, reason: str, value: object) -> JsonObject:
         return _vector("publication", defect, reason, value if isinstance(value, bytes) else _pack(value))
@@ -328,13 +339,15 @@ def _publications() -> Iterator[JsonObject]:
     yield refuse("empty", "bad_shape", b"")
     yield refuse("trailing_byte", "bad_shape", good + b"\x00")
     yield refuse("truncated", "bad_shape", good[:-1])
-    yield refuse("without_blocks", "bad_shape", ["publication1", ID, sealed_key, [], bytes(64)])
+    yield refuse("without_blocks", "bad_shape", ["publication1", ID, OTHER, [], bytes(64)])
     too_many = [block] * (PUBLICATION_BLOCK_COUNT_MAX + 1)
-    yield refuse("too_many_blocks", "bad_shape", ["publication1", ID, sealed_key, too_many, bytes(64)])
-    yield refuse("broken_block", "bad_shape", ["publication1", ID, sealed_key, [block[:-1]], bytes(64)])
-    yield refuse("short_sealed_key", "bad_shape", ["publication1", ID, sealed_key[1:], [block], bytes(64)])
-    yield refuse("short_topic", "bad_shape", ["publication1", ID[1:], sealed_key, [block], bytes(64)])
-    yield refuse("other_version", "unknown_version", ["publication2", ID, sealed_key, [block], bytes(64)])
+    yield refuse("too_many_blocks", "bad_shape", ["publication1", ID, OTHER, too_many, bytes(64)])
+    yield refuse("broken_block", "bad_shape", ["publication1", ID, OTHER, [block[:-1]], bytes(64)])
+    yield refuse("short_hidden_key", "bad_shape", ["publication1", ID, OTHER[1:], [block], bytes(64)])
+    yield refuse("bare_of_two_blocks", "bad_shape", ["bare1", ID, OTHER, [block, block], ID, bytes(64)])
+    yield refuse("bare_without_the_bodys_id", "bad_shape", ["bare1", ID, OTHER, block, b"", bytes(64)])
+    yield refuse("short_topic", "bad_shape", ["publication1", ID[1:], OTHER, [block], bytes(64)])
+    yield refuse("other_version", "unknown_version", ["publication2", ID, OTHER, [block], bytes(64)])
 
 
 def _messages() -> Iterator[JsonObject]:
@@ -425,8 +438,7 @@ def _texts() -> Iterator[JsonObject]:
         RepoId(ID),
         Reference(as_object_id(ID), BlockKey(OTHER)),
         as_epoch_id(ID),
-        UserId(OTHER),
-        ReadSecret(ID),
+        EpochKey(ID),
         None,
         as_commit_id(OTHER),
         InvitationSeed(ID),
@@ -445,7 +457,7 @@ def _texts() -> Iterator[JsonObject]:
     yield refuse("invitation", "of_another_scheme", "not_a_link", text.replace("ravel", "https"))
     yield refuse("invitation", "empty", "mistyped", "ravel:invite:")
     yield refuse("invitation", "too_long", "too_large", text + "a" * LINK_SIZE_MAX)
-    newer = encode(link).replace(b"invitation2", b"invitation3")
+    newer = encode(link).replace(b"invitation3", b"invitation4")
     checked = AnyId(newer + hashing.link_checksum(b"invite" + newer))
     yield refuse("invitation", "of_other_version", "unknown_version", "ravel:invite:" + id_text(checked))
     capability = capability_text(
@@ -453,8 +465,7 @@ def _texts() -> Iterator[JsonObject]:
             RepoId(ID),
             Reference(as_object_id(ID), BlockKey(OTHER)),
             as_epoch_id(ID),
-            UserId(OTHER),
-            ReadSecret(ID),
+            EpochKey(ID),
             (),
         )
     )
@@ -474,10 +485,11 @@ def _encrypted_block(
     *,
     child_ids: tuple[BlockId, ...] = (),
     acks: tuple[CommitId, ...] = (),
+    mark: bytes = b"",
     secret: ConvergenceSecret = CONVERGENCE,
 ) -> tuple[bytes, bytes]:
     """A block's encoding and key, whatever its plaintext is."""
-    block, key = encrypt_block(plaintext, secret, child_ids, acks)
+    block, key = encrypt_block(plaintext, secret, child_ids, acks, 1 if acks else 0, mark)
     return block.encoded, key
 
 

@@ -6,61 +6,19 @@ inputs are fixed; nothing is random.
 
 import json
 from pathlib import Path
-from typing import Any
 
 from protocol import hashing, signing
 from protocol.block import Block, Reference, decrypt_block
-from protocol.body import (
-    Adopt,
-    Answer,
-    Approve,
-    Body,
-    BranchAdd,
-    BranchEdit,
-    BranchFork,
-    BranchRenew,
-    BranchRoot,
-    Carried,
-    Checkpoint,
-    FeedEnd,
-    Grant,
-    Hide,
-    Invite,
-    Join,
-    Merge,
-    Offer,
-    Permission,
-    ProposeCheckpoint,
-    ProposeRemoval,
-    Quorum,
-    Remove,
-    RepoInit,
-    Revoke,
-    Tag,
-    encode_body,
-)
+from protocol.body import Body, Permission, encode_body
 from protocol.codec import encode
-from protocol.commit import Commit, Content, HeaderKeys, Links, TanglePlace, create_commit, lipmaa
-from protocol.content import Compaction, FileEntry, Files, Imported, Post
+from protocol.commit import Commit, Content, Links, TanglePlace, create_commit, lipmaa
+from protocol.content import FileEntry, Files, Imported, Post
 from protocol.declared_kind import declare_kind
 from protocol.deposits import sign_deposit
-from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
-from protocol.document_kinds import (
-    DictEdit,
-    DictEntry,
-    DictSnapshot,
-    SetEdit,
-    SetSnapshot,
-    SnapshotEntries,
-    SnapshotItems,
-    TextSnapshot,
-    TextUpdate,
-)
-from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
+from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
 from protocol.ids import (
     AnyId,
     BlockId,
-    BranchId,
     CircuitAddress,
     CommitId,
     Digest,
@@ -72,16 +30,7 @@ from protocol.ids import (
     TopicKey,
     UserId,
 )
-from protocol.keys import (
-    AccountToken,
-    BlockKey,
-    GivenKey,
-    InvitationSeed,
-    ReadSecret,
-    RepoSeed,
-    UserSeed,
-    WriteSecret,
-)
+from protocol.keys import AccountToken, BlockKey, GivenKey
 from protocol.limits.formats import LEAF_SIZE
 from protocol.links import (
     RENEWAL_NOTE,
@@ -98,7 +47,7 @@ from protocol.links import (
     device_link_text,
     invitation_text,
 )
-from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, code_numbers, encode_note
+from protocol.lobbies import code_numbers, encode_note
 from protocol.messages import (
     AccountJoined,
     Announce,
@@ -140,69 +89,79 @@ from protocol.messages import (
     encode_message,
 )
 from protocol.object import build_object
-from protocol.profiles import Profile
-from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
-from protocol.publication import Publication, create_publication, encode_bare, encode_publication
-from protocol.sealing import seal_secret
+from protocol.publication import Publication, create_publication, encode_bare
 from protocol.text import id_text
-from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
+from tests.support.ids import as_commit_id, as_object_id
+from tests.vectors.body_cases import bodies
+from tests.vectors.box_cases import boxes
 from tests.vectors.conversations import comparisons, handshake, reconciliation
 from tests.vectors.defects import refused
+from tests.vectors.fixed import (
+    BRANCH_ID,
+    CONVERGENCE,
+    EPOCH,
+    EPOCH_KEY,
+    INVITATION_SEED,
+    MARK,
+    MEMBER,
+    READ_KEY,
+    REPO_ID,
+    TOPIC_SEED,
+    USER,
+    USER_SECRET,
+    WRITERS_SECRET,
+    WRITERS_SEED,
+    JsonObject,
+)
 from tests.vectors.newer_messages import newer_messages
 from tests.vectors.person_names import person_names
 from tests.vectors.repo_histories import checkpoint_order, epoch_change, root_commit
 from tests.vectors.syncs import syncs
+from tests.vectors.text_cases import texts
+from tests.verdicts.histories import write_vectors
 
 FOLDER = Path(__file__).parent
-# "hello" by the client 1 in the root "text", as pycrdt 0.14 writes it.
-YJS_UPDATE = bytes.fromhex("0101010004010474657874") + b"\x05hello\x00"
-JsonObject = dict[str, Any]
 SIZE_SPELT_OUT = 300
 """Bytes up to which an object's plaintext and blocks stand in the vectors whole."""
 
-READ_SECRET = ReadSecret(bytes(range(32)))
-WRITE_SECRET = WriteSecret(bytes(range(32, 64)))
-USER_SEED = UserSeed(bytes(range(64, 96)))
-REPO_SEED = RepoSeed(bytes(range(96, 128)))
-INVITATION_SEED = InvitationSeed(bytes(range(128, 160)))
-BRANCH_ID = BranchId(bytes(range(160, 192)))
-EPOCH = as_epoch_id(bytes(range(192, 224)))
-NONCE = bytes(range(24))
-MEMBER_SEED = UserSeed(bytes(range(224, 256)))
-MEMBER = signing.public_key(MEMBER_SEED)
-USER, USER_SECRET = signing.key_pair(USER_SEED)
-REPO_ID = signing.public_key(REPO_SEED)
-CONVERGENCE = hashing.convergence_secret(READ_SECRET)
-
 
 def derivations() -> JsonObject:
-    """Every derivation of `protocol.hashing`."""
-    secret = hashing.branch_secret(READ_SECRET, BRANCH_ID, 1)
+    """Every derivation of `protocol.hashing` that a format rests on, but for boxes and reconciliation."""
+    topic, session = TopicKey(BRANCH_ID), SessionId(EPOCH)
+    own_topic = signing.public_key(TOPIC_SEED)
+    secret = hashing.branch_secret(EPOCH_KEY, BRANCH_ID)
+    link_seed = hashing.link_topic_seed(WRITERS_SECRET, BRANCH_ID)
     return {
-        "read_secret": READ_SECRET.hex(),
-        "write_secret": WRITE_SECRET.hex(),
+        "epoch_key": EPOCH_KEY.hex(),
+        "writers_secret": WRITERS_SECRET.hex(),
         "repo_id": REPO_ID.hex(),
         "branch_id": BRANCH_ID.hex(),
-        "generation": 1,
         "session_id": EPOCH.hex(),
-        "epoch_read_secret": hashing.epoch_read_secret(WRITE_SECRET).hex(),
         "convergence_secret": CONVERGENCE.hex(),
+        "epoch_read_key": READ_KEY.hex(),
+        "epoch_cipher_key": hashing.epoch_cipher_key(EPOCH_KEY).hex(),
+        "epoch_topic_seed": TOPIC_SEED.hex(),
+        "epoch_topic": own_topic.hex(),
+        "mark": MARK.hex(),
+        "writers_topic_seed": WRITERS_SEED.hex(),
+        "writers_topic": signing.public_key(WRITERS_SEED).hex(),
         "branch_secret": secret.hex(),
         "branch_read_key": hashing.branch_read_key(secret).hex(),
-        "root_topic_seed": hashing.root_topic_seed(READ_SECRET, REPO_ID).hex(),
-        "branch_topic_seed": hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 1).hex(),
-        "branch_id_mark": hashing.epoch_mark(TopicKey(BRANCH_ID)).hex(),
-        "blinded_branch_id": hashing.blind_topic(TopicKey(BRANCH_ID), SessionId(EPOCH)).hex(),
-        "branch_id_announced_by_dialer": hashing.announced_topic(
-            TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=True
+        "branch_mark": hashing.branch_mark(secret).hex(),
+        "link_topic_seed": link_seed.hex(),
+        "link_topic": signing.public_key(link_seed).hex(),
+        "key_pad_of_commit_branch_id_on_epoch_topic": hashing.commit_key_pad(
+            READ_KEY, own_topic, as_commit_id(BRANCH_ID)
         ).hex(),
-        "branch_id_announced_by_acceptor": hashing.announced_topic(
-            TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=False
-        ).hex(),
+        "presence_key": hashing.presence_key(READ_KEY).hex(),
+        "blinded_branch_id": hashing.blind_topic(topic, session).hex(),
+        "branch_id_announced_by_dialer": hashing.announced_topic(topic, session, by_dialer=True).hex(),
+        "branch_id_announced_by_acceptor": hashing.announced_topic(topic, session, by_dialer=False).hex(),
         "circuit_address_of_branch_id_at_repo_id": hashing.circuit_address(
             PeerId(REPO_ID), PeerId(BRANCH_ID)
         ).hex(),
         "branch_id_text": id_text(BRANCH_ID),
+        "text_clients_of_repo_id_in_branch_id": hashing.text_clients(UserId(REPO_ID), BRANCH_ID),
     }
 
 
@@ -231,102 +190,8 @@ def _object(size: int) -> JsonObject:
     return case
 
 
-def bodies() -> list[JsonObject]:
-    """One body of each kind."""
-    owners, since = (USER,), 1_790_000_000_000
-    paired = device_digest(REPO_ID, USER, MEMBER, since)
-    member_secret = signing.key_pair(MEMBER_SEED)[1]
-    reference = Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID))
-    made: dict[str, Body] = {
-        "init": RepoInit("demo", owners, certify_repo(REPO_SEED, "demo", owners)),
-        "branch-add": BranchAdd(BRANCH_ID, "main", 0, TopicKey(EPOCH), reference),
-        "branch-root": BranchRoot(),
-        "invite": Invite(signing.public_key(INVITATION_SEED), Permission.WRITE, 1, 1_900_000_000_000),
-        "join": Join(EPOCH, prove_invitation(INVITATION_SEED, REPO_ID, USER)),
-        "grant": Grant(MEMBER, Permission.WRITE, _seal(WRITE_SECRET)),
-        "remove": Remove(MEMBER, None, (FeedEnd(BRANCH_ID, 3, EPOCH),)),
-        "revoke": Revoke(EPOCH),
-        "branch-renew": BranchRenew(BRANCH_ID, 1, TopicKey(EPOCH)),
-        "branch-edit": BranchEdit(BRANCH_ID, None, True),  # as it stands in the encoding
-        "tag": Tag("1.0", BRANCH_ID, EPOCH),
-        "adopt": Adopt(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID))),
-        "hide": Hide(BRANCH_ID, (EPOCH, as_commit_id(BRANCH_ID)), hides=True),
-        "epoch-init": EpochInit(
-            (EPOCH,),
-            hashing.epoch_mark(TopicKey(MEMBER)),
-            (EpochBox(MEMBER, _seal(WRITE_SECRET)),),
-        ),
-        "epoch-add": EpochAdd(
-            EPOCH,
-            USER,
-            hashing.epoch_mark(TopicKey(MEMBER)),
-            (BranchTopic(BRANCH_ID, TopicKey(USER)),),
-            (EpochBox(MEMBER, _seal(WRITE_SECRET)),),
-        ),
-        "epoch-history": EpochHistory((EarlierEpoch(EPOCH, USER, READ_SECRET),)),
-        "offer": Offer(BRANCH_ID, True, "please", b"a link"),
-        "answer": Answer(EPOCH, True),
-        "quorum": Quorum(
-            (UserId(BRANCH_ID), UserId(EPOCH)), 2, removals=True
-        ),  # signers in ascending order (M13)
-        "propose-checkpoint": ProposeCheckpoint(BRANCH_ID, (EPOCH, as_commit_id(REPO_ID))),
-        "propose-removal": ProposeRemoval(MEMBER, Permission.READ),
-        "approve": Approve(EPOCH),
-        "checkpoint": Checkpoint(EPOCH),
-        "fork": BranchFork(BRANCH_ID, (EPOCH,)),
-        "carried": Carried(BRANCH_ID, EPOCH, MEMBER, 1_790_000_000_000, encode_body(Post("hello"))),
-        "merge": Merge(BRANCH_ID, (EPOCH,)),
-        "post": Post("Grüße"),
-        "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
-        "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
-        "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, as_commit_id(BRANCH_ID))),
-        "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
-        "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
-        "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
-        "compaction": Compaction(),
-        "text": TextUpdate(YJS_UPDATE),
-        "text-snapshot": TextSnapshot(YJS_UPDATE, (EPOCH, as_commit_id(BRANCH_ID))),
-        "devices": DevicesRepo(USER),
-        "hand-on": HandOn(
-            MEMBER,
-            REPO_ID,
-            reference,
-            EPOCH,
-            USER,
-            _seal(READ_SECRET),
-            since,
-            signing.sign(USER_SECRET, paired),
-        ),
-        "device": Device(
-            USER, MEMBER, since, signing.sign(USER_SECRET, paired), signing.sign(member_secret, paired)
-        ),
-        "device-end": DeviceEnd(
-            USER,
-            MEMBER,
-            since,
-            by_person=False,
-            signature=signing.sign(member_secret, device_end_digest(REPO_ID, USER, MEMBER, since)),
-        ),
-        "profile": Profile("Zoë", 3),
-        "lobby": Lobby(REPO_ID),
-        "lobby-add": LobbyAdd(
-            RepoId(BRANCH_ID), reference, EPOCH, EPOCH, 2, since, (EpochBox(MEMBER, _seal(WRITE_SECRET)),)
-        ),
-        "lobby-answer": LobbyAnswer(EPOCH, Admission(reference, EPOCH, USER, _seal(READ_SECRET))),
-    }
-    sealed = {"member_seed": MEMBER_SEED.hex(), "author": USER.hex(), "write_secret": WRITE_SECRET.hex()}
-    return [
-        {"kind": kind, "encoded": encode_body(body).hex()} | (sealed if kind == "grant" else {})
-        for kind, body in made.items()
-    ]
-
-
-def _seal(secret: ReadSecret | WriteSecret) -> bytes:
-    return seal_secret(USER_SECRET, MEMBER, REPO_ID, secret, NONCE)
-
-
 def commits() -> JsonObject:
-    """A commit with every header field, from its body to its publication."""
+    """A commit with every header field, from its body to its publications: on the writers' topic, and on the link topic."""
     reference, body_blocks = build_object(encode_body(Post("hello")), CONVERGENCE)
     ids = [bytes([number]) * 32 for number in range(1, 8)]
     links = Links(
@@ -336,46 +201,51 @@ def commits() -> JsonObject:
         nfiles=(as_object_id(ids[5]),),
         lipmaa=as_commit_id(ids[6]),
     )
-    keys = HeaderKeys(
-        acks=(GivenKey(b"k" * 32), GivenKey(b"")), deps=(GivenKey(b""),), files=(GivenKey(b"f" * 32),)
-    )
-    place = TanglePlace("group", EPOCH, (EPOCH,))
     content = Content(
-        USER,
-        BRANCH_ID,
-        EPOCH,
-        4,
-        as_commit_id(ids[0]),
-        (place,),
-        1_790_000_000_000,
-        b"metadata",
-        reference,
-        keys,
+        author=USER,
+        branch=BRANCH_ID,
+        epoch=EPOCH,
+        by_writer=True,
+        whole=True,
+        feed_sequence=4,
+        feed_previous=as_commit_id(ids[0]),
+        tangles=(TanglePlace("group", EPOCH, (EPOCH,)),),
+        timestamp=1_790_000_000_000,
+        metadata=b"metadata",
+        body=reference,
+        file_keys=(GivenKey(b"f" * 32),),
     )
-    commit, block = create_commit(
-        (as_commit_id(ids[0]), as_commit_id(ids[1])), links, content, USER_SECRET, CONVERGENCE
-    )
-    publication = _publish(commit, (block, *body_blocks))
+    secret = hashing.branch_secret(EPOCH_KEY, BRANCH_ID)
+    mark = hashing.branch_mark(secret)
+    acks = (as_commit_id(ids[0]), as_commit_id(ids[1]))
+    commit, block = create_commit(acks, 7, mark, links, content, USER_SECRET, CONVERGENCE)
+    blocks = (block, *body_blocks)
+    publication = _publish(commit, blocks)
+    link_seed = hashing.link_topic_seed(WRITERS_SECRET, BRANCH_ID)
+    on_link_topic = create_publication(link_seed, hashing.branch_read_key(secret), commit.key, blocks)
     return {
-        "read_secret": READ_SECRET.hex(),
+        "epoch_key": EPOCH_KEY.hex(),
         "branch_id": BRANCH_ID.hex(),
-        "generation": 0,
         "author": USER.hex(),
         "acks": [ids[0].hex(), ids[1].hex()],
+        "rank": 7,
+        "mark": mark.hex(),
         "text": "hello",
         "signed_digest": commit.digest.hex(),
         "commit_id": commit.commit_id.hex(),
         "commit_key": commit.key.hex(),
         "topic": publication.topic.hex(),
-        "publication": _encoded(publication).hex(),
+        "publication": publication.encoded.hex(),
         "publication_id": publication.publication_id.hex(),
         "bare_publication": encode_bare(
             publication.topic,
-            publication.sealed_key,
+            publication.hidden_key,
             block.encoded,
             reference.object_id,
             publication.signature,
         ).hex(),
+        "link_topic": on_link_topic.topic.hex(),
+        "publication_on_link_topic": on_link_topic.encoded.hex(),
     }
 
 
@@ -388,7 +258,7 @@ def declared_kinds() -> JsonObject:
         SetSnapshot("", None, ()),
         DictEdit((), (), ()),
         DictSnapshot("", None, ()),
-        TextUpdate(b"u"),
+        TextUpdate(b"u", ()),
     )
     return {str(type(body).__struct_config__.tag): declare_kind(body).hex() for body in made}
 
@@ -396,8 +266,8 @@ def declared_kinds() -> JsonObject:
 def files() -> JsonObject:
     """Files of a branch: a commit that adds two, and the next, which removes one of them and adds a third.
 
-    The contents give the keys of what the headers name, so that a branch's secrets open all of it; the first ack and the
-    negative dep are of no commit here. Plaintext byte i is i mod 251.
+    The contents give the keys of the files that the headers name. The first ack and the negative dep are of no commit here.
+    Plaintext byte i is i mod 251.
     """
     objects = [_object(size) for size in (7, 300, LEAF_SIZE + 1)]
     small, middle, large = (
@@ -407,20 +277,19 @@ def files() -> JsonObject:
     first, published = _file_commit(
         (as_commit_id(REPO_ID),),
         Links(files=(small.object_id, large.object_id)),
-        HeaderKeys(acks=(GivenKey(b""),), files=(GivenKey(small.key), GivenKey(large.key))),
+        (GivenKey(small.key), GivenKey(large.key)),
         Files((FileEntry("small.txt", 7), FileEntry("large.bin", LEAF_SIZE + 1))),
     )
     second, published_after = _file_commit(
         (first.commit_id,),
         Links((first.commit_id,), (EPOCH,), (middle.object_id,), (small.object_id,)),
-        HeaderKeys((GivenKey(first.key),), (GivenKey(first.key),), (GivenKey(middle.key),)),
+        (GivenKey(middle.key),),
         Files((FileEntry("Grüße.txt", 300),)),
         feed_previous=first.commit_id,
     )
     return {
-        "read_secret": READ_SECRET.hex(),
+        "epoch_key": EPOCH_KEY.hex(),
         "branch_id": BRANCH_ID.hex(),
-        "generation": 0,
         "commit_ids": [first.commit_id.hex(), second.commit_id.hex()],
         "publications": [published.hex(), published_after.hex()],
         "there_after_both": ["large.bin", "Grüße.txt"],
@@ -431,34 +300,38 @@ def files() -> JsonObject:
 def _file_commit(
     acks: tuple[CommitId, ...],
     header: Links,
-    keys: HeaderKeys,
+    keys: tuple[GivenKey, ...],
     body: Files,
     feed_previous: CommitId | None = None,
 ) -> tuple[Commit, bytes]:
     """A commit and its publication."""
     reference, body_blocks = build_object(encode_body(body), CONVERGENCE)
-    sequence = 1 if feed_previous is None else 2
-    place = TanglePlace("group", EPOCH, (EPOCH,))
     content = Content(
-        USER, BRANCH_ID, EPOCH, sequence, feed_previous, (place,), 1_790_000_000_000, b"", reference, keys
+        author=USER,
+        branch=BRANCH_ID,
+        epoch=EPOCH,
+        by_writer=True,
+        whole=True,
+        feed_sequence=1 if feed_previous is None else 2,
+        feed_previous=feed_previous,
+        tangles=(TanglePlace("group", EPOCH, (EPOCH,)),),
+        timestamp=1_790_000_000_000,
+        metadata=b"",
+        body=reference,
+        file_keys=keys,
     )
-    commit, block = create_commit(acks, header, content, USER_SECRET, CONVERGENCE)
-    return commit, _encoded(_publish(commit, (block, *body_blocks)))
+    mark = hashing.branch_mark(hashing.branch_secret(EPOCH_KEY, BRANCH_ID))
+    rank = 1 if feed_previous is None else 2
+    commit, block = create_commit(acks, rank, mark, header, content, USER_SECRET, CONVERGENCE)
+    return commit, _publish(commit, (block, *body_blocks)).encoded
 
 
 def _publish(commit: Commit, blocks: tuple[Block, ...]) -> Publication:
-    topic_seed = hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0)
-    read_key = hashing.branch_read_key(hashing.branch_secret(READ_SECRET, BRANCH_ID, 0))
-    return create_publication(topic_seed, read_key, commit.key, blocks, NONCE)
-
-
-def _encoded(publication: Publication) -> bytes:
-    blocks = tuple(block.encoded for block in publication.blocks)
-    return encode_publication(publication.topic, publication.sealed_key, blocks, publication.signature)
+    return create_publication(WRITERS_SEED, READ_KEY, commit.key, blocks)
 
 
 def _file_deposit() -> FileDeposit:
-    return sign_deposit(hashing.branch_topic_seed(WRITE_SECRET, BRANCH_ID, 0), ObjectId(EPOCH), 1_048_832)
+    return sign_deposit(WRITERS_SEED, ObjectId(EPOCH), 1_048_832)
 
 
 def messages() -> list[JsonObject]:
@@ -518,9 +391,8 @@ def _invitation() -> InvitationLink:
         REPO_ID,
         Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),
         EPOCH,
-        USER,
-        READ_SECRET,
-        WRITE_SECRET,
+        EPOCH_KEY,
+        WRITERS_SECRET,
         EPOCH,
         INVITATION_SEED,
         Permission.WRITE,
@@ -562,8 +434,7 @@ def capabilities() -> JsonObject:
         REPO_ID,
         Reference(ObjectId(EPOCH), BlockKey(BRANCH_ID)),
         EPOCH,
-        USER,
-        READ_SECRET,
+        EPOCH_KEY,
         (PeerAddress("[::1]:7474", PeerId(USER)),),
     )
     return {"encoded": encode(capability).hex(), "text": capability_text(capability)}
@@ -571,8 +442,9 @@ def capabilities() -> JsonObject:
 
 def branch_capabilities() -> JsonObject:
     """A branch's capability, as a link."""
-    secret = hashing.branch_secret(READ_SECRET, BRANCH_ID, 1)
-    channel = BranchChannel(EPOCH, TopicKey(MEMBER), secret, CONVERGENCE)
+    secret = hashing.branch_secret(EPOCH_KEY, BRANCH_ID)
+    topic = signing.public_key(hashing.link_topic_seed(WRITERS_SECRET, BRANCH_ID))
+    channel = BranchChannel(EPOCH, topic, secret, CONVERGENCE)
     peers = (PeerAddress("[::1]:7474", PeerId(USER)),)
     capability = BranchCapability(REPO_ID, EPOCH, BRANCH_ID, "main", (channel,), peers)
     return {"encoded": encode(capability).hex(), "text": branch_capability_text(capability)}
@@ -587,6 +459,7 @@ FILES = {
     "derivations.json": derivations,
     "objects.json": objects,
     "bodies.json": bodies,
+    "boxes.json": boxes,
     "person_names.json": person_names,
     "commits.json": commits,
     "said_kinds.json": declared_kinds,
@@ -606,6 +479,7 @@ FILES = {
     "root_commit.json": root_commit,
     "epoch_change.json": epoch_change,
     "checkpoint_order.json": checkpoint_order,
+    "texts.json": texts,
     "refused.json": refused,
 }
 
@@ -619,6 +493,7 @@ def main() -> None:
     """Write all files."""
     for name in FILES:
         (FOLDER / name).write_text(render(name), encoding="utf-8")
+    write_vectors()
 
 
 if __name__ == "__main__":

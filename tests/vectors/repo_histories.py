@@ -4,10 +4,10 @@ All inputs are fixed. Every secret and every intermediate value that a second im
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from protocol import hashing, signing
-from protocol.block import Reference
+from protocol.block import Block, Reference
 from protocol.body import (
     Approve,
     Body,
@@ -23,13 +23,14 @@ from protocol.body import (
     RepoInit,
     encode_body,
 )
+from protocol.boxes import Sealer
 from protocol.codec import encode
 from protocol.commit import (
     NO_BRANCH,
     NO_EPOCH,
+    NO_MARK,
     Commit,
     Content,
-    HeaderKeys,
     Links,
     TanglePlace,
     create_commit,
@@ -37,187 +38,225 @@ from protocol.commit import (
 )
 from protocol.content import Post
 from protocol.declared_kind import declare_kind
-from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
-from protocol.ids import BranchId, CommitId, EpochId, ObjectId, RepoId, root_branch
-from protocol.keys import GivenKey, ReadKey, ReadSecret, RepoSeed, TopicSeed, UserSeed, WriteSecret
+from protocol.epochs import EpochHand, EpochInit, EpochStatement, GivenEpoch, HandedBox, seal_keys, seal_topic
+from protocol.ids import BranchId, BranchMark, CommitId, EpochId, Mark, ObjectId, RepoId, root_branch
+from protocol.keys import EpochKey, TopicSeed, UserSeed, WritersSecret
 from protocol.object import build_object
 from protocol.proofs import certify_repo
-from protocol.publication import create_publication, encode_publication
-from protocol.sealing import seal_secret
-from tests.support.ids import as_commit_id
+from protocol.publication import Publication, create_publication
+from tests.vectors.fixed import EPOCH_KEY, REPO_SEED, WRITERS_SECRET, JsonObject
 from verifier.ancestry import GraphNode, find_outside
-
-JsonObject = dict[str, Any]
 
 NAME: Final = "demo"
 START_MS: Final = 1_790_000_000_000
-REPO_SEED: Final = RepoSeed(bytes(range(96, 128)))
-WRITE_SECRET: Final = WriteSecret(bytes(range(32, 64)))
-LATER_WRITE_SECRET: Final = WriteSecret(bytes(range(33, 65)))
+LATER_KEY: Final = EpochKey(bytes(range(1, 33)))
+LATER_WRITERS_SECRET: Final = WritersSecret(bytes(range(33, 65)))
+NONCES: Final = (b"t" * 24, b"k" * 24)
+"""With which an init seals its writers' topic, and the keys that it gives."""
 SEEDS: Final = {
     "ann": UserSeed(bytes(range(64, 96))),
     "ben": UserSeed(bytes(range(224, 256))),
     "cat": UserSeed(bytes(range(128, 160))),
+    "dan": UserSeed(bytes(range(160, 192))),
 }
 USERS: Final = {name: signing.public_key(seed) for name, seed in SEEDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """An epoch's secrets."""
+    """An epoch, its two secrets, and what follows from them."""
 
+    repo_id: RepoId
     epoch_id: EpochId
-    write_secret: WriteSecret
+    key: EpochKey
+    writers_secret: WritersSecret
 
     @property
-    def read_secret(self) -> bytes:
-        """What follows from the write secret."""
-        return hashing.epoch_read_secret(self.write_secret)
+    def sealer(self) -> Sealer:
+        """Of the members' boxes."""
+        return Sealer.of_epoch(self.key, self.repo_id)
+
+    @property
+    def writers_sealer(self) -> Sealer:
+        """Of the writers' boxes."""
+        return Sealer.of_writers(self.writers_secret, self.repo_id)
+
+    @property
+    def mark(self) -> Mark:
+        """By which the key is known to be right."""
+        return self.sealer.mark
+
+    def topic_seed(self, *, by_writer: bool) -> TopicSeed:
+        """Of the writers' topic, or of the epoch's own."""
+        if by_writer:
+            return hashing.writers_topic_seed(self.writers_secret, self.repo_id, self.mark)
+        return hashing.epoch_topic_seed(self.key, self.repo_id)
+
+    def branch_mark(self, branch_id: BranchId) -> BranchMark:
+        """Of a branch in this epoch."""
+        return hashing.branch_mark(hashing.branch_secret(self.key, branch_id))
+
+    def states(self) -> EpochStatement:
+        """What the epoch's init states."""
+        topic = signing.public_key(self.topic_seed(by_writer=True))
+        sealed = seal_topic(self.key, self.repo_id, self.mark, topic, NONCES[0])
+        return EpochStatement(self.mark, self.writers_sealer.mark, sealed)
+
+    def publish(self, commit: Commit, blocks: tuple[Block, ...], *, by_writer: bool) -> Publication:
+        """A commit on one of the epoch's topics."""
+        seed = self.topic_seed(by_writer=by_writer)
+        return create_publication(seed, hashing.epoch_read_key(self.key), commit.key, blocks)
+
+    def told(self) -> JsonObject:
+        """As the vectors spell it."""
+        own, writers = (signing.public_key(self.topic_seed(by_writer=by)) for by in (False, True))
+        return {
+            "epoch": self.epoch_id.hex(),
+            "key": self.key.hex(),
+            "writers_secret": self.writers_secret.hex(),
+            "convergence_secret": hashing.convergence_secret(self.key).hex(),
+            "read_key": hashing.epoch_read_key(self.key).hex(),
+            "topic": own.hex(),
+            "writers_topic": writers.hex(),
+            "mark": self.mark.hex(),
+            "writers_mark": self.writers_sealer.mark.hex(),
+        }
+
+
+def _founding() -> Secrets:
+    return Secrets(signing.public_key(REPO_SEED), NO_EPOCH, EPOCH_KEY, WRITERS_SECRET)
 
 
 @dataclass(slots=True)
 class History:
     """A repo that is written commit by commit. Names stand for commits."""
 
-    repo_id: RepoId = field(default_factory=lambda: signing.public_key(REPO_SEED))
-    epoch: Secrets = Secrets(NO_EPOCH, WRITE_SECRET)
+    epoch: Secrets = field(default_factory=_founding)
     commits: dict[str, Commit] = field(default_factory=dict)
     told: list[JsonObject] = field(default_factory=list)
-    _feeds: dict[tuple[bytes, bytes], list[bytes]] = field(default_factory=dict)
+    _feeds: dict[tuple[bytes, bytes], list[CommitId]] = field(default_factory=dict)
+
+    @property
+    def repo_id(self) -> RepoId:
+        """The repo."""
+        return self.epoch.repo_id
+
+    @property
+    def branch_id(self) -> BranchId:
+        """The branch `main`."""
+        return BranchId(self.commits["main"].commit_id)
 
     def found(self) -> Commit:
         """The repo's init, by ann; its id is the first epoch's."""
         owners = (USERS["ann"],)
-        init = self.write("init", "ann", RepoInit(NAME, owners, certify_repo(REPO_SEED, NAME, owners)), ())
-        self.epoch = Secrets(EpochId(init.commit_id), WRITE_SECRET)
+        body = RepoInit(NAME, owners, certify_repo(REPO_SEED, NAME, owners), self.epoch.states())
+        init = self.write("init", "ann", body, (), by_writer=False)
+        self.epoch = self._with_id(self.epoch, init)
         return init
 
+    def begin_main(self, acks: tuple[str, ...]) -> None:
+        """The branch `main`: its first commit, and the one in the root branch that adds it."""
+        first = self.write("main", "ann", BranchRoot(), (), seen=acks)
+        reference = Reference(ObjectId(first.commit_id), first.key)
+        self.write("add main", "ann", BranchAdd(self.branch_id, "main", reference), acks)
+        self.told[-2:] = reversed(self.told[-2:])  # it is pending before
+
+    def start_epoch(self, name: str, acks: tuple[str, ...], members: tuple[str, ...]) -> None:
+        """An epoch for these members, who may all write. Its init travels on the topics of both epochs."""
+        before = self.epoch
+        later = Secrets(self.repo_id, NO_EPOCH, LATER_KEY, LATER_WRITERS_SECRET)
+        users = sorted(USERS[member] for member in members)
+        given = (GivenEpoch(before.epoch_id, before.key),)
+        plaintexts = (
+            b"".join(map(later.sealer.seal, users)),
+            b"".join(map(later.writers_sealer.seal, users)),
+            seal_keys(later.key, self.repo_id, later.mark, given, NONCES[1]),
+        )
+        objects = [build_object(one, hashing.convergence_secret(before.key)) for one in plaintexts]
+        boxes, writers_boxes, keys = (reference for reference, _ in objects)
+        body = EpochInit(later.states(), boxes, writers_boxes, keys)
+        further = tuple(block for _, made in objects for block in made)
+        init = self.write(name, "ann", body, acks, further=further)
+        self.epoch = self._with_id(later, init)
+
     def write(
-        self, name: str, author: str, body: Body, acks: tuple[str, ...], seen: tuple[str, ...] | None = None
+        self,
+        name: str,
+        author: str,
+        body: Body,
+        acks: tuple[str, ...],
+        seen: tuple[str, ...] | None = None,
+        *,
+        by_writer: bool = True,
+        further: tuple[Block, ...] = (),
+        epoch: Secrets | None = None,
     ) -> Commit:
-        """A commit: of the root branch, or (with `seen`, root branch commits) of the one that `BranchRoot` began."""
+        """A commit: of the root branch, or (with `seen`, root branch commits) of the one that `BranchRoot` began.
+
+        `further` are blocks that the body of an init names. `epoch` is where it is published, if that is not the latest.
+        """
+        epoch = epoch or self.epoch
         is_first = isinstance(body, BranchRoot)
-        branch = (
-            root_branch(self.repo_id) if seen is None else NO_BRANCH if is_first else BranchId(self.branch_id)
-        )
+        branch = root_branch(self.repo_id) if seen is None else NO_BRANCH if is_first else self.branch_id
         acked = [self.commits[ack] for ack in acks]
-        read = ReadSecret(self.epoch.read_secret)
-        convergence = hashing.convergence_secret(read)
-        # Who holds this epoch's secrets alone is given no key of an earlier one's.
-        keys = tuple(
-            GivenKey(one.key if self._epoch_of(one) == self.epoch.epoch_id else b"") for one in acked
-        )
-        place = (
-            ()
-            if seen is None
-            else (
-                TanglePlace(
-                    "group",
-                    self.commits["init"].commit_id,
-                    tuple(self.commits[one].commit_id for one in seen),
-                ),
-            )
-        )
+        convergence = hashing.convergence_secret(epoch.key)
+        place = tuple(self.commits[one].commit_id for one in seen or ())
         feed = self._feeds.setdefault((USERS[author], branch), [])
         sequence = len(feed) + 1
         skip = lipmaa(sequence)
         reference, body_blocks = build_object(encode_body(body), convergence)
         content = Content(
-            USERS[author],
-            branch,
-            self.epoch.epoch_id,
-            sequence,
-            as_commit_id(feed[-1]) if feed else None,
-            place,
-            START_MS + len(self.commits),
-            b"" if seen is None else declare_kind(body),
-            reference,
-            HeaderKeys(acks=keys),
+            author=USERS[author],
+            branch=branch,
+            epoch=epoch.epoch_id,
+            by_writer=by_writer,
+            whole=True,
+            feed_sequence=sequence,
+            feed_previous=feed[-1] if feed else None,
+            tangles=() if seen is None else (TanglePlace("group", self.commits["init"].commit_id, place),),
+            timestamp=START_MS + len(self.commits),
+            metadata=b"" if seen is None else declare_kind(body),
+            body=reference,
         )
-        links = Links(lipmaa=None if skip == sequence - 1 else as_commit_id(feed[skip - 1]))
-        ids = tuple(one.commit_id for one in acked)
-        secret = signing.key_pair(SEEDS[author])[1]
-        commit, block = create_commit(ids, links, content, secret, convergence)
+        commit, block = create_commit(
+            tuple(one.commit_id for one in acked),
+            1 + max((one.rank for one in acked), default=-1),
+            NO_MARK if is_first else epoch.branch_mark(branch),
+            Links(lipmaa=None if skip == sequence - 1 else feed[skip - 1]),
+            content,
+            signing.key_pair(SEEDS[author])[1],
+            convergence,
+        )
         self.commits[name] = commit
         if is_first:
             self._feeds[USERS[author], commit.commit_id] = feed
         feed.append(commit.commit_id)
-        seed = self.topic_seed(commit.branch_id)
-        nonce = len(self.commits).to_bytes(24, "little")
-        publication = create_publication(
-            seed, ReadKey(self.read_key(commit.branch_id)), commit.key, (block, *body_blocks), nonce
-        )
-        blocks = tuple(one.encoded for one in publication.blocks)
-        self.told.append(
-            {
-                "name": name,
-                "author": author,
-                "branch": commit.branch_id.hex(),
-                "epoch": content.epoch.hex(),
-                "acks": list(acks),
-                "seen": list(seen or ()),
-                "body": encode_body(body).hex(),
-                "commit_id": commit.commit_id.hex(),
-                "commit_key": commit.key.hex(),
-                "signed_digest": commit.digest.hex(),
-                "publication_id": publication.publication_id.hex(),
-                "publication": encode_publication(
-                    publication.topic, publication.sealed_key, blocks, publication.signature
-                ).hex(),
-            }
-        )
+        blocks = (block, *body_blocks, *further)
+        publication = epoch.publish(commit, blocks, by_writer=by_writer)
+        told = {
+            "name": name,
+            "author": author,
+            "branch": commit.branch_id.hex(),
+            "epoch": content.epoch.hex(),
+            "by_writer": by_writer,
+            "acks": list(acks),
+            "seen": list(seen or ()),
+            "rank": commit.rank,
+            "mark": commit.mark.hex(),
+            "body": encode_body(body).hex(),
+            "commit_id": commit.commit_id.hex(),
+            "commit_key": commit.key.hex(),
+            "signed_digest": commit.digest.hex(),
+            "publication_id": publication.publication_id.hex(),
+            "publication": publication.encoded.hex(),
+        }
+        if isinstance(body, EpochInit):
+            later = Secrets(self.repo_id, EpochId(commit.commit_id), LATER_KEY, LATER_WRITERS_SECRET)
+            told["publication_on_its_epochs_topic"] = later.publish(
+                commit, blocks, by_writer=False
+            ).encoded.hex()
+        self.told.append(told)
         return commit
-
-    @property
-    def branch_id(self) -> bytes:
-        """The branch `main`."""
-        return self.commits["main"].commit_id
-
-    def begin_main(self, acks: tuple[str, ...]) -> None:
-        """The branch `main`: its first commit, and the one in the root branch that adds it."""
-        first = self.write("main", "ann", BranchRoot(), (), seen=acks)
-        topic = signing.public_key(self.topic_seed(BranchId(first.commit_id)))
-        reference = Reference(ObjectId(first.commit_id), first.key)
-        self.write("add main", "ann", BranchAdd(BranchId(first.commit_id), "main", 0, topic, reference), acks)
-        self.told[-2:] = reversed(self.told[-2:])  # nobody knows the branch's topic before it is added
-
-    def topic_seed(self, branch_id: BranchId) -> TopicSeed:
-        """Of a branch in the epoch that is written in."""
-        if branch_id == root_branch(self.repo_id):
-            return hashing.root_topic_seed(ReadSecret(self.epoch.read_secret), self.repo_id)
-        return hashing.branch_topic_seed(self.epoch.write_secret, branch_id, 0)
-
-    def read_key(self, branch_id: BranchId) -> bytes:
-        """Of a branch in the epoch that is written in."""
-        return hashing.branch_read_key(
-            hashing.branch_secret(ReadSecret(self.epoch.read_secret), branch_id, 0)
-        )
-
-    def seal(self, author: str, user: str, secret: ReadSecret | WriteSecret, number: int) -> bytes:
-        """A secret of the repo for a member."""
-        nonce = bytes([number]) * 24
-        return seal_secret(signing.key_pair(SEEDS[author])[1], USERS[user], self.repo_id, secret, nonce)
-
-    def told_epoch(self) -> JsonObject:
-        """The epoch's secrets, and what follows from them."""
-        read = ReadSecret(self.epoch.read_secret)
-        root_topic = signing.public_key(self.topic_seed(root_branch(self.repo_id)))
-        return {
-            "epoch": self.epoch.epoch_id.hex(),
-            "write_secret": self.epoch.write_secret.hex(),
-            "read_secret": read.hex(),
-            "convergence_secret": hashing.convergence_secret(read).hex(),
-            "root_topic": root_topic.hex(),
-            "mark": hashing.epoch_mark(root_topic).hex(),
-            "root_read_key": self.read_key(root_branch(self.repo_id)).hex(),
-        } | (
-            {
-                "main_topic": signing.public_key(self.topic_seed(BranchId(self.branch_id))).hex(),
-                "main_read_key": self.read_key(BranchId(self.branch_id)).hex(),
-            }
-            if "main" in self.commits
-            else {}
-        )
 
     def told_repo(self) -> JsonObject:
         """Who is who."""
@@ -227,9 +266,8 @@ class History:
             "users": {name: user.hex() for name, user in USERS.items()},
         }
 
-    def _epoch_of(self, commit: Commit) -> bytes:
-        """In which it was published: the init is of the epoch that it starts."""
-        return commit.commit_id if commit.content.epoch == NO_EPOCH else commit.content.epoch
+    def _with_id(self, epoch: Secrets, init: Commit) -> Secrets:
+        return Secrets(epoch.repo_id, EpochId(init.commit_id), epoch.key, epoch.writers_secret)
 
 
 def root_commit() -> JsonObject:
@@ -238,19 +276,18 @@ def root_commit() -> JsonObject:
     init = history.found()
     owners = (USERS["ann"],)
     certified = encode([history.repo_id, NAME, owners])
-    signed = encode([init.acks, init.links, init.content])
-    plaintext = encode(["commit1", init.links, init.content, init.signature])
+    signed = encode([init.acks, init.rank, init.mark, init.links, init.content])
+    plaintext = encode(["commit2", init.links, init.content, init.signature])
     return history.told_repo() | {
         "repo_seed": REPO_SEED.hex(),
         "name": NAME,
         "certified": certified.hex(),
         "repo_digest": hashing.repo_digest(certified).hex(),
         "certificate": certify_repo(REPO_SEED, NAME, owners).hex(),
-        "founding_epoch": history.told_epoch(),
-        "root_topic_seed": history.topic_seed(root_branch(history.repo_id)).hex(),
-        "branch_secret": hashing.branch_secret(
-            ReadSecret(history.epoch.read_secret), root_branch(history.repo_id), 0
-        ).hex(),
+        "founding_epoch": history.epoch.told(),
+        "topic_seed": history.epoch.topic_seed(by_writer=False).hex(),
+        "writers_topic_seed": history.epoch.topic_seed(by_writer=True).hex(),
+        "branch_secret": hashing.branch_secret(history.epoch.key, root_branch(history.repo_id)).hex(),
         "body_reference": [init.content.body.object_id.hex(), init.content.body.key.hex()],
         "signed": signed.hex(),
         "signature": init.signature.hex(),
@@ -260,43 +297,29 @@ def root_commit() -> JsonObject:
 
 
 def epoch_change() -> JsonObject:
-    """Ann excludes ben: a new epoch for ann and cat, its history and topics, and a commit that follows an older one."""
+    """Ann excludes ben: a new epoch for ann and cat. Dan, who follows by a link, comes in and is handed it."""
     history = History()
     history.found()
-    for number, user in enumerate(("ben", "cat"), 1):
-        sealed = history.seal("ann", user, WRITE_SECRET, number)
-        acks = ("init",) if number == 1 else ("grant ben",)
-        history.write(f"grant {user}", "ann", Grant(USERS[user], Permission.WRITE, sealed), acks)
+    history.write("grant ben", "ann", Grant(USERS["ben"], Permission.WRITE), ("init",))
+    history.write("grant cat", "ann", Grant(USERS["cat"], Permission.WRITE), ("grant ben",))
     history.begin_main(("grant cat",))
     history.write("kept", "ben", Post("before"), ("main",), seen=("add main",))
-    ends = (FeedEnd(BranchId(history.branch_id), 1, history.commits["kept"].commit_id),)
+    ends = (FeedEnd(history.branch_id, 1, history.commits["kept"].commit_id),)
     history.write("remove ben", "ann", Remove(USERS["ben"], None, ends), ("add main",))
     history.write("void", "ben", Post("not seen by ann"), ("kept",), seen=("add main",))
     first = history.epoch
-    before = history.told_epoch()
-    later = Secrets(NO_EPOCH, LATER_WRITE_SECRET)
-    members = sorted((USERS[name], name) for name in ("ann", "cat"))
-    boxes = tuple(
-        EpochBox(user, history.seal("ann", name, LATER_WRITE_SECRET, number))
-        for number, (user, name) in enumerate(members, 3)
-    )
-    root_topic = signing.public_key(hashing.root_topic_seed(ReadSecret(later.read_secret), history.repo_id))
-    mark = hashing.epoch_mark(root_topic)
-    init = history.write("epoch", "ann", EpochInit((first.epoch_id,), mark, boxes), ("remove ben",))
-    history.epoch = Secrets(EpochId(init.commit_id), LATER_WRITE_SECRET)
-    earlier = EarlierEpoch(first.epoch_id, USERS["ann"], ReadSecret(first.read_secret))
-    history.write("history", "ann", EpochHistory((earlier,)), ("epoch",))
-    main_topic = signing.public_key(history.topic_seed(BranchId(history.branch_id)))
-    topics = (BranchTopic(BranchId(history.branch_id), main_topic),)
-    history.write(
-        "topics", "ann", EpochAdd(EpochId(init.commit_id), USERS["ann"], mark, topics, ()), ("history",)
-    )
-    history.write("after", "cat", Post("after"), ("kept",), seen=("topics",))
+    history.start_epoch("epoch", ("remove ben",), ("ann", "cat"))
+    later = history.epoch
+    history.write("grant dan", "ann", Grant(USERS["dan"], Permission.READ), ("epoch",))
+    box = HandedBox(USERS["dan"], later.sealer.seal(USERS["dan"]), None)
+    hand = EpochHand(later.epoch_id, later.mark, later.writers_sealer.mark, (box,))
+    history.write("hand dan", "ann", hand, ("grant dan",), epoch=first)
+    history.write("after", "cat", Post("after"), ("kept",), seen=("hand dan",))
     return history.told_repo() | {
         "branch": history.branch_id.hex(),
-        "epochs": [before, history.told_epoch()],
+        "epochs": [first.told(), later.told()],
         "commits": history.told,
-        "members": ["ann", "cat"],
+        "members": ["ann", "cat", "dan"],
         "void": ["void"],
         "timeline": _timeline(history, ["main", "kept", "after"], {}),
     }
@@ -318,7 +341,7 @@ def checkpoint_order() -> JsonObject:
     post("b", "a")
     post("c", "main")
     merged = (history.commits["b"].commit_id,)
-    history.write("propose", "ann", ProposeCheckpoint(BranchId(history.branch_id), merged), ("add main",))
+    history.write("propose", "ann", ProposeCheckpoint(history.branch_id, merged), ("add main",))
     proposal = history.commits["propose"].commit_id
     history.write("approve", "ann", Approve(proposal), ("propose",))
     history.write("checkpoint", "ann", Checkpoint(proposal), ("b",), seen=("approve",))
@@ -327,7 +350,7 @@ def checkpoint_order() -> JsonObject:
     post("e", "checkpoint", "d", seen="approve")
     return history.told_repo() | {
         "branch": history.branch_id.hex(),
-        "epochs": [history.told_epoch()],
+        "epochs": [history.epoch.told()],
         "commits": history.told,
         "members": ["ann"],
         "checkpoints": ["checkpoint"],
@@ -337,13 +360,10 @@ def checkpoint_order() -> JsonObject:
 
 def _timeline(history: History, names: list[str], checkpoints: dict[str, tuple[str, ...]]) -> JsonObject:
     """The order by (checkpoints passed, rank, id), and the digest of it. `checkpoints` say what each merges."""
+    commits = [history.commits[name] for name in names]
     ids = {name: history.commits[name].commit_id for name in names}
-    ranks: dict[CommitId, int] = {}
-    places: dict[CommitId, GraphNode] = {}
-    for name in names:  # causes come first
-        commit = history.commits[name]
-        ranks[ids[name]] = 1 + max((ranks[ack] for ack in commit.acks), default=-1)
-        places[ids[name]] = GraphNode(ranks[ids[name]], commit.acks)
+    ranks = {commit.commit_id: commit.rank for commit in commits}
+    places = {commit.commit_id: GraphNode(commit.rank, commit.acks) for commit in commits}
     passed = dict.fromkeys(ids.values(), 0)
     for name, merged in checkpoints.items():
         inside = [ids[one] for one in merged]

@@ -10,7 +10,7 @@ from blake3 import blake3
 from tests.vectors import second_reader as reader
 from tests.vectors import second_sets as sets
 
-HEADS_MAX = 64
+HEADS_MAX = 256
 OPENING = 48
 
 

@@ -14,15 +14,23 @@ from typing import Any, Final
 import pytest
 from blake3 import blake3
 
-from tests.vectors import second_handshakes, second_histories, second_names, second_ranges, second_sync
+from tests.vectors import second_epochs as epochs
+from tests.vectors import (
+    second_handshakes,
+    second_histories,
+    second_names,
+    second_ranges,
+    second_sync,
+    second_texts,
+)
 from tests.vectors import second_reader as reader
 from tests.vectors import second_sets as sets
 
 FOLDER: Final = Path(__file__).parent
-LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl"}
+LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl", "pycrdt"}
 SECOND: Final = (
-    "second_reader", "second_handshake", "second_handshakes", "second_sets", "second_ranges", "second_histories",
-    "second_sync", "second_names",
+    "second_reader", "second_handshake", "second_handshakes", "second_sets", "second_ranges", "second_epochs",
+    "second_histories", "second_sync", "second_names", "second_texts",
 )  # fmt: skip
 """The second implementation."""
 NEGATIVE: Final = {"refused.json", "ed25519_speccheck.json"}
@@ -60,27 +68,6 @@ def test_it_imports_public_libraries_and_nothing_of_ravels(name: str) -> None:
     assert ({"__import__", "eval", "exec"} & names, "importlib" in imported) == (set(), False)
 
 
-def remake_derivations(vector: Vector) -> Vector:
-    given = ("read_secret", "write_secret", "repo_id", "branch_id", "session_id")
-    read, write, repo, branch, session = (bytes.fromhex(vector[name]) for name in given)
-    generation = vector["generation"]
-    secret = reader.branch_secret(read, branch, generation)
-    return {name: vector[name] for name in (*given, "generation")} | {
-        "epoch_read_secret": reader.epoch_read_secret(write),
-        "convergence_secret": reader.convergence_secret(read),
-        "branch_secret": secret,
-        "branch_read_key": reader.branch_read_key(secret),
-        "root_topic_seed": reader.root_topic_seed(read, repo),
-        "branch_topic_seed": reader.branch_topic_seed(write, branch, generation),
-        "branch_id_mark": reader.epoch_mark(branch),
-        "blinded_branch_id": reader.blinded_topic(branch, session),
-        "branch_id_announced_by_dialer": reader.announced_topic(branch, session, 1),
-        "branch_id_announced_by_acceptor": reader.announced_topic(branch, session, 0),
-        "circuit_address_of_branch_id_at_repo_id": reader.circuit_address(repo, branch),
-        "branch_id_text": reader.id_text(branch),
-    }
-
-
 def open_object(vector: Vector, reference: reader.Reference) -> Vector:
     """The object, from its blocks where they are given, else from those that its plaintext makes."""
     convergence = bytes.fromhex(vector["convergence_secret"])
@@ -101,7 +88,7 @@ def open_object(vector: Vector, reference: reader.Reference) -> Vector:
     }
     root = blocks[made[0]]
     if len(blocks) > 1:
-        again |= {"root_block": root, "root_plaintext": reader.decrypt_block(root, made[1], convergence)[2]}
+        again |= {"root_block": root, "root_plaintext": reader.decrypt_block(root, made[1], convergence)[1]}
     return again | ({"blocks": list(blocks.values())} if given else {})
 
 
@@ -126,11 +113,11 @@ def remake_bodies(vectors: Vector) -> Vector:
     assert fields["quorum1"]["signers"] == sorted(fields["quorum1"]["signers"])
     repo = bytes.fromhex(load("derivations.json")["repo_id"])
     user = bytes.fromhex(load("commits.json")["author"])
-    init, key = fields["init1"], fields["invite1"]["invitation_key"]
+    init, key = fields["init2"], fields["invite1"]["invitation_key"]
     signed = [repo, init["name"], init["owners"]]
     reader.check_signature(repo, "repo certificate signature v1", signed, init["certificate"])
     reader.check_signature(key, "invitation proof signature v1", [repo, user], fields["join1"]["proof"])
-    statement, end, handed = fields["device1"], fields["device-end1"], fields["hand-on1"]
+    statement, end, handed = fields["device1"], fields["device-end1"], fields["hand-on2"]
     pair = [repo, statement["person"], statement["device"]]
     for signer, signature in (
         (statement["person"], statement["person_signature"]),
@@ -141,20 +128,44 @@ def remake_bodies(vectors: Vector) -> Vector:
             signer, "device statement signature v1", [*pair, statement["since"]], signature
         )
     reader.check_signature(end["device"], "device end signature v1", [*pair, end["until"]], end["signature"])
+    check_epoch_bodies(repo, fields)
+    sealed = {
+        "hand-on2": (repo, handed["key"]),
+        "lobby-add2": (fields["lobby-add2"]["lobby"], fields["lobby-add2"]["boxes"][0][1]),
+        "lobby-answer2": (repo, fields["lobby-answer2"]["admission"][2]),
+    }
     return [
         {"kind": tag.rstrip("0123456789"), "encoded": reader.pack([tag, *body.values()])}
-        | (open_grant(repo, body, vector) if tag == "grant1" else {})
+        | (open_sealed(*sealed[tag], vector) if tag in sealed else {})
         for (tag, body), vector in zip(opened, vectors, strict=True)
     ]
 
 
-def open_grant(repo: bytes, body: Vector, vector: Vector) -> Vector:
-    """What the grant's sealed secret is, to the member of that seed and from that author alone."""
+def check_epoch_bodies(repo: bytes, fields: Vector) -> None:
+    """Both inits state the epoch of `derivations.json`; the hand-over has its boxes."""
+    told = load("derivations.json")
+    key, writers_secret = bytes.fromhex(told["epoch_key"]), bytes.fromhex(told["writers_secret"])
+    states = fields["init2"]["states"]
+    assert states == fields["epoch-init3"]["states"]
+    assert epochs.open_topic(key, repo, states).hex() == told["writers_topic"]
+    ours, writers = epochs.sealing_key(key, repo), epochs.writers_sealing_key(writers_secret, repo)
+    marks = [epochs.mark_of(ours), epochs.mark_of(writers)]
+    hand = fields["epoch-hand1"]
+    assert (states[:2], [hand["mark"], hand["writers_mark"]]) == (marks, marks)
+    assert hand["boxes"] == sorted(hand["boxes"])
+    for user, box, writers_box in hand["boxes"]:
+        assert box == epochs.make_box(key, ours, user)
+        assert writers_box in (None, epochs.make_box(writers_secret, writers, user))
+
+
+def open_sealed(repo: bytes, sealed: bytes, vector: Vector) -> Vector:
+    """What a sealed key is, to the member of that seed, from that author, and for that repo alone."""
     seed, author = bytes.fromhex(vector["member_seed"]), bytes.fromhex(vector["author"])
-    secret = reader.open_sealed_secret(seed, author, repo, body["write_secret"])
-    with pytest.raises(reader.Refused):
-        reader.open_sealed_secret(bytes(32), author, repo, body["write_secret"])
-    return {"member_seed": seed, "author": author, "write_secret": secret}
+    key = reader.open_sealed_key(seed, author, repo, sealed)
+    for wrong in ((bytes(32), repo), (seed, bytes(32))):
+        with pytest.raises(reader.Refused):
+            reader.open_sealed_key(wrong[0], author, wrong[1], sealed)
+    return {"member_seed": seed, "author": author, "epoch_key": key}
 
 
 def remake_link(kind: str, vector: Vector) -> Vector:
@@ -191,70 +202,70 @@ def remake_ask_link(vector: Vector) -> Vector:
     }
 
 
-def _read_key(branch: bytes, generation: int) -> bytes:
-    """Of a branch in the epoch of the vectors."""
-    _, capability = reader.open_link("read", load("capabilities.json")["text"])
-    return reader.branch_read_key(reader.branch_secret(capability["read_secret"], branch, generation))
-
-
-def open_publication(branch: bytes, generation: int, encoded: bytes) -> tuple[Vector, Vector]:
+def open_publication(encoded: bytes) -> tuple[Vector, Vector]:
     """The commit and its body, opened from the two links: their secrets are those of the vectors' epoch."""
     _, link = reader.open_link("invite", load("links.json")["text"])
     _, capability = reader.open_link("read", load("capabilities.json")["text"])
-    read = capability["read_secret"]
-    assert link["read_secret"] == read
-    convergence = reader.convergence_secret(read)
-    read_key = _read_key(branch, generation)
-    topic, key, blocks = reader.open_publication(encoded, read_key)
-    assert topic == reader.public_key(reader.branch_topic_seed(link["write_secret"], branch, generation))
+    epoch_key = capability["key"]
+    assert link["key"] == epoch_key
+    convergence = reader.convergence_secret(epoch_key)
+    topic, key, blocks = reader.open_publication(encoded, reader.epoch_read_key(epoch_key))
+    mark = epochs.mark_of(epochs.sealing_key(epoch_key, link["repo"]))
+    seed = reader.writers_topic_seed(link["writers_secret"], link["repo"], mark)
+    assert topic == reader.public_key(seed)
     commit_id, *body_ids = blocks
     commit = reader.open_commit(blocks[commit_id], key, convergence)
-    assert (commit["branch"], body_ids) == (branch, [commit["body"][0]])
+    assert (commit["by_writer"], body_ids) == (True, [commit["body"][0]])
+    assert commit["mark"] == reader.branch_mark(reader.branch_secret(epoch_key, commit["branch"]))
     tag, body = reader.open_body(reader.open_object(commit["body"], blocks, convergence))
-    opened = {"commit_id": commit_id, "commit_key": key, "topic": topic, "read_secret": read}
+    opened = {"commit_id": commit_id, "commit_key": key, "topic": topic, "epoch_key": epoch_key}
     return commit | opened | {"block": blocks[commit_id]}, {"tag": tag} | body
 
 
 def remake_commits(vector: Vector) -> Vector:
-    branch, generation = bytes.fromhex(vector["branch_id"]), vector["generation"]
-    commit, body = open_publication(branch, generation, bytes.fromhex(vector["publication"]))
+    commit, body = open_publication(bytes.fromhex(vector["publication"]))
     assert body["tag"] == "post1"
     assert all(commit[name] for name in (*reader.LINKS, "feed_previous", "tangles", "metadata"))
     whole = reader.read_publication(bytes.fromhex(vector["publication"]))
-    bare = ["bare1", *(whole[name] for name in ("topic", "sealed_key"))]
+    bare = ["bare1", *(whole[name] for name in ("topic", "hidden_key"))]
     bare += [whole["blocks"][0], commit["body"][0], whole["signature"]]
-    bare_commit, _, signed = reader.open_publication(reader.pack(bare), _read_key(branch, generation))
+    read_key = reader.epoch_read_key(commit["epoch_key"])
+    bare_commit, _, signed = reader.open_publication(reader.pack(bare), read_key)
     assert (bare_commit, next(iter(signed))) == (whole["topic"], commit["commit_id"])
-    taken = ("read_secret", "author", "acks", "commit_id", "commit_key", "topic")
+    taken = ("epoch_key", "author", "acks", "rank", "mark", "commit_id", "commit_key", "topic")
     return {name: commit[name] for name in taken} | {
-        "branch_id": branch,
-        "generation": generation,
+        "branch_id": commit["branch"],
         "text": body["text"],
         "signed_digest": commit["digest"],
         "publication": vector["publication"],
         "publication_id": reader.publication_id(bytes.fromhex(vector["publication"])),
         "bare_publication": reader.pack(bare),
+        **open_on_link_topic(commit, whole["blocks"], vector),
     }
 
 
+def open_on_link_topic(commit: Vector, blocks: list[bytes], vector: Vector) -> Vector:
+    """The same commit, opened by the branch's capability alone."""
+    _, capability = reader.open_link("branch", load("branch_capabilities.json")["text"])
+    ((epoch, link_topic, secret, convergence),) = capability["channels"]
+    assert (epoch, capability["branch"]) == (commit["epoch"], commit["branch"])
+    encoded = bytes.fromhex(vector["publication_on_link_topic"])
+    topic, key, found = reader.open_publication(encoded, reader.branch_read_key(secret))
+    assert (topic, key, list(found.values())) == (link_topic, commit["commit_key"], blocks)
+    assert reader.open_commit(blocks[0], key, convergence)["mark"] == reader.branch_mark(secret)
+    return {"link_topic": topic, "publication_on_link_topic": encoded}
+
+
 def remake_files(vector: Vector) -> Vector:
-    """The keys in each commit's content open the commits and the files that its header names."""
-    branch, generation = bytes.fromhex(vector["branch_id"]), vector["generation"]
+    """The keys in each commit's content open the files that its header names."""
     published = [bytes.fromhex(encoded) for encoded in vector["publications"]]
-    opened = [open_publication(branch, generation, encoded) for encoded in published]
-    read = opened[0][0]["read_secret"]
-    blocks = {commit["commit_id"]: commit["block"] for commit, _ in opened}
+    opened = [open_publication(encoded) for encoded in published]
     objects = {bytes.fromhex(made["object_id"]): made for made in vector["objects"]}
     there: dict[tuple[bytes, bytes], str] = {}  # (file, adding commit) -> name
     remade = {}
     for commit, body in opened:
         assert body["tag"] == "files1"
-        ack_keys, dep_keys, file_keys = commit["keys"]
-        named = [*zip(commit["acks"], ack_keys, strict=True), *zip(commit["deps"], dep_keys, strict=True)]
-        for commit_id, key in named:
-            if key:
-                reader.open_commit(blocks[commit_id], key, reader.convergence_secret(read))
-        for file, key, (name, size) in zip(commit["files"], file_keys, body["added"], strict=True):
+        for file, key, (name, size) in zip(commit["files"], commit["file_keys"], body["added"], strict=True):
             remade[file] = open_object(objects[file], (file, key))
             assert remade[file]["size"] == size
             there[file, commit["commit_id"]] = name
@@ -264,10 +275,9 @@ def remake_files(vector: Vector) -> Vector:
     last = opened[-1][0]
     assert all(last[name] for name in ("acks", "deps", "ndeps", "files", "nfiles"))
     return {
-        "read_secret": read,
-        "branch_id": branch,
-        "generation": generation,
-        "commit_ids": list(blocks),
+        "epoch_key": last["epoch_key"],
+        "branch_id": last["branch"],
+        "commit_ids": [commit["commit_id"] for commit, _ in opened],
         "publications": published,
         "there_after_both": list(there.values()),
         "objects": [remade[file] for file in objects],
@@ -394,7 +404,8 @@ def remake_syncs(vectors: Vector) -> Vector:
 
 
 REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
-    "derivations.json": remake_derivations,
+    "derivations.json": epochs.remake_derivations,
+    "boxes.json": epochs.remake_boxes,
     "objects.json": remake_objects,
     "bodies.json": remake_bodies,
     "person_names.json": remake_names,
@@ -416,6 +427,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "root_commit.json": second_histories.remake_root_commit,
     "epoch_change.json": second_histories.remake_epoch_change,
     "checkpoint_order.json": second_histories.remake_checkpoint_order,
+    "texts.json": second_texts.remake_texts,
     "noise_xk.json": second_handshakes.remake_noise,
 }
 
@@ -466,6 +478,8 @@ OPEN_REFUSED: Final[dict[str, Callable[[Vector, Vector], object]]] = {
 BOUNDS_NOT_CHECKED: Final = {
     "block_too_many_acks",
     "body_adoption_of_nothing",
+    "body_handed_to_nobody",
+    "body_opening_of_nothing",
     "body_empty_name",
     "body_empty_text_update",
     "body_long_dict_key",
@@ -527,18 +541,14 @@ def test_an_object_of_many_blocks_is_read_back_and_another_tree_is_not() -> None
     uneven, more = reader.make_object(b"short", secret)
     child_ids = [uneven[0], reference[0]]
     key = blake3(uneven[1] + reference[1], key=secret).digest()
-    parent = reader.pack(["block1", child_ids, [], reader.chacha20(key, uneven[1] + reference[1])])
+    parent = reader.pack(["block2", child_ids, [], 0, b"", reader.chacha20(key, uneven[1] + reference[1])])
     wrong = [blake3(parent).digest(), key]
     with pytest.raises(reader.Refused, match="the one tree"):
         reader.open_object(wrong, {**blocks, **more, wrong[0]: parent}, secret)
 
 
 def test_a_deposited_file_is_signed_by_its_topics_key() -> None:
-    given = load("derivations.json")
-    seed = reader.branch_topic_seed(
-        bytes.fromhex(given["write_secret"]), bytes.fromhex(given["branch_id"]), 0
-    )
-    topic = reader.public_key(seed)
+    topic = bytes.fromhex(load("derivations.json")["writers_topic"])
     (encoded,) = [one["encoded"] for one in load("messages.json") if one["tag"] == "deposit-files1"]
     _, message = reader.open_message(bytes.fromhex(encoded))
     ((file, size, signature),) = message["files"]

@@ -7,18 +7,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 
 from node.authoring.author import Author
+from node.ingest.acceptance import release_more
 from node.ingest.replica import Replica
-from node.membership.epoch_secrets import EpochKeeper
+from node.membership.epoch_keys import KeyTaker
 from node.timelines.views import place_text
-from protocol.hashing import epoch_read_secret, timeline_digest
-from protocol.ids import RepoId, Signature, TopicKey, UserId
-from protocol.keys import BlockKey, UserSeed, WriteSecret
+from protocol.boxes import BoxOpener, Sealer
+from protocol.hashing import timeline_digest
+from protocol.ids import BranchId, Mark, RepoId, Signature, UserId
+from protocol.keys import BlockKey, EpochKey, UserSeed
 from protocol.publication import decode_publication
-from protocol.signing import BadSignature, verify_signature
+from protocol.signing import BadSignature, key_pair, verify_signature
 from storage.commits.commits import load_timeline
-from storage.repos.repos import Branch, Epoch, Repo, add_repo
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo, add_repo
+from storage.schema.schema import commits
 from tests.support.builders import NOW_MS, STORE_KEY, give
 from tests.support.ids import as_commit_id, as_epoch_id
 from tests.vectors.defects import open_vector
@@ -61,7 +66,34 @@ def test_no_signature_that_libraries_disagree_on_is_taken() -> None:
             verify_signature(UserId(key), message, Signature(signature))
 
 
-HISTORIES = ("epoch_change.json", "checkpoint_order.json")
+def test_what_is_no_key_of_full_order_gets_no_box_and_as_a_mark_opens_nothing() -> None:
+    """All encodings of points of small order, and keys of other kinds that may stand for nobody."""
+    told = load("boxes.json")
+    sealer = Sealer.of_epoch(
+        EpochKey(bytes.fromhex(told["epoch_key"])), RepoId(bytes.fromhex(told["repo_id"]))
+    )
+    assert (len(told["no_users"]), len(told["no_marks"])) == (18, 14)
+    for one in told["no_users"]:
+        with pytest.raises(BadSignature):
+            sealer.seal(UserId(bytes.fromhex(one["user"])))
+    member = told["order"][0]
+    user, secret = key_pair(UserSeed(bytes.fromhex(member["seed"])))
+    box = bytes.fromhex(member["box"])
+    for one in told["no_marks"]:
+        assert BoxOpener(user, secret, Mark(bytes.fromhex(one["mark"]))).open(box) is None, one["why"]
+
+
+def test_each_member_opens_its_own_box_alone() -> None:
+    told = load("boxes.json")
+    mark, key = Mark(bytes.fromhex(told["mark"])), bytes.fromhex(told["epoch_key"])
+    boxes = [bytes.fromhex(member["box"]) for member in told["order"]]
+    assert (b"".join(boxes).hex(), len(boxes)) == (told["boxes"], 6)
+    for place, member in enumerate(told["order"]):
+        opener = BoxOpener(*key_pair(UserSeed(bytes.fromhex(member["seed"]))), mark)
+        assert [opener.open(box) == key for box in boxes] == [place == other for other in range(6)]
+
+
+HISTORIES = (("epoch_change.json", "cat"), ("epoch_change.json", "dan"), ("checkpoint_order.json", "cat"))
 Vector = dict[str, Any]
 
 
@@ -71,45 +103,51 @@ def load(name: str) -> Vector:
 
 
 @contextmanager
-def following(folder: Path, vector: Vector) -> Iterator[Replica]:
-    """A node of cat's that holds the repo's first secrets, and is given all commits of the vector in their order."""
+def following(folder: Path, vector: Vector, name: str) -> Iterator[Replica]:
+    """A node of a user's that holds the founding epoch's key, and is given all commits of a vector as it follows topics."""
     init = vector["commits"][0]
-    repo_id, init_id, init_key = (
-        bytes.fromhex(text) for text in (vector["repo_id"], init["commit_id"], init["commit_key"])
+    repo_id, init_id, init_key, key = (
+        bytes.fromhex(text)
+        for text in (vector["repo_id"], init["commit_id"], init["commit_key"], vector["epochs"][0]["key"])
     )
-    write_secret = WriteSecret(bytes.fromhex(vector["epochs"][0]["write_secret"]))
-    founder = UserId(bytes.fromhex(vector["users"]["ann"]))
     repo = Repo(
         0, RepoId(repo_id), "", as_commit_id(init_id), BlockKey(init_key), 0, is_behind=False, invitation=None
     )
     with closing(Replica(folder, STORE_KEY)) as replica:
-        epoch = Epoch(0, 0, as_epoch_id(init_id), founder, epoch_read_secret(write_secret), write_secret)
+        epoch = Epoch(0, 0, RepoId(repo_id), as_epoch_id(init_id), EpochKey(key))
         with replica.change() as change:
             add_repo(replica.database, change.connection, repo, epoch)
-        cat = Author(replica, UserSeed(bytes.fromhex(vector["seeds"]["cat"])), lambda: NOW_MS)
-        keeper = EpochKeeper(replica, cat)
-        for told in vector["commits"]:
-            encoded = bytes.fromhex(told["publication"])
-            topic = decode_publication(encoded).topic
-            if topic not in replica.by_topic:
-                keeper.store_offered_secrets(next(iter(replica.repos.values())))
-            ingested = give(replica, replica.by_topic[topic], [encoded])
-            accepted = sum(map(len, ingested.accepted.values()))
-            assert (accepted, ingested.waiting, ingested.rejected) == (1, 0, []), told["name"]
+        author = Author(replica, UserSeed(bytes.fromhex(vector["seeds"][name])), lambda: NOW_MS)
+        taker = KeyTaker(replica, author)
+        ahead = [bytes.fromhex(told["publication"]) for told in vector["commits"]]
+        while ahead:
+            known = [one for one in ahead if decode_publication(one).topic in replica.by_topic]
+            assert known, "of the others nothing gives the key"
+            ingested = give(replica, known)
+            assert (ingested.rejected, ingested.dropped) == ([], {})
+            ahead = [one for one in ahead if one not in known]
+            is_new = True
+            while is_new:
+                while release_more(replica, NOW_MS).is_unfinished:
+                    pass
+                is_new = taker.take(next(iter(replica.repos.values())))
         yield replica
 
 
 @pytest.mark.slow  # a store is made, and told of all commits
-@pytest.mark.parametrize("name", HISTORIES)
-def test_a_node_accepts_the_histories_and_has_their_timelines(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name, user", HISTORIES)
+def test_a_node_accepts_the_histories_and_has_their_timelines(tmp_path: Path, name: str, user: str) -> None:
     vector = load(name)
-    with following(tmp_path, vector) as replica:
+    with following(tmp_path, vector, user) as replica:
         repo = next(iter(replica.repos.values()))
         members = replica.membership(repo.repo_id).now().members()
         assert members.keys() == {bytes.fromhex(vector["users"][member]) for member in vector["members"]}
-        branch: Branch = replica.by_topic[TopicKey(bytes.fromhex(vector["epochs"][0]["main_topic"]))]
+        branch = replica.tables.find_branch(repo.num, BranchId(bytes.fromhex(vector["branch"])))
+        assert branch is not None, "the root branch adds it"
         with replica.database.read() as connection:
+            accepted = set(connection.scalars(select(commits.c.commit_id)))
             rows = load_timeline(connection, branch.num, 0, 100)
+    assert accepted == {bytes.fromhex(told["commit_id"]) for told in vector["commits"]}
     hasher = timeline_digest()
     for row in rows:
         hasher.update(row.commit_id)

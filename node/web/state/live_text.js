@@ -1,7 +1,11 @@
 // One text that is open: its Yjs document, what of it the node has not saved yet, and who else has it open.
 //
-// What is typed goes to the node in pushes, one at a time; the node gathers these into commits. Until a push was answered, its
-// changes are kept here, and in the browser's database, so that neither a node that is away nor a closed tab loses them.
+// What is typed goes to the node in pushes, one at a time; the node gathers these into commits. Until the node has said that a
+// push is in the text, its changes are kept here, and in the browser's database, so that neither a node that is away nor a
+// closed tab loses them.
+//
+// The document types under a client id that the node gives, and under no other: words under another id are nobody's. A document
+// that is made anew gets a new id, for what the old one said may count again.
 
 import { keep, takeKept } from "./kept_changes.js";
 import { text } from "../strings/en.js";
@@ -16,6 +20,7 @@ const HIDDEN_MS = 30_000; // as long as others remember who fell silent
 const PUSH_SIZE_MAX = 256 * 1024; // bytes of changes in one push, unless one change is larger
 const SESSION_SIZE = 8;
 const TITLES = "ravel-titles"; // of the document: the name of each text -> its title
+const GONE = "ravel-gone"; // where the node keeps what a program had deleted before it was pushed
 const NODE = "node"; // the origin of changes that are saved
 /** The text that every document has. */
 export const FIRST_ROOT = "text";
@@ -24,7 +29,8 @@ const FINAL = ["bad_input", "bad_request", "bad_shape", "too_large", "not_permit
 
 export class LiveText {
   /** Of a branch. `Y` is the library. `onError` is called with what goes wrong while nobody waits, `onEnd` at the end. */
-  constructor({ api, branch, Y, onError, onEnd }) {
+  constructor({ api, branch, mayWrite, Y, onError, onEnd }) {
+    this.mayWrite = mayWrite;
     this.onEnd = onEnd;
     this.api = api;
     this.branch = branch;
@@ -32,6 +38,10 @@ export class LiveText {
     this.onError = onError;
     this.session = crypto.getRandomValues(new Uint8Array(SESSION_SIZE));
     this.unsaved = [];
+    /** The client id under which the document types; 0 while it has none, and must not be typed into. */
+    this.client = signal(0);
+    /** Whether the text came, and an id with it where this user may write. */
+    this.isReady = signal(false);
     /** The document; another one after what it was made of counts no more. Null: nothing came yet. */
     this.document = signal(null);
     /** Counted up with each change of the document. */
@@ -83,8 +93,8 @@ export class LiveText {
       for await (const { name, data } of this.api.followTextStream(values, { signal, onState })) {
         try {
           if (name === "presence") this.others.value = data.others;
-          if (name === "update") this.take(bytesOf(data.update));
-          if (name === "whole") this.replace(bytesOf(data.update));
+          if (name === "update") await this.take(bytesOf(data.update));
+          if (name === "whole") await this.replace(bytesOf(data.update));
         } catch (error) {
           reportError(error);
           this.onError(new Error(text.textUnreadable)); // and what comes later is shown
@@ -152,8 +162,8 @@ export class LiveText {
     return !this.unsaved.length || (this.isKept.value && this.keptCount === this.madeCount);
   }
 
-  /** A new document, shown once these updates are in it: one that cannot be read leaves the old one. */
-  make(updates = []) {
+  /** A new document, shown once these updates are in it: one that cannot be read leaves the old one. It types under `client`. */
+  make(updates = [], client = 0) {
     const { Y } = this;
     const document = new Y.Doc();
     document.getMap(TITLES);
@@ -168,14 +178,42 @@ export class LiveText {
       this.pushSoon(PUSH_MS);
     });
     for (const update of updates) Y.applyUpdate(document, update, NODE);
+    if (client) document.clientID = client;
+    this.client.value = client;
     this.document.value = document;
   }
 
-  take(update) {
+  /** A client id that no other editor has; 0 where the node gives none. */
+  async askClient() {
+    const { signal: ended } = this.ends;
+    while (this.mayWrite && !ended.aborted) {
+      try {
+        return (await this.api.openText({ branch: this.branch }, { signal: ended })).client;
+      } catch (error) {
+        if (ended.aborted) return 0;
+        if (FINAL.includes(error.code)) {
+          this.onError(error);
+          return 0;
+        }
+        await new Promise((wake) => setTimeout(wake, RETRY_MS));
+      }
+    }
+    return 0;
+  }
+
+  async take(update) {
     const { Y } = this;
     if (this.first && this.lacks(update)) return this.replace(update);
     this.first = false;
     Y.applyUpdate(this.document.value, update, NODE);
+    if (!this.isReady.value) {
+      const client = await this.askClient();
+      if (client) this.document.value.clientID = client;
+      this.client.value = client;
+      this.isReady.value = true;
+    }
+    // Yjs takes another id by itself where words come back under this one.
+    if (this.client.value) this.document.value.clientID = this.client.value;
     return undefined;
   }
 
@@ -190,9 +228,11 @@ export class LiveText {
   }
 
   /** Begins anew with a whole text, and what is unsaved on top of it. */
-  replace(whole) {
+  async replace(whole) {
     this.first = false;
-    this.make([whole, ...this.unsaved]);
+    const client = await this.askClient();
+    this.make([whole, ...this.unsaved], client);
+    this.isReady.value = true;
   }
 
   // --- saving ---
@@ -221,8 +261,10 @@ export class LiveText {
         size += this.unsaved[count].length;
         count += 1;
       }
-      const update = textOf(this.Y.mergeUpdates(this.unsaved.slice(0, count)));
-      await this.api.pushText({ branch: this.branch, update, gather: true }, { once: true, signal: ended });
+      const update = this.Y.mergeUpdates(this.unsaved.slice(0, count));
+      const values = { branch: this.branch, update: textOf(update), gather: true };
+      const { has } = await this.api.pushText(values, { once: true, signal: ended });
+      if (this.misses(update, has)) return this.refuse(new Error(text.textMissed));
       this.unsaved.splice(0, count);
       this.unsavedCount.value = this.unsaved.length;
       this.keepSoon();
@@ -235,6 +277,13 @@ export class LiveText {
       this.pushSoon(wait);
       this.settle();
     }
+    return undefined;
+  }
+
+  /** Whether the text that the node has shows less than was pushed. */
+  misses(update, has) {
+    const shown = new Map(has.map(({ client, clock }) => [client, clock]));
+    return [...this.Y.parseUpdateMeta(update).to].some(([client, clock]) => (shown.get(client) ?? 0) < clock);
   }
 
   refuse(error) {
@@ -246,6 +295,28 @@ export class LiveText {
   tryAgain() {
     this.refusal.value = "";
     this.pushSoon(0);
+  }
+
+  /** The words of what is unsaved, as they were typed. */
+  get unsavedWords() {
+    if (!this.unsaved.length) return "";
+    const { structs } = this.Y.decodeUpdate(this.Y.mergeUpdates(this.unsaved));
+    return structs.map((one) => one.content?.str ?? "").join("");
+  }
+
+  /** After a refusal: types the words of what is unsaved at the end of a text, in place of that. */
+  async typeAgain(root) {
+    const { update } = await this.api.followText({ branch: this.branch });
+    const client = await this.askClient();
+    if (!client) return;
+    const words = this.unsavedWords;
+    this.unsaved = [];
+    this.unsavedCount.value = 0;
+    this.refusal.value = "";
+    this.make([bytesOf(update)], client);
+    const type = this.document.value.getText(root);
+    type.insert(type.length, words);
+    this.keepSoon();
   }
 
   keepSoon() {
@@ -279,7 +350,7 @@ export class LiveText {
     const titles = document.getMap(TITLES);
     const roots = new Set([FIRST_ROOT, ...titles.keys()]);
     for (const [root, type] of document.share) if (root !== TITLES && this.holdsText(type)) roots.add(root);
-    roots.delete(TITLES); // others may give it a title; it is no text
+    for (const root of [TITLES, GONE]) roots.delete(root); // others may give them titles; they are no texts
     const found = [...roots].map((root) => ({ root, title: String(titles.get(root) ?? root) }));
     return found.sort((one, other) => (one.title < other.title ? -1 : 1));
   }
@@ -324,7 +395,7 @@ export function nameFor(title, taken) {
   const base = [...title].slice(0, 56).join("") || FIRST_ROOT;
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? base : `${base} ${number}`;
-    if (!taken.has(name) && name !== TITLES) return name;
+    if (!taken.has(name) && name !== TITLES && name !== GONE) return name;
   }
 }
 

@@ -38,12 +38,7 @@ export function Branches({ repo, branch }) {
     ${may(repo, "write") && branch && html`<details><summary>${text.importTitle}</summary><${Import} repo=${repo} branch=${branch} /></details>`}
     ${mayManage && branch && html`<details><summary>${text.careOf(branch.name)}</summary>
       <p>${text.compactAbout}</p>
-      <${Action} id="compact" act=${() => compact(branch)}>${text.compact}<//>
-      <p>${text.renewBranchAbout}</p>
-      <${Action} id="renew-branch" question=${text.renewBranchQuestion(branch.name)} act=${async () => {
-        await api.renewBranch({ branch: branch.branch });
-        tell(text.renewed(branch.name));
-      }}>${text.renew}<//></details>`}`;
+      <${Action} id="compact" act=${() => compact(branch)}>${text.compact}<//></details>`}`;
 }
 
 function Name() {

@@ -53,8 +53,7 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
         <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>
       ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
-      <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>
-      <p class="facts">${text.secretsAbout} <${Action} class="quiet" act=${() => giveSecretsAgain(repo, member)}>${text.giveSecrets}<//></p>`}
+      <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
     </details>`}`;
 }
 
@@ -99,11 +98,6 @@ async function removeOrPropose(repo, member, keeps) {
 
 function nameOf(member) {
   return member.name || short(member.user);
-}
-
-async function giveSecretsAgain(repo, member) {
-  await api.rekeyMember({ repo: repo.repo, user: member.user });
-  tell(text.secretsGiven(nameOf(member)));
 }
 
 function Invite({ repo }) {

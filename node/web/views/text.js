@@ -47,13 +47,13 @@ export function Text({ repo, branch, argument }) {
   useEffect(() => {
     if (!library) return undefined;
     const onError = (error) => (problem.value = sentenceOf(error));
-    const opened = new LiveText({ api, branch: branch.branch, Y: library.Y, onError, onEnd: (ended) => open.delete(ended) });
+    const opened = new LiveText({ api, branch: branch.branch, mayWrite, Y: library.Y, onError, onEnd: (ended) => open.delete(ended) });
     open.add(opened);
     opened.open().catch((error) => error?.name !== "AbortError" && onError(error));
     setLive(opened);
     return () => opened.close();
-  }, [library]);
-  if (!live?.document.value || (!live.isLive.value && live.first && !live.unsavedCount.value)) return html`<${Skeleton} lines=${5} />`;
+  }, [library, mayWrite]);
+  if (!live?.document.value || (!live.isReady.value && !live.unsavedCount.value)) return html`<${Skeleton} lines=${5} />`;
   return html`<${Texts} live=${live} library=${library} branch=${branch} mayWrite=${mayWrite} root=${argument || FIRST_ROOT} />`;
 }
 
@@ -67,9 +67,9 @@ function Texts({ live, library, branch, mayWrite, root }) {
     ${texts.length > 1 && html`<nav class="panel-tabs" aria-label=${text.texts}>${texts.map((one) => html`
       <a key=${one.root} href=${addressOf(branch.branch, "text", one.root)} aria-current=${one.root === root ? "true" : undefined}><bdi>${cut(titleOf(one))}</bdi></a>`)}</nav>`}
     <h3 class="text-title"><bdi>${title}</bdi></h3>
-    <${Standing} live=${live} mayWrite=${mayWrite} />
+    <${Standing} live=${live} mayWrite=${mayWrite} root=${root} />
     <${Editor} key=${root} live=${live} library=${library} root=${root} mayWrite=${mayWrite} title=${title} />
-    ${mayWrite && html`<details><summary>${text.newText_}</summary>
+    ${mayWrite && live.client.value > 0 && html`<details><summary>${text.newText_}</summary>
       <${Form} id="new-text" class="form inline" button=${text.create} send=${({ title: named }) => show(live.add(named.trim()))}>
         <label>${text.titleOfText} <input name="title" required maxlength="64" pattern=".*\\S.*" autocomplete="off" /></label><//></details>
     <details><summary>${text.renameText}</summary>
@@ -79,7 +79,7 @@ function Texts({ live, library, branch, mayWrite, root }) {
 }
 
 /** Saved or not, and who else is here. */
-function Standing({ live, mayWrite }) {
+function Standing({ live, mayWrite, root }) {
   const count = live.unsavedCount.value;
   const names = live.others.value.map(nameOf);
   const away = !live.isLive.value || !isLive.value;
@@ -89,7 +89,17 @@ function Standing({ live, mayWrite }) {
   if (live.refusal.value) state = ["refused", text.textRefused(count)];
   return html`<p class="facts text-standing"><span id="text-state" role="status" data-state=${state[0]} data-unsaved=${count} class=${["offline", "refused"].includes(state[0]) ? "alarm" : ""}>${state[1]}</span>
     ${live.refusal.value && html` <button type="button" class="quiet" onClick=${() => live.tryAgain()}>${text.again}</button>`}
-    <span id="text-others" role="status">${text.alsoHere(names)}</span></p>`;
+    <span id="text-others" role="status">${text.alsoHere(names)}</span></p>
+    ${live.refusal.value && html`<${Unsaved} live=${live} root=${root} />`}`;
+}
+
+/** What the node does not take: its words, so that they can be copied, or typed again. */
+function Unsaved({ live, root }) {
+  const words = live.unsavedWords;
+  const again = () => live.typeAgain(root).catch((error) => (problem.value = sentenceOf(error)));
+  return html`<div id="text-unsaved"><p class="facts">${live.refusal.value} ${text.textUnsaved}</p>
+    <pre class="document" tabindex="0" aria-label=${text.textUnsaved}>${words}</pre>
+    <button type="button" onClick=${again}>${text.textTypeAgain}</button></div>`;
 }
 
 function nameOf({ user }) {
@@ -102,19 +112,21 @@ function Editor({ live, library, root, mayWrite, title }) {
   const place = useRef(null);
   const editor = useRef(null);
   const document = live.document.value;
+  const client = live.client.value;
   const type = document.getText(root);
   const isPlain = type.length !== type.toString().length; // it holds what is no text: shown, and left as it is
   useEffect(() => {
     if (isPlain) return undefined;
     const onCursor = (anchor, head) => live.tellSoon(root, anchor, head);
-    editor.current = openEditor({ library, place: place.current, document, root, readOnly: !mayWrite, label: title, onCursor });
+    const readOnly = !mayWrite || !client;
+    editor.current = openEditor({ library, place: place.current, document, root, readOnly, label: title, onCursor });
     const stop = effect(() => editor.current?.show(othersIn(live.others.value, root)));
     return () => {
       stop();
       editor.current.destroy();
       editor.current = null;
     };
-  }, [document, root, isPlain]);
+  }, [document, root, isPlain, !client]);
   if (isPlain) return html`<pre class="document" tabindex="0" aria-label=${title}>${type.toString()}</pre>`;
   return html`<div class="text-editor" id="text-editor" ref=${place}></div>
     <p class="facts">${text.editorKeys}</p>`;

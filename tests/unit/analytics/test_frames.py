@@ -71,7 +71,7 @@ MORE: Mapping[str, Sequence[Mapping[str, object]]] = {
     "members": [{"repo_id": id_of("repo"), "member": id_of("ada"), "permission": "owner", "person": None}],
     "topics": [
         {"topic": id_of("repo"), "repo_id": id_of("repo"), "branch_id": id_of("repo"), "epoch": id_of("root"),
-         "generation": 0}
+         "kind": "epoch"}
     ],
     "edits": [
         {"sequence": 9, "branch_id": id_of("main"), "commit_id": id_of("c"), "kind": "move", "passed_before": 0,
@@ -164,6 +164,7 @@ def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Pa
 def test_kinds_agree_row_by_row_on_whatever_is_exported(
     told: list[dict[str, Any]], data: st.DataObject
 ) -> None:
+    told = [*{one["node"]: one for one in told}.values()]  # two exports of one node are refused
     with tempfile.TemporaryDirectory() as name:
         folders = write(Path(name), told)
         read = ravel.open_export(folders)

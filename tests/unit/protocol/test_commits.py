@@ -1,45 +1,42 @@
-"""Commits and publications: what is sealed opens, and every change is found."""
-
-from itertools import pairwise
+"""Commits and publications: what is hidden opens, and every change is found."""
 
 import pytest
+from msgspec import structs
 
 from protocol import signing
-from protocol.block import Block, Reference, WrongKey, encrypt_block
+from protocol.block import Block, Reference, WrongKey, decode_block, encrypt_block
 from protocol.body import encode_body
 from protocol.codec import DecodeError, encode
 from protocol.commit import (
     Commit,
     Content,
-    HeaderKeys,
     Links,
     TanglePlace,
     UnknownVersion,
-    certificate_pool,
     create_commit,
     lipmaa,
     open_commit,
-    skip_path,
 )
 from protocol.content import Post
-from protocol.ids import Signature, TopicKey, UserId
+from protocol.ids import BranchMark, Signature, TopicKey, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
 from protocol.limits.formats import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (
     Publication,
-    WrongReadKey,
     create_publication,
     decode_publication,
     encode_publication,
-    open_sealed_key,
+    open_hidden_key,
 )
 from tests.support.ids import as_commit_id, as_object_id
 
 SECRET = ConvergenceSecret(b"c" * 32)
 READ_KEY = ReadKey(b"r" * 32)
 USER, USER_SECRET = signing.key_pair(UserSeed(b"u" * 32))
+MARK = BranchMark(b"m" * 8)
 ACK = as_commit_id(b"a" * 32)
+FILE = as_object_id(b"f" * 32)
 BODY, BODY_BLOCKS = build_object(encode_body(Post("hello")), SECRET)
 
 
@@ -48,31 +45,32 @@ def _content(**changes: object) -> Content:
         "author": USER,
         "branch": b"b" * 32,
         "epoch": b"e" * 32,
+        "by_writer": True,
+        "whole": True,
         "feed_sequence": 1,
         "feed_previous": None,
         "tangles": (TanglePlace("group", as_commit_id(b"e" * 32), (as_commit_id(b"e" * 32),)),),
         "timestamp": 1_700_000_000_000,
         "metadata": b"",
         "body": BODY,
-        "keys": HeaderKeys(acks=(GivenKey(b"k" * 32),)),
     }
     return Content(**(fields | changes))  # type: ignore[arg-type]  # a table of overrides
 
 
 def _commit(**changes: object) -> tuple[Commit, Block]:
     acks = changes.pop("acks", (ACK,))
-    links = changes.pop("links", Links())
-    return create_commit(acks, links, _content(**changes), USER_SECRET, SECRET)  # type: ignore[arg-type]  # as above
+    links, rank, mark = changes.pop("links", Links()), changes.pop("rank", 1), changes.pop("mark", MARK)
+    return create_commit(acks, rank, mark, links, _content(**changes), USER_SECRET, SECRET)  # type: ignore[arg-type]  # as above
 
 
 def _publication() -> Publication:
     commit, block = _commit()
-    return create_publication(TopicSeed(b"t" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS), b"n" * 24)
+    return create_publication(TopicSeed(b"t" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS))
 
 
 def _encoded(publication: Publication) -> bytes:
     blocks = tuple(block.encoded for block in publication.blocks)
-    return encode_publication(publication.topic, publication.sealed_key, blocks, publication.signature)
+    return encode_publication(publication.topic, publication.hidden_key, blocks, publication.signature)
 
 
 def test_a_commit_opens_and_its_signature_holds() -> None:
@@ -82,31 +80,37 @@ def test_a_commit_opens_and_its_signature_holds() -> None:
     assert _commit()[1].block_id == block.block_id, "equal input, equal id"
 
 
-def test_the_signature_covers_the_acks() -> None:
+@pytest.mark.parametrize("change", [{"acks": (as_commit_id(b"z" * 32),)}, {"rank": 2}, {"mark": b"n" * 8}])
+def test_the_signature_covers_what_stands_in_clear(change: dict[str, object]) -> None:
     commit, block = _commit()
-    plaintext_key = commit.key
-    moved, _ = encrypt_block(b"", SECRET)
-    other = Block(block.block_id, (), (as_commit_id(b"z" * 32),), block.ciphertext, block.encoded)
-    forged = open_commit(other, plaintext_key, SECRET)
+    forged = open_commit(structs.replace(block, **change), commit.key, SECRET)
     with pytest.raises(signing.BadSignature):
         signing.verify_signature(USER, forged.digest, forged.signature)
-    assert moved.block_id != block.block_id
+
+
+def test_what_stands_in_clear_is_a_commits_alone() -> None:
+    """A relay orders and completes what it cannot read: acks, rank and mark are in the block, or none of them."""
+    commit, block = _commit(rank=7)
+    told = decode_block(block.encoded)
+    assert (told.acks, told.rank, told.mark, told.is_of_commit) == (commit.acks, 7, MARK, True)
+    assert (BODY_BLOCKS[0].mark, BODY_BLOCKS[0].is_of_commit) == (b"", False)
+    for acks, rank, mark in (((ACK,), 0, b""), ((), 1, b""), ((), 0, b"m" * 7), ((ACK,), 1, b"m")):
+        with pytest.raises(DecodeError, match="bad_shape"):
+            decode_block(encrypt_block(b"x", SECRET, (), acks, rank, mark)[0].encoded)
+    block, key = encrypt_block(b"", SECRET, (block.block_id,), (), 0, MARK)
+    with pytest.raises(DecodeError, match="bad_tree"):
+        open_commit(block, key, SECRET)
 
 
 SHAPE_DEFECTS: dict[str, tuple[dict[str, object], str]] = {
-    "duplicate_ack": (
-        {"acks": (ACK, ACK), "keys": HeaderKeys(acks=(GivenKey(b"k" * 32), GivenKey(b"k" * 32)))},
-        "duplicate_ids",
+    "duplicate_ack": ({"acks": (ACK, ACK)}, "duplicate_ids"),
+    "dep_and_negative_dep": ({"links": Links(deps=(ACK,), ndeps=(ACK,))}, "duplicate_ids"),
+    "a_key_too_few": ({"links": Links(files=(FILE,))}, "keys_do_not_match"),
+    "a_key_too_many": ({"file_keys": (GivenKey(b"k" * 32),)}, "keys_do_not_match"),
+    "a_short_key": (
+        {"links": Links(files=(FILE,)), "file_keys": (GivenKey(b"k" * 31),)},
+        "keys_do_not_match",
     ),
-    "dep_and_negative_dep": (
-        {
-            "links": Links(deps=(ACK,), ndeps=(ACK,)),
-            "keys": HeaderKeys(acks=(GivenKey(b""),), deps=(GivenKey(b""),)),
-        },
-        "duplicate_ids",
-    ),
-    "a_key_too_few": ({"keys": HeaderKeys()}, "keys_do_not_match"),
-    "a_short_key": ({"keys": HeaderKeys(acks=(GivenKey(b"k" * 31),))}, "keys_do_not_match"),
     "first_of_a_feed_with_previous": ({"feed_previous": ACK}, "bad_feed_link"),
     "later_in_a_feed_without_previous": ({"feed_sequence": 2}, "bad_feed_link"),
     "no_skip_link": ({"feed_sequence": 4, "feed_previous": ACK}, "bad_lipmaa_link"),
@@ -139,7 +143,7 @@ def test_a_commit_of_inconsistent_shape_is_refused(defect: str) -> None:
 
 
 def test_a_version_that_is_not_known_is_told_apart() -> None:
-    block, key = encrypt_block(b"\x92\xa7commit2\xc0", SECRET)
+    block, key = encrypt_block(b"\x92\xa7commit3\xc0", SECRET, mark=MARK)
     with pytest.raises(UnknownVersion):
         open_commit(block, key, SECRET)
 
@@ -153,33 +157,43 @@ def test_a_publication_opens_for_readers_of_the_branch() -> None:
     publication = _publication()
     decoded = decode_publication(_encoded(publication))
     assert decoded == publication
-    commit = open_commit(decoded.blocks[0], open_sealed_key(decoded, READ_KEY), SECRET)
+    commit = open_commit(decoded.blocks[0], open_hidden_key(decoded, READ_KEY), SECRET)
     assert commit.content.author == USER
     signing.verify_signature(decoded.topic, decoded.digest, decoded.signature)
 
 
-def test_a_sealed_key_is_bound_to_its_commit_topic_and_read_key() -> None:
+def test_a_hidden_key_is_bound_to_its_commit_topic_and_read_key() -> None:
     publication = _publication()
     other_commit, other_block = _commit(timestamp=1)
-    moved = Publication(publication.topic, publication.sealed_key, (other_block,), publication.signature)
-    other_topic = Publication(
-        TopicKey(b"x" * 32), publication.sealed_key, publication.blocks, publication.signature
-    )
-    for wrong in (moved, other_topic):
-        with pytest.raises(WrongReadKey):
-            open_sealed_key(wrong, READ_KEY)
-    with pytest.raises(WrongReadKey):
-        open_sealed_key(publication, ReadKey(b"x" * 32))
+    moved = structs.replace(publication, blocks=(other_block,))
+    other_topic = structs.replace(publication, topic=TopicKey(b"x" * 32))
+    for one, read_key in (
+        (moved, READ_KEY),
+        (other_topic, READ_KEY),
+        (publication, ReadKey(b"x" * 32)),
+    ):
+        with pytest.raises(WrongKey):
+            open_commit(one.blocks[0], open_hidden_key(one, read_key), SECRET)
     with pytest.raises(WrongKey):
         open_commit(publication.blocks[0], other_commit.key, SECRET)
+
+
+def test_a_publication_follows_from_the_commit_and_the_topics_keys() -> None:
+    """Whoever makes it: so two nodes that send one commit send the same bytes, and a relay keeps them once."""
+    first, second = _publication(), _publication()
+    assert first.encoded == second.encoded
+    commit, block = _commit()
+    elsewhere = create_publication(TopicSeed(b"v" * 32), READ_KEY, commit.key, (block, *BODY_BLOCKS))
+    assert elsewhere.hidden_key != first.hidden_key, "no key is hidden twice by the same bytes"
+    assert elsewhere.publication_id != first.publication_id
 
 
 def test_the_topic_signature_covers_blocks_and_seal() -> None:
     publication = _publication()
     _, other_block = _commit(timestamp=1)
     for changed in (
-        Publication(publication.topic, publication.sealed_key, (other_block,), publication.signature),
-        Publication(publication.topic, bytes(72), publication.blocks, publication.signature),
+        Publication(publication.topic, publication.hidden_key, (other_block,), publication.signature),
+        Publication(publication.topic, bytes(32), publication.blocks, publication.signature),
     ):
         with pytest.raises(signing.BadSignature):
             signing.verify_signature(changed.topic, changed.digest, changed.signature)
@@ -189,7 +203,7 @@ def test_a_publication_of_too_many_blocks_is_refused() -> None:
     publication = _publication()
     blocks = (publication.blocks[0].encoded,) * (PUBLICATION_BLOCK_COUNT_MAX + 1)
     with pytest.raises(DecodeError, match="too_large"):
-        encode_publication(publication.topic, publication.sealed_key, blocks, publication.signature)
+        encode_publication(publication.topic, publication.hidden_key, blocks, publication.signature)
 
 
 def test_a_truncated_publication_is_refused_at_every_byte() -> None:
@@ -219,43 +233,6 @@ def test_lipmaa_links_of_the_published_function() -> None:
     }
     for depth in range(44):
         assert lipmaa(depth + 1) - 1 == jumps.get(depth, depth - 1)
-
-
-def _links(sequence: int) -> set[int]:
-    return {sequence - 1, lipmaa(sequence)}
-
-
-@pytest.mark.slow
-def test_no_path_over_links_is_shorter() -> None:
-    for later in range(1, 150):
-        distances, reached = {later: 0}, [later]
-        for sequence in reached:
-            for link in _links(sequence) - distances.keys() - {0}:
-                distances[link] = distances[sequence] + 1
-                reached.append(link)
-        for earlier in range(1, later + 1):
-            path = skip_path(later, earlier)
-            assert (path[0], path[-1], len(path) - 1) == (later, earlier, distances[earlier])
-            assert all(low in _links(high) for high, low in pairwise(path))
-    for pair in ((3, 0), (3, 4)):
-        with pytest.raises(ValueError, match="no path"):
-            skip_path(*pair)
-
-
-@pytest.mark.slow
-def test_two_certificate_pools_always_tie_the_two_places() -> None:
-    pools = {sequence: certificate_pool(sequence) for sequence in range(1, 370)}
-    for later, pool in pools.items():
-        assert pool == sorted(set(pool), reverse=True)
-        for earlier in range(1, later):
-            held, reached = {*pool, *pools[earlier]}, [later]
-            while reached[-1] > earlier:
-                links = _links(reached[-1]) & held
-                reached.append(min(link for link in links if link >= earlier))
-            assert reached[-1] == earlier
-    assert len(certificate_pool(2**53 - 1)) < 250
-    with pytest.raises(ValueError, match="no path"):
-        certificate_pool(0)
 
 
 def test_signatures_of_small_order_are_refused_whatever_the_library_says() -> None:

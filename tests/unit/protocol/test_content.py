@@ -17,10 +17,12 @@ from protocol.document_kinds import (
     SET_EDIT_COUNT_MAX,
     SET_ITEM_SIZE_MAX,
     SNAPSHOT_COMMIT_COUNT_MAX,
+    TEXT_REPLACES_MAX,
     TEXT_UPDATE_SIZE_MAX,
     DictEdit,
     DictEntry,
     DictSnapshot,
+    SaidUpdate,
     SetEdit,
     SetSnapshot,
     SnapshotEntries,
@@ -61,9 +63,14 @@ BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
     "snapshotted_value": (DICT_VALUE_SIZE_MAX, lambda size: _dict_snapshot(value="v" * size)),
     "snapshotted_puts": (SNAPSHOT_COMMIT_COUNT_MAX, lambda count: _dict_snapshot(commits=count)),
     "dict_range": (DICT_KEY_SIZE_MAX, lambda size: DictSnapshot("k" * size, None, ())),
-    "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size))),
-    "snapshot_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot(bytes(size), (ID,))),
-    "snapshot_replaces": (DEP_COUNT_MAX, lambda count: TextSnapshot(b"\0\0", (ID,) * count)),
+    "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size), ())),
+    "text_replaces": (TEXT_REPLACES_MAX, lambda count: TextUpdate(b"\0\0", (ID,) * count)),
+    "said_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot((SaidUpdate(ID, bytes(size), ()),))),
+    "said_replaces": (
+        TEXT_REPLACES_MAX,
+        lambda count: TextSnapshot((SaidUpdate(ID, b"\0\0", (ID,) * count),)),
+    ),
+    "said_updates": (TEXT_REPLACES_MAX, lambda count: TextSnapshot((SaidUpdate(ID, b"\0\0", ()),) * count)),
 }
 
 
@@ -75,8 +82,12 @@ def test_a_body_at_its_bound_is_taken_and_one_over_it_refused(name: str) -> None
         encode_body(make(most + 1))
 
 
-def test_the_largest_update_fits_a_body_with_all_that_a_snapshot_names_and_an_origin() -> None:
-    largest = encode(TextSnapshot(bytes(TEXT_UPDATE_SIZE_MAX), (ID,) * DEP_COUNT_MAX))
+def test_the_largest_update_fits_a_body_with_all_that_it_replaces_and_an_origin_or_a_snapshot() -> None:
+    names = (ID,) * TEXT_REPLACES_MAX
+    largest = encode(TextUpdate(bytes(TEXT_UPDATE_SIZE_MAX), names))
+    assert (
+        len(encode_body(TextSnapshot((SaidUpdate(ID, bytes(TEXT_UPDATE_SIZE_MAX), names),)))) < BODY_SIZE_MAX
+    )
     carried = Carried(BranchId(ID), as_commit_id(ID), UserId(ID), 2**53 - 1, largest)
     assert len(encode_body(carried)) < BODY_SIZE_MAX
     assert content_of(carried) == decode_body(largest)

@@ -31,7 +31,7 @@ def _hear(session: Session, message: Message) -> list[Output]:
 
 def _session() -> Session:
     session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(TOPIC, is_root=True))
+    session.handle(TopicFollowed(TOPIC, is_own=True))
     return session
 
 

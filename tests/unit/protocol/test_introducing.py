@@ -37,8 +37,8 @@ def _many(count: int) -> tuple[PeerAddress, ...]:
     return tuple(PeerAddress("192.0.2.7:7474", PeerId(number.to_bytes(32, "big"))) for number in range(count))
 
 
-def _join(session: Session, topic: TopicKey = ROOT, *, is_root: bool = True) -> list[Output]:
-    session.handle(TopicFollowed(topic, is_root=is_root))
+def _join(session: Session, topic: TopicKey = ROOT, *, is_own: bool = True) -> list[Output]:
+    session.handle(TopicFollowed(topic, is_own=is_own))
     return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
 
 
@@ -95,7 +95,7 @@ def test_other_branches_topics_are_not_for_introductions() -> None:
     session = Session(SESSION_ID, is_dialer=True, introduces=True)
     _hear(session, Introductions())
     main = TopicKey(b"m" * 32)
-    assert _join(session, main, is_root=False) == [LoadSummary(main)]
+    assert _join(session, main, is_own=False) == [LoadSummary(main)]
     peers = Introduce(blind_topic(main, SESSION_ID), (BOB,))
     assert _hear(session, peers) == [Close("unasked_introduction")]
 

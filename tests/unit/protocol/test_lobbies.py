@@ -6,7 +6,7 @@ from protocol.block import Reference
 from protocol.body import Permission, UnknownBody, decode_body
 from protocol.codec import DecodeError, encode
 from protocol.ids import EpochId, ObjectId, RepoId, UserId
-from protocol.keys import BlockKey, InvitationSeed, ReadSecret
+from protocol.keys import BlockKey, EpochKey, InvitationSeed
 from protocol.limits.formats import LOBBY_ADMIN_COUNT_MAX, METADATA_SIZE_MAX, PROFILE_NAME_LENGTH_MAX
 from protocol.links import (
     AskLink,
@@ -26,8 +26,7 @@ INVITATION = InvitationLink(
     LOBBY,
     Reference(ObjectId(as_commit_id(OTHER)), BlockKey(OTHER)),
     EpochId(REQUEST),
-    USER,
-    ReadSecret(b"s" * 32),
+    EpochKey(b"s" * 32),
     None,
     REQUEST,
     InvitationSeed(b"i" * 32),
@@ -78,7 +77,7 @@ def test_a_link_that_asks_is_read_as_it_was_written_and_shows_no_secret() -> Non
     assert find_kept_ask(encode(link)) == link
     assert find_kept_ask(encode(INVITATION)) is None
     assert find_kept_ask(None) is None
-    assert INVITATION.read_secret.hex() not in repr(link)
+    assert INVITATION.key.hex() not in repr(link)
     with pytest.raises(DecodeError, match="other_kind: a link that asks"):
         parse_invitation(text)
 
@@ -97,8 +96,8 @@ def test_a_link_that_asks_gives_no_more_than_writing(permission: int) -> None:
 
 def test_a_lobby_that_does_not_decode_is_a_body_of_an_unknown_kind() -> None:
     box = [USER, bytes(104)]
-    fields = ["lobby-add1", LOBBY, [OTHER, OTHER], OTHER, OTHER, 2, 0]
+    fields = ["lobby-add2", LOBBY, [OTHER, OTHER], OTHER, OTHER, 2, 0]
     assert isinstance(decode_body(encode([*fields, [box] * LOBBY_ADMIN_COUNT_MAX])), LobbyAdd)
-    assert decode_body(encode([*fields, [box] * (LOBBY_ADMIN_COUNT_MAX + 1)])) == UnknownBody("lobby-add1")
+    assert decode_body(encode([*fields, [box] * (LOBBY_ADMIN_COUNT_MAX + 1)])) == UnknownBody("lobby-add2")
     assert decode_body(encode(["lobby1", b"short"])) == UnknownBody("lobby1")
-    assert decode_body(encode(["lobby-answer1", OTHER, []])) == UnknownBody("lobby-answer1")
+    assert decode_body(encode(["lobby-answer2", OTHER, []])) == UnknownBody("lobby-answer2")

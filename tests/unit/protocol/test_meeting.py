@@ -29,9 +29,9 @@ def _hear(session: Session, message: Message) -> list[Output]:
 
 
 def _join(
-    session: Session, topic: TopicKey = ROOT, *, is_entrusted: bool = True, is_root: bool = True
+    session: Session, topic: TopicKey = ROOT, *, is_entrusted: bool = True, is_own: bool = True
 ) -> list[Output]:
-    session.handle(TopicFollowed(topic, is_root=is_root, is_entrusted=is_entrusted))
+    session.handle(TopicFollowed(topic, is_own=is_own, is_entrusted=is_entrusted))
     return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
 
 
@@ -70,9 +70,9 @@ def test_a_topic_that_was_joined_before_circuits_were_agreed_is_one_too() -> Non
 
 
 def test_other_topics_are_not() -> None:
-    for is_entrusted, is_root in ((False, True), (True, False)):
+    for is_entrusted, is_own in ((False, True), (True, False)):
         session = _node()
-        assert _join(session, is_entrusted=is_entrusted, is_root=is_root) == [LoadSummary(ROOT)]
+        assert _join(session, is_entrusted=is_entrusted, is_own=is_own) == [LoadSummary(ROOT)]
     session = Session(SESSION_ID, is_dialer=True)
     _hear(session, Circuits())
     session.handle(CircuitsTaken())

@@ -17,7 +17,13 @@ from protocol.block import (
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, ConvergenceSecret
-from protocol.limits.formats import ACK_COUNT_MAX, BLOCK_SIZE_MAX, LEAF_SIZE, OBJECT_IN_MEMORY_SIZE_MAX
+from protocol.limits.formats import (
+    ACK_COUNT_MAX,
+    BLOCK_SIZE_MAX,
+    LEAF_SIZE,
+    MARK_SIZE,
+    OBJECT_IN_MEMORY_SIZE_MAX,
+)
 from protocol.object import MissingBlocks, ObjectBuilder, ObjectReader, build_object, open_object
 from tests.support.ids import as_commit_id
 
@@ -236,6 +242,13 @@ def test_trees_that_nobody_builds_are_refused() -> None:
     for reference, blocks in (short_leaf, empty_last, only_child):
         with pytest.raises(DecodeError, match="bad_tree"):
             open_object(reference, _lookup(blocks), SECRET, size_max=10 * LEAF_SIZE)
+
+
+def test_a_commits_block_is_no_part_of_an_object() -> None:
+    """Else an object had two encodings."""
+    block, key = encrypt_block(b"content", SECRET, mark=bytes(MARK_SIZE))
+    with pytest.raises(DecodeError, match="bad_tree"):
+        open_object(Reference(ObjectId(block.block_id), key), _lookup([block]), SECRET, size_max=LEAF_SIZE)
 
 
 def test_one_key_for_each_child() -> None:

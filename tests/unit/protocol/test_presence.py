@@ -5,7 +5,7 @@ import pytest
 from protocol.codec import DecodeError
 from protocol.features import FEATURES
 from protocol.hashing import announced_topic, blind_topic
-from protocol.ids import AnnouncedTopic, SessionId, TopicKey, UserId
+from protocol.ids import AnnouncedTopic, BranchId, SessionId, TopicKey, UserId
 from protocol.keys import ReadKey, UserSeed
 from protocol.limits.peers import PRESENCE_BOX_SIZE_MAX
 from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_ROOT_SIZE_MAX
@@ -31,7 +31,8 @@ PLACE = PresencePlace(AnnouncedTopic(b"p" * 32))
 SEED = UserSeed(b"u" * 32)
 USER, SECRET = key_pair(SEED)
 NONCE = b"n" * PRESENCE_NONCE_SIZE
-HERE = Presence(b"12345678", "text", b"anchor", b"head")
+BRANCH = BranchId(b"b" * 32)
+HERE = Presence(b"12345678", BRANCH, "text", b"anchor", b"head")
 
 
 def _seal(presence: Presence = HERE, *, user: UserId = USER, place: PresencePlace = PLACE) -> bytes:
@@ -40,7 +41,7 @@ def _seal(presence: Presence = HERE, *, user: UserId = USER, place: PresencePlac
 
 def _session(*first: Message, is_dialer: bool = True) -> Session:
     session = Session(SESSION_ID, is_dialer=is_dialer)
-    session.handle(TopicFollowed(TOPIC, is_root=True))
+    session.handle(TopicFollowed(TOPIC, is_own=True))
     for message in first:
         session.handle(MessageReceived(message))
     theirs = announced_topic(TOPIC, SESSION_ID, by_dialer=not is_dialer)
@@ -51,7 +52,7 @@ def _session(*first: Message, is_dialer: bool = True) -> Session:
 def test_a_presence_is_opened_by_members_where_it_was_said() -> None:
     assert open_presence(KEY, PLACE, _seal()) == (USER, HERE)
     assert not HERE.has_left
-    assert Presence(b"12345678").has_left
+    assert Presence(b"12345678", BRANCH).has_left
     mine, theirs = _session(), _session(is_dialer=False)
     assert mine.presence_place(TOPIC, by_us=True) == theirs.presence_place(TOPIC, by_us=False)
     assert mine.presence_place(TOPIC, by_us=True) != theirs.presence_place(TOPIC, by_us=True)
@@ -66,9 +67,10 @@ def test_a_forged_presence_is_told_apart() -> None:
         (KEY, PLACE, b""),
         (KEY, PLACE, box[:PRESENCE_NONCE_SIZE]),
         (KEY, PLACE, _seal(user=public_key(UserSeed(b"v" * 32)))),
-        (KEY, PLACE, _seal(Presence(b"short", "text"))),
-        (KEY, PLACE, _seal(Presence(b"12345678", "x" * (TEXT_ROOT_SIZE_MAX + 1)))),
-        (KEY, PLACE, _seal(Presence(b"12345678", "text", b"x" * (TEXT_POSITION_SIZE_MAX + 1)))),
+        (KEY, PLACE, _seal(Presence(b"short", BRANCH, "text"))),
+        (KEY, PLACE, _seal(Presence(b"12345678", BranchId(b"short"), "text"))),
+        (KEY, PLACE, _seal(Presence(b"12345678", BRANCH, "x" * (TEXT_ROOT_SIZE_MAX + 1)))),
+        (KEY, PLACE, _seal(Presence(b"12345678", BRANCH, "text", b"x" * (TEXT_POSITION_SIZE_MAX + 1)))),
     ]
     for key, place, said in forged:
         with pytest.raises(ForgedPresence):
@@ -77,7 +79,7 @@ def test_a_forged_presence_is_told_apart() -> None:
 
 def test_the_longest_presence_fits_its_message_and_one_byte_more_is_refused() -> None:
     position = b"x" * TEXT_POSITION_SIZE_MAX
-    longest = Presence(b"12345678", "\U0001f600" * TEXT_ROOT_SIZE_MAX, position, position)
+    longest = Presence(b"12345678", BRANCH, "\U0001f600" * TEXT_ROOT_SIZE_MAX, position, position)
     box = _seal(longest)
     assert len(box) <= PRESENCE_BOX_SIZE_MAX
     assert open_presence(KEY, PLACE, box) == (USER, longest)
@@ -94,7 +96,7 @@ def test_peers_that_know_presences_and_have_joined_the_topic_are_told() -> None:
     assert _session(Features(("files",))).handle(told) == [], "nor one that leaves this out"
     assert _session(Features(FEATURES), Relay()).handle(told) == [], "nor a relay"
     apart = Session(SESSION_ID, is_dialer=True)
-    apart.handle(TopicFollowed(TOPIC, is_root=True))
+    apart.handle(TopicFollowed(TOPIC, is_own=True))
     apart.handle(MessageReceived(Features(FEATURES)))
     assert apart.handle(told) == []
 

@@ -94,7 +94,7 @@ THEIR_MAIN = announced_topic(MAIN, SESSION_ID, by_dialer=False)
 def _joined(*topics: TopicKey) -> Session:
     session = Session(SESSION_ID, is_dialer=True)
     for topic in topics:
-        session.handle(TopicFollowed(topic, is_root=topic == ROOT))
+        session.handle(TopicFollowed(topic, is_own=topic == ROOT))
         session.handle(MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))))
     return session
 
@@ -112,21 +112,21 @@ def _with_plan(session: Session, topic: TopicKey, *nums: int, upto: int = 1000) 
 
 def test_a_topic_is_joined_when_both_announced_it_in_either_order() -> None:
     ours_first = Session(SESSION_ID, is_dialer=True)
-    assert ours_first.handle(TopicFollowed(MAIN, is_root=False)) == [Send(Announce((OUR_MAIN,)))]
+    assert ours_first.handle(TopicFollowed(MAIN, is_own=False)) == [Send(Announce((OUR_MAIN,)))]
     assert ours_first.handle(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
     theirs_first = Session(SESSION_ID, is_dialer=True)
     assert theirs_first.handle(MessageReceived(Announce((THEIR_MAIN,)))) == []
-    assert theirs_first.handle(TopicFollowed(MAIN, is_root=False)) == [
+    assert theirs_first.handle(TopicFollowed(MAIN, is_own=False)) == [
         Send(Announce((OUR_MAIN,))),
         LoadSummary(MAIN),
     ]
-    assert theirs_first.handle(TopicFollowed(MAIN, is_root=False)) == []
+    assert theirs_first.handle(TopicFollowed(MAIN, is_own=False)) == []
 
 
 def test_a_second_announcement_adds_to_the_first() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     for topic in (MAIN, ROOT):
-        session.handle(TopicFollowed(topic, is_root=topic == ROOT))
+        session.handle(TopicFollowed(topic, is_own=topic == ROOT))
     assert session.handle(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
     theirs = announced_topic(ROOT, SESSION_ID, by_dialer=False)
     assert session.handle(MessageReceived(Announce((theirs, THEIR_MAIN)))) == [LoadSummary(ROOT)]
@@ -145,7 +145,7 @@ def test_rounds_neither_repeat_nor_skip(rounds: tuple[int, ...]) -> None:
 
 def test_who_sends_back_what_was_announced_has_not_shown_to_know_the_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_own=False))
     assert (
         session.handle(
             MessageReceived(Announce((OUR_MAIN, AnnouncedTopic(BLIND_MAIN), AnnouncedTopic(MAIN))))
@@ -159,13 +159,13 @@ def test_whether_a_topic_is_joined_is_found_without_looking_at_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     session = _joined(MAIN)
-    session.handle(TopicFollowed(ROOT, is_root=True))
+    session.handle(TopicFollowed(ROOT, is_own=True))
     monkeypatch.setattr(TopicProgress, "topic", property(lambda _: pytest.fail("it was looked at")))
     assert [session.has_joined(topic) for topic in (MAIN, ROOT, TopicKey(EMPTY))] == [True, False, False]
 
 
 def test_a_topic_is_never_named_in_clear() -> None:
-    (output,) = Session(SESSION_ID, is_dialer=True).handle(TopicFollowed(MAIN, is_root=False))
+    (output,) = Session(SESSION_ID, is_dialer=True).handle(TopicFollowed(MAIN, is_own=False))
     assert isinstance(output, Send)
     assert bytes(MAIN) not in repr(output).encode()
     assert output.message == Announce((OUR_MAIN,))
@@ -296,7 +296,7 @@ def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> Non
 
 def test_nothing_is_asked_for_on_a_topic_that_the_peer_does_not_follow() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_own=False))
     assert session.handle(CommitsWanted(MAIN, (as_commit_id(b"w" * 32),))) == []
 
 
@@ -322,7 +322,7 @@ def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_p
     assert asked == ids[WANT_COUNT_MAX + 1 : WANTED_COUNT_MAX], "not the one over the bound"
     assert session.handle(CommitsWanted(MAIN, (ids[-1],))) == []
     alone = Session(SESSION_ID, is_dialer=True)
-    alone.handle(TopicFollowed(MAIN, is_root=False))
+    alone.handle(TopicFollowed(MAIN, is_own=False))
     assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
 
 
@@ -349,7 +349,7 @@ def test_bodies_are_asked_for_again_and_leave_room_for_causes() -> None:
     assert not session.has_room_for_bodies(WANT_COUNT_MAX)
     assert session.handle(CommitsWanted(MAIN, ids)) == [Send(Want(BLIND_MAIN, ids))]
     alone = Session(SESSION_ID, is_dialer=True)
-    alone.handle(TopicFollowed(MAIN, is_root=False))
+    alone.handle(TopicFollowed(MAIN, is_own=False))
     assert alone.handle(BodiesWanted(MAIN, ids)) == [], "a topic that the peer has not joined"
 
 
@@ -370,7 +370,7 @@ def test_who_asks_for_bodies_hears_how_many_there_are_and_gets_them() -> None:
 
 def test_states_are_named() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_own=False))
     assert session.topics[0].state == "not joined"
     session.handle(MessageReceived(Announce((THEIR_MAIN,))))
     assert session.topics[0].state == "comparing"
@@ -421,13 +421,13 @@ def test_more_topics_are_announced_to_a_peer_that_knows_how_and_has_joined_one()
     assert session.topic_count_max == TOPIC_COUNT_MAX
     session.handle(MessageReceived(Features(("many-topics",))))
     assert session.topic_count_max == TOPIC_COUNT_MAX, "it may be a stranger"
-    session.handle(TopicFollowed(MAIN, is_root=False))
+    session.handle(TopicFollowed(MAIN, is_own=False))
     session.handle(MessageReceived(Announce((THEIR_MAIN,))))
     assert session.topic_count_max == TOPIC_COUNT_MANY_MAX
     assert _joined(MAIN).topic_count_max == TOPIC_COUNT_MAX, "it has not said so"
     relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     relay.handle(MessageReceived(Features(("many-topics",))))
-    relay.handle(TopicFollowed(MAIN, is_root=False))
+    relay.handle(TopicFollowed(MAIN, is_own=False))
     relay.handle(MessageReceived(Announce((THEIR_MAIN,))))
     assert relay.topic_count_max == TOPIC_COUNT_MAX
 
@@ -460,7 +460,7 @@ def test_a_fault_of_the_peer_ends_the_session_with_its_reason(reason: str) -> No
         outputs = session.handle(MessageReceived(message))  # type: ignore[arg-type]  # messages, by the table above
     assert outputs[-1] == Close(reason)
     assert session.handle(MessageReceived(KeepAlive())) == []
-    assert session.handle(TopicFollowed(ROOT, is_root=True)) == [], "a dead machine does nothing more"
+    assert session.handle(TopicFollowed(ROOT, is_own=True)) == [], "a dead machine does nothing more"
 
 
 def _encrypted_block(number: int) -> Block:
@@ -509,10 +509,10 @@ def test_a_block_in_a_message_has_the_size_of_one_at_most() -> None:
 def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
     session = Session(SESSION_ID, is_dialer=True)
     other = TopicKey(b"o" * 32)
-    session.handle(TopicFollowed(ROOT, is_root=True, is_entrusted=True))
-    session.handle(TopicFollowed(other, is_root=False))
+    session.handle(TopicFollowed(ROOT, is_own=True, is_entrusted=True))
+    session.handle(TopicFollowed(other, is_own=False))
     assert session.handle(MessageReceived(Relay())) == [Send(Deposit((ROOT,)))]
-    assert session.handle(TopicFollowed(MAIN, is_root=False, is_entrusted=True)) == [
+    assert session.handle(TopicFollowed(MAIN, is_own=False, is_entrusted=True)) == [
         Send(Announce((OUR_MAIN,))),
         Send(Deposit((MAIN,))),
     ]
@@ -521,7 +521,7 @@ def test_a_relay_is_entrusted_with_what_it_may_keep_now_and_later() -> None:
 
 def test_who_was_not_chosen_is_told_no_topic() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(ROOT, is_root=True))
+    session.handle(TopicFollowed(ROOT, is_own=True))
     assert session.handle(MessageReceived(Relay())) == []
 
 
@@ -608,8 +608,8 @@ def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with
     assert refused == [Send(Refused(BLIND_MAIN, "not_known")), Send(Refused(BLIND_ROOT, "not_known"))]
     session = Session(SESSION_ID, is_dialer=True)
     session.handle(MessageReceived(Relay()))
-    session.handle(TopicFollowed(MAIN, is_root=False, is_entrusted=True))
-    session.handle(TopicFollowed(ROOT, is_root=True))
+    session.handle(TopicFollowed(MAIN, is_own=False, is_entrusted=True))
+    session.handle(TopicFollowed(ROOT, is_own=True))
     assert session.handle(MessageReceived(Refused(BLIND_MAIN, "not_known"))) == []
     assert [topic.state for topic in session.topics] == ["refused: not_known", "not joined"]
     assert session.handle(MessageReceived(Refused(BLIND_ROOT, "not_known"))) == [Close("unknown_topic")]

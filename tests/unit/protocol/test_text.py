@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from protocol.block import Reference
 from protocol.codec import DecodeError
-from protocol.ids import AnyId, PeerId, RepoId, UserId
-from protocol.keys import BlockKey, ReadSecret
+from protocol.ids import AnyId, PeerId, RepoId
+from protocol.keys import BlockKey, EpochKey
 from protocol.links import PeerAddress, ReadCapability, capability_text, parse_capability, parse_invitation
 from protocol.text import id_text, parse_id_prefix
 from tests.support.ids import as_epoch_id, as_object_id
@@ -16,8 +16,7 @@ CAPABILITY = ReadCapability(
     RepoId(b"r" * 32),
     Reference(as_object_id(b"i" * 32), BlockKey(b"k" * 32)),
     as_epoch_id(b"e" * 32),
-    UserId(b"a" * 32),
-    ReadSecret(b"s" * 32),
+    EpochKey(b"s" * 32),
     (PeerAddress("host:7474", PeerId(b"p" * 32)),),
 )
 
@@ -42,7 +41,7 @@ def test_a_read_capability_is_read_back_and_shows_no_secret() -> None:
     text = capability_text(CAPABILITY)
     assert text.startswith("ravel:read:")
     assert parse_capability(f" {text}\n") == CAPABILITY
-    assert id_text(AnyId(CAPABILITY.read_secret))[:8] not in repr(CAPABILITY)
+    assert id_text(AnyId(CAPABILITY.key))[:8] not in repr(CAPABILITY)
     assert "ssss" not in repr(CAPABILITY)
     with pytest.raises(DecodeError, match="other_kind: a read capability"):
         parse_invitation(text)

@@ -14,8 +14,10 @@ from storage.commits.void_marks import load_judged
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.relay.relay import RELAY, _find_known, _load_ranks
+from storage.repos.epochs import Topic
 from storage.schema.relay_schema import relay_commits
-from storage.topics.difference import REPLICA
+from storage.schema.schema import topics
+from storage.topics.difference import LINKED, REPLICA
 from storage.topics.topic_sets import TopicSet, find_by_short_ids
 from tests.support.rows import counted_steps, put_branch, put_commits, some_id
 
@@ -23,6 +25,9 @@ _ROWS: Final = 3000
 _KEYS: Final = 100
 _STEPS_MAX: Final = 20 * _KEYS
 """Of SQLite's machine: two thirds of a step for each row that is not looked for."""
+
+
+_TOPIC: Final = TopicKey(b"t" * 32)
 
 
 def _short(ids: Sequence[CommitId]) -> list[ShortId]:
@@ -35,13 +40,18 @@ def _publications(ids: Sequence[CommitId]) -> list[PublicationId]:
 
 LOOKUPS: Final[dict[str, Callable[[Connection, int, Sequence[CommitId]], object]]] = {
     "short ids": lambda connection, num, ids: find_by_short_ids(
-        connection, TopicSet(REPLICA, num, TopicKey(b"t" * 32)), _short(ids)
+        connection, TopicSet(REPLICA, num, _TOPIC), _short(ids)
     ),
     "short ids of publications": lambda connection, num, ids: find_by_short_ids(
-        connection, TopicSet(REPLICA, num, TopicKey(b"t" * 32), of_publications=True), _short(ids)
+        connection,
+        TopicSet(REPLICA, num, _TOPIC, of_publications=True, opened=Topic(num, _TOPIC, num)),
+        _short(ids),
+    ),
+    "short ids of a link topic": lambda connection, num, ids: find_by_short_ids(
+        connection, TopicSet(LINKED, num + 1, _TOPIC), _short(ids)
     ),
     "short ids at a relay": lambda connection, num, ids: find_by_short_ids(
-        connection, TopicSet(RELAY, num, TopicKey(b"t" * 32), of_publications=True), _short(ids)
+        connection, TopicSet(RELAY, num, _TOPIC, of_publications=True), _short(ids)
     ),
     "publications at a relay": lambda connection, num, ids: _find_known(connection, num, _publications(ids)),
     "ranks at a relay": _load_ranks,
@@ -77,6 +87,8 @@ def test_ids_are_looked_up_by_their_keys(database: Database) -> None:
         num = put_branch(connection)
         ids = [some_id(number) for number in range(_ROWS)]
         put_commits(database, connection, num, [(0, 1, one) for one in ids])
+        link = {"num": num + 1, "topic": _TOPIC, "commit_count": 0, "branch_num": num, "epoch_num": 0}
+        connection.execute(insert(topics).values(link))
         _put_relayed(connection, num, ids)
         absent = [some_id(number) for number in range(_ROWS, _ROWS + _KEYS)]
         steps: dict[str, int] = {}

@@ -8,10 +8,11 @@ import pytest
 from protocol.body import Body, Grant, Permission, Remove, UnknownBody, body_kind, decode_body, encode_body
 from protocol.codec import encode
 from protocol.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
-from protocol.ids import RepoId, Signature, UserId
+from protocol.ids import RepoId, Signature
 from protocol.keys import RepoSeed, UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
 from protocol.proofs import device_digest, device_end_digest
+from protocol.sealing import SEALED_KEY_SIZE
 from protocol.signing import key_pair, sign
 from tests.support.ids import as_epoch_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
@@ -175,7 +176,7 @@ def test_what_is_void_and_whom_is_excluded_is_not_shown() -> None:
     assert repo.persons() == {"ben": "ann"}
     repo.say("ann", Remove(USERS["ben"], None, ()))
     assert repo.persons() == {}
-    repo.say("ann", Grant(USERS["ben"], Permission.READ, None))
+    repo.say("ann", Grant(USERS["ben"], Permission.READ))
     assert repo.persons() == {"ben": "ann"}
 
 
@@ -184,7 +185,7 @@ def test_a_person_has_so_many_devices() -> None:
     first = key_pair(UserSeed(b"ann".ljust(32)))
     made = [key_pair(UserSeed(f"device {number}".encode().ljust(32))) for number in range(DEVICE_COUNT_MAX)]
     for number, (user, secret) in enumerate(made):
-        repo.say("ann", Grant(user, Permission.READ, None))
+        repo.say("ann", Grant(user, Permission.READ))
         digest = device_digest(REPO, first[0], user, 100 - number)
         repo.say("ann", Device(first[0], user, 100 - number, sign(first[1], digest), sign(secret, digest)))
     found = find_persons(repo.membership.now(), repo.membership.device_statements)
@@ -201,8 +202,7 @@ WORDS: Final[tuple[DeviceBody, ...]] = (
         REPO,
         make_commit(0, "ann", ()).content.body,
         as_epoch_id(REPO),
-        UserId(REPO),
-        bytes(104),
+        bytes(SEALED_KEY_SIZE),
         1,
         signature(device_digest(REPO, USERS["ann"], USERS["ben"], 1), "ann"),
     ),

@@ -1,364 +1,615 @@
-"""Which epochs may be started, which is written in, and when the next is due: on commits alone, without secrets."""
+"""Epoch rules: what inits, openings and hand-overs must say, what opens what, who may and who surely does hold an epoch.
+
+Keys and boxes are real; commits are neither encrypted nor signed.
+"""
+
+from collections.abc import Callable
+from itertools import permutations
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import replace as changed
 
 from protocol.block import Reference
-from protocol.body import Body, BranchAdd, Grant, Invite, Permission, Remove, RepoInit, Revoke
-from protocol.commit import NO_EPOCH
+from protocol.body import Body, Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.boxes import Sealer
 from protocol.content import Post
-from protocol.epochs import BranchTopic, EarlierEpoch, EpochAdd, EpochBox, EpochHistory, EpochInit
-from protocol.ids import BranchId, EpochId, InvitationKey, Mark, TopicKey
-from protocol.keys import BlockKey, ReadSecret
-from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.proofs import certify_repo
-from protocol.sealing import SEALED_SECRET_SIZE
-from ravel.exports.schema import REASONS
-from tests.support.ids import as_object_id
-from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
-from verifier.epochs import (
-    describe_epoch,
-    find_opened,
-    find_preferred,
-    find_readers,
-    find_topics,
-    is_epoch_due,
-    lacks_writing,
-    why_started,
+from protocol.epochs import (
+    NONCE_SIZE,
+    EpochHand,
+    EpochInit,
+    EpochOpen,
+    EpochStatement,
+    GivenEpoch,
+    HandedBox,
+    StartParts,
+    seal_keys,
+    seal_topic,
 )
-from verifier.membership import Membership, mark_of
+from protocol.hashing import writers_topic_seed
+from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
+from protocol.proofs import prove_invitation
+from protocol.signing import key_pair, public_key
+from tests.support.ids import as_object_id
+from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from verifier.epochs import Epochs, boxed_in, describe_epoch, find_followed, prefer, why_started
+from verifier.membership import Membership
+from verifier.operations import Operation
 from verifier.refusal import CommitRefused
+from verifier.resolution import Resolution
 
-BRANCHES = (b"b" * 32, b"c" * 32)
-BOX = bytes(SEALED_SECRET_SIZE)
+SEED = InvitationSeed(b"i" * 32)
+SOMETHING = Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
+Change = Callable[[EpochInit, StartParts], tuple[EpochInit, StartParts]]
 
 
-def secret(number: int) -> ReadSecret:
-    """The read secret of the epoch of this number."""
-    return ReadSecret(number.to_bytes(32))
+def key_of(number: int) -> EpochKey:
+    """The key of the epoch that a commit starts."""
+    return KEY if number == 0 else EpochKey(number.to_bytes(2, "big") * 16)
+
+
+def epoch(number: int) -> EpochId:
+    """The epoch that a commit starts."""
+    return EpochId(commit_id(number))
+
+
+def state(key: EpochKey, secret: WritersSecret) -> EpochStatement:
+    """What an init states."""
+    mark = Sealer.of_epoch(key, REPO).mark
+    topic = public_key(writers_topic_seed(secret, REPO, mark))
+    sealed = seal_topic(key, REPO, mark, topic, bytes(NONCE_SIZE))
+    return EpochStatement(mark, Sealer.of_writers(secret, REPO).mark, sealed)
 
 
 class History:
-    """Root branch commits by number: 0 is the init of ann, with two branches."""
+    """A repo that ann founded; what is done follows the last commit, unless others are named. Numbers name commits."""
 
     def __init__(self) -> None:
         self.membership = Membership(REPO)
         self.count = 0
-        self.secrets = 0
-        owners = (USERS["ann"],)
-        self.add("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
-        for branch in BRANCHES:
-            body = BranchAdd(
-                BranchId(branch),
-                "branch",
-                0,
-                TopicKey(branch),
-                Reference(as_object_id(branch), BlockKey(branch)),
-            )
-            self.add("ann", body, self.count - 1)
+        self.steps: list[tuple[int, str, Body, tuple[int, ...], int, StartParts | None]] = []
+        self.do("ann", make_init())
 
-    def add(self, author: str, body: Body, *acks: int, epoch: EpochId = NO_EPOCH) -> int:
-        """One more commit; its number. Raises CommitRefused."""
-        commit = make_commit(self.count, author, acks, epoch)
-        operation = self.membership.authorise_root_commit(commit, body)
-        self.membership.add(operation, commit.acks)
+    @property
+    def epochs(self) -> Epochs:
+        return self.membership.epochs
+
+    @property
+    def now(self) -> Resolution:
+        return self.membership.now()
+
+    def at(self, *numbers: int) -> Resolution:
+        return self.membership.at(tuple(sorted(map(commit_id, numbers))))
+
+    def do(
+        self,
+        author: str,
+        body: Body,
+        *after: int,
+        into: int = 0,
+        parts: StartParts | None = None,
+        by_writer: bool = False,
+    ) -> int:
+        """Add a commit, published `into` an epoch; gives its number. Raises CommitRefused."""
+        number = self.count
+        acks = after or ((number - 1,) if number else ())
+        self._judge(number, author, body, acks, into, parts, by_writer=by_writer)
+        self.steps.append((number, author, body, acks, into, parts))
         self.count += 1
-        return self.count - 1
+        return number
 
-    def grant(self, user: str, permission: Permission, *acks: int, by: str = "ann") -> int:
-        return self.add(by, Grant(USERS[user], permission, None), *acks)
+    def _judge(
+        self,
+        number: int,
+        author: str,
+        body: Body,
+        acks: tuple[int, ...],
+        into: int,
+        parts: StartParts | None,
+        *,
+        by_writer: bool = False,
+        checks_boxes: bool = True,
+    ) -> None:
+        commit = make_commit(number, author, acks, epoch(into) if acks else None)
+        commit = changed(commit, content=changed(commit.content, by_writer=by_writer))
+        key = key_of(number)
+        if isinstance(body, EpochHand):
+            key = next((key_of(one) for one in range(self.count) if epoch(one) == body.epoch), key)
+        operation = self.membership.authorise_root_commit(commit, body, key, parts, checks_boxes=checks_boxes)
+        self.membership.add(operation, commit.acks)
 
-    def exclude(self, user: str, *acks: int, by: str = "ann") -> int:
-        return self.add(by, Remove(USERS[user], None, ()), *acks)
+    def again(self, order: tuple[int, ...]) -> "History":
+        """The same operations in another order of arrival, causes first."""
+        other = History()
+        for number in order:
+            one, author, body, acks, into, parts = self.steps[number]
+            if one:
+                other._judge(one, author, body, acks, into, parts, checks_boxes=False)
+        return other
 
-    def init(self, *acks: int) -> EpochInit:
-        """What a rightful init after these commits says."""
-        before = self.membership.at(tuple(map(commit_id, acks)))
+    def start(
+        self,
+        author: str,
+        *after: int,
+        into: int = 0,
+        gives: tuple[int, ...] | None = None,
+        change: Change | None = None,
+        key: EpochKey | None = None,
+    ) -> int:
+        """Start an epoch after some commits, which gives the keys of all epochs there or of some."""
+        acks = after or (self.count - 1,)
+        before = self.at(*acks)
         plan = describe_epoch(before)
-        self.secrets += 1
-        mark = mark_of(REPO, secret(self.secrets))
-        return EpochInit(plan.previous, mark, tuple(EpochBox(user, BOX) for user in plan.members))
+        key, secret = key or key_of(self.count), WritersSecret(bytes([self.count]) * 32)
+        given = tuple(
+            GivenEpoch(one.started_epoch, self.known_key(one))
+            for one in self.epochs.started_within(before)
+            if gives is None or one.started_epoch in [epoch(number) for number in gives]
+        )
+        sealer, writers = Sealer.of_epoch(key, REPO), Sealer.of_writers(secret, REPO)
+        states = state(key, secret)
+        body = EpochInit(states, SOMETHING, SOMETHING, SOMETHING)
+        parts = StartParts(
+            b"".join(map(sealer.seal, plan.members)),
+            b"".join(map(writers.seal, plan.writers)),
+            seal_keys(key, REPO, states.mark, given, bytes(NONCE_SIZE)),
+        )
+        if change is not None:
+            body, parts = change(body, parts)
+        return self.do(author, body, *after, into=into, parts=parts)
 
-    def start(self, author: str, *acks: int) -> int:
-        return self.add(author, self.init(*acks), *acks)
+    def known_key(self, started: Operation) -> EpochKey:
+        return key_of(next(number for number in range(self.count) if commit_id(number) == started.commit_id))
 
-    def is_due(self) -> bool:
-        return is_epoch_due(self.membership.operations, self.membership.now())
+    def grant(self, author: str, user: str, held: Permission, *after: int, into: int = 0) -> int:
+        return self.do(author, Grant(USERS[user], held), *after, into=into)
 
-    def preferred(self) -> bytes:
-        return find_preferred(self.membership.now().epoch_tips()).commit_id
+    def exclude(
+        self, author: str, user: str, *after: int, into: int = 0, keeps: Permission | None = None
+    ) -> int:
+        return self.do(author, Remove(USERS[user], keeps, ()), *after, into=into)
+
+    def hand(self, author: str, handed: int, *users: str, into: int = 0, after: tuple[int, ...] = ()) -> int:
+        body = make_hand(handed, *users)
+        return self.do(author, body, *after, into=into)
+
+    def clean(self) -> list[EpochId]:
+        return [one.started_epoch for one in self.epochs.find_clean(self.now)]
+
+    def written_in(self) -> EpochId | None:
+        found = self.epochs.find_preferred(self.now)
+        return None if found is None else found.started_epoch
+
+
+def make_hand(handed: int, *users: str, by_writers: bool = False) -> EpochHand:
+    """What hands an epoch to users, with the writers' secret where they may write."""
+    secret = WritersSecret((b"w" if handed == 0 else bytes([handed])) * 32)
+    sealer, writers = Sealer.of_epoch(key_of(handed), REPO), Sealer.of_writers(secret, REPO)
+    boxes = tuple(
+        HandedBox(user, sealer.seal(user), writers.seal(user) if by_writers else None)
+        for user in sorted(USERS[name] for name in users)
+    )
+    return EpochHand(epoch(handed), sealer.mark, writers.mark, boxes)
 
 
 @pytest.fixture
 def history() -> History:
-    made = History()
-    made.grant("ben", Permission.ADMIN, 2)
-    made.grant("cat", Permission.WRITE, 3)
-    made.grant("dan", Permission.READ, 4)
-    return made
+    """Ann's repo with ben and cat as admins, dan who writes and eve who reads."""
+    history = History()
+    for name, held in ("ben", "ADMIN"), ("cat", "ADMIN"), ("dan", "WRITE"), ("eve", "READ"):
+        history.grant("ann", name, Permission[held])
+    return history
 
 
-def _refusal(history: History, author: str, body: Body, *acks: int) -> str:
-    with pytest.raises(CommitRefused) as caught:
-        history.add(author, body, *acks)
-    return caught.value.code
+def refused(code: str) -> "pytest.RaisesExc[CommitRefused]":
+    return pytest.raises(CommitRefused, match=f"^{code}")
 
 
-def test_an_exclusion_is_followed_by_one_epoch_for_exactly_who_remains(history: History) -> None:
-    assert not history.is_due()
-    excluded = history.exclude("cat", 5)
-    assert history.is_due()
-    body = history.init(excluded)
-    assert [box.user for box in body.boxes] == sorted(USERS[name] for name in ("ann", "ben", "dan"))
-    assert body.previous == (commit_id(0),)
-    started = history.start("ben", excluded)
-    assert history.preferred() == commit_id(started)
-    assert not history.is_due()
+# --- M9, E2: inits ---
 
 
-def test_it_is_told_why_an_epoch_was_started(history: History) -> None:
-    operations = history.membership.operations
-
-    def why(number: int) -> str:
-        return why_started(operations, operations[commit_id(number)])
-
-    by_ann = history.start("ann", history.exclude("cat", 5))
-    by_ben = history.start("ben", history.exclude("dan", 5, by="ben"))
-    merged = history.start("ann", by_ann, by_ben)
-    renewed = history.start("ann", merged)
-    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), renewed)
-    still = history.start("ann", lowered)
-    left = history.start("ann", history.exclude("ben", still, by="ben"))
-    invite = history.add("ann", Invite(InvitationKey(USERS["eve"]), Permission.READ, 1, 1), left)
-    revoked = history.start("ann", history.add("ann", Revoke(commit_id(invite)), invite))
-    reasons = [why(number) for number in (0, by_ann, by_ben, merged, renewed, still, left, revoked)]
-    assert reasons == [
-        "founding",
-        "removal",
-        "removal",
-        "merge",
-        "renewal",
-        "renewal",  # ben may write as before
-        "leave",
-        "revocation",
-    ]
-    assert set(reasons) == set(REASONS)
+def test_an_init_has_a_box_for_each_member_and_a_writers_box_for_each_who_may_write(history: History) -> None:
+    started = history.start("ben")
+    start = history.membership.operations[commit_id(started)].start
+    assert start is not None
+    assert start.members == tuple(sorted(USERS[name] for name in ("ann", "ben", "cat", "dan", "eve")))
+    assert start.writers == tuple(sorted(USERS[name] for name in ("ann", "ben", "cat", "dan")))
+    assert history.clean() == [epoch(started)]
+    assert history.written_in() == epoch(started)
 
 
-def test_who_is_no_admin_starts_none(history: History) -> None:
-    assert _refusal(history, "cat", history.init(5), 5) == "not_permitted"
-    assert _refusal(history, "eve", history.init(5), 5) == "unknown_author"
-
-
-def test_an_init_names_what_it_follows_every_branch_and_every_member(history: History) -> None:
-    right = history.init(5)
-    stranger = EpochBox(USERS["eve"], BOX)
-    with_stranger = tuple(sorted((*right.boxes, stranger), key=lambda box: box.user))
-    for wrong in (
-        replace(right, previous=(b"x" * 32,)),
-        replace(right, previous=(*right.previous, commit_id(5))),
-        replace(right, boxes=right.boxes[:-1]),
-        replace(right, boxes=right.boxes[1:]),
-        replace(right, boxes=with_stranger),
-        replace(right, boxes=tuple(reversed(right.boxes))),
-        replace(right, boxes=(*right.boxes, right.boxes[-1])),
-    ):
-        assert _refusal(history, "ann", wrong, 5) == "bad_epoch"
-    excluded = history.exclude("cat", 5)
-    assert _refusal(history, "ann", right, excluded) == "bad_epoch", "it is sealed to whom it excludes"
-    started = history.start("ann", excluded)
-    again = replace(history.init(started), mark=mark_of(REPO, secret(history.secrets - 1)))
-    assert _refusal(history, "ann", again, started) == "bad_epoch", "the excluded has these secrets"
-
-
-def test_forked_epochs_have_a_preference_and_are_merged_by_the_next(history: History) -> None:
-    """ann excludes cat and dan, ben excludes dan: hers has fewer members."""
-    by_ann = history.start("ann", history.exclude("cat", history.exclude("dan", 5)))
-    by_ben = history.start("ben", history.exclude("dan", 5, by="ben"))
-    assert history.preferred() == commit_id(by_ann)
-    assert history.is_due()
-    merged = history.init(by_ann, by_ben)
-    assert merged.previous == tuple(sorted(map(commit_id, (by_ann, by_ben))))
-    started = history.start("ann", by_ann, by_ben)
-    assert history.preferred() == commit_id(started)
-    assert not history.is_due()
-
-
-def test_between_epochs_of_one_size_the_smallest_id_is_preferred(history: History) -> None:
-    first = history.start("ann", history.exclude("cat", 5))
-    second = history.start("ben", history.exclude("dan", 5, by="ben"))
-    assert history.preferred() == min(commit_id(first), commit_id(second))
-    merged = history.start("ann", first, second)
-    remaining = {USERS["ann"], USERS["ben"]}
-    assert find_readers(history.membership.operations)[EpochId(commit_id(merged))] == remaining
-
-
-def test_what_an_excluded_admin_started_meanwhile_does_not_count(history: History) -> None:
-    """ben excludes everybody that he can while ann excludes ben."""
-    by_ben = history.start("ben", history.exclude("dan", history.exclude("cat", 5, by="ben"), by="ben"))
-    by_ann = history.start("ann", history.exclude("ben", 5))
-    assert history.preferred() == commit_id(by_ann)
-    assert [tip.commit_id for tip in history.membership.now().epoch_tips()] == [commit_id(by_ann)]
-    assert not history.is_due()
-    boxes = history.init(by_ben, by_ann).boxes
-    assert [box.user for box in boxes] == sorted(USERS[name] for name in ("ann", "cat", "dan"))
-
-
-def test_who_leaves_or_loses_writing_makes_an_epoch_due(history: History) -> None:
-    left = history.add("cat", Remove(USERS["cat"], None, ()), 5)
-    assert history.is_due()
-    started = history.start("ann", left)
-    assert not history.is_due()
-    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), started)
-    assert not history.is_due(), "who may still write keeps the secrets"
-    history.add("ann", Remove(USERS["ben"], Permission.READ, ()), lowered)
-    assert history.is_due()
-
-
-def test_who_leaves_again_after_an_exclusion_makes_no_epoch_due(history: History) -> None:
-    """By what it had seen before: else anyone who was excluded has the others start epoch after epoch."""
-    excluded = history.exclude("cat", 5)
-    history.start("ann", excluded)
-    for _ in range(3):
-        history.add("cat", Remove(USERS["cat"], None, ()), 5)
-    assert not history.is_due()
-    history.exclude("cat", 5, by="ben")
-    assert history.is_due(), "what admins do at the same time is brought together"
-
-
-def test_who_leaves_what_is_left_of_its_rights_makes_an_epoch_due(history: History) -> None:
-    lowered = history.add("ann", Remove(USERS["cat"], Permission.READ, ()), 5)
-    started = history.start("ann", lowered)
-    assert not history.is_due()
-    history.add("cat", Remove(USERS["cat"], Permission.READ, ()), 5)
-    assert not history.is_due(), "the epoch was started for a reader"
-    history.add("cat", Remove(USERS["cat"], None, ()), lowered)
-    assert history.is_due()
-    started = history.start("ann", history.count - 1, started)
-    assert not history.is_due()
-
-
-def test_who_leaves_after_it_was_granted_something_again_makes_an_epoch_due(history: History) -> None:
-    excluded = history.exclude("cat", 5)
-    started = history.start("ann", excluded)
-    granted = history.grant("cat", Permission.READ, started)
-    history.add("cat", Remove(USERS["cat"], None, ()), granted)
-    assert history.is_due(), "it was given the epoch's secrets"
-
-
-def test_a_demotion_that_voids_what_admitted_others_makes_an_epoch_due(history: History) -> None:
-    """These may hold the secrets, and are no members any more."""
-    granted = history.grant("eve", Permission.READ, 5, by="ben")
-    started = history.start("ann", history.exclude("dan", granted))
-    assert USERS["eve"] in [box.user for box in history.init(started).boxes]
-    assert not history.is_due()
-    lowered = history.add("ann", Remove(USERS["ben"], Permission.WRITE, ()), 5)
-    assert history.membership.now().permission(USERS["eve"]) is None
-    assert history.is_due(), "eve could read on"
-    history.add("eve", Remove(USERS["eve"], None, ()), started)
-    assert history.is_due()
-    history.start("ann", lowered, started, history.count - 1)
-    assert not history.is_due()
-
-
-def test_additions_to_an_epoch_name_it_members_and_branches(history: History) -> None:
-    started = history.start("ann", history.exclude("cat", 5))
-    epoch, ann = EpochId(commit_id(started)), USERS["ann"]
-    added = history.grant("eve", Permission.WRITE, started)
-    box = EpochBox(USERS["eve"], BOX)
-    topic = BranchTopic(BranchId(BRANCHES[0]), TopicKey(b"n" * 32))
-    mark = mark_of(REPO, secret(history.secrets))
-    right = EpochAdd(epoch, ann, mark, (), (box,))
-    for wrong in (
-        EpochAdd(EpochId(commit_id(0)), ann, mark, (), (box,)),
-        EpochAdd(EpochId(commit_id(4)), ann, mark, (), (box,)),
-        EpochAdd(epoch, USERS["ben"], mark, (), (box,)),
-        EpochAdd(epoch, ann, Mark(b"u" * 32), (), (box,)),
-        EpochAdd(epoch, ann, mark, (), (EpochBox(USERS["cat"], BOX),)),
-        EpochAdd(epoch, ann, mark, (), (box, box)),
-        EpochAdd(epoch, ann, mark, (topic,), ()),
-    ):
-        assert _refusal(history, "ann", wrong, added) == "bad_epoch"
-    for topics in ((BranchTopic(BranchId(b"x" * 32), TopicKey(b"n" * 32)),), (topic, topic)):
-        with pytest.raises(CommitRefused, match="M10"):
-            history.add("ann", EpochAdd(epoch, ann, mark, topics, ()), added, epoch=epoch)
-    assert _refusal(history, "dan", right, added) == "not_permitted"
-    assert _refusal(history, "ann", right, 5) == "bad_epoch", "in its past there is no such epoch"
-    operations = history.membership.operations
-    assert USERS["eve"] not in find_readers(operations)[epoch]
-    handed = history.add("ben", right, added)
-    assert USERS["eve"] in find_readers(operations)[epoch]
-    history.add("ann", EpochAdd(epoch, ann, mark, (topic,), ()), handed, epoch=epoch)
-    assert (topic.branch, topic.topic) in find_topics(operations, operations[epoch])
-
-
-def test_a_reader_who_may_write_later_lacks_the_secret_to_write_with(history: History) -> None:
-    """dan is raised beside the epoch that was sealed to a reader."""
-    started = history.start("ann", history.exclude("cat", 5))
-    raised = history.grant("dan", Permission.WRITE, 5, by="ben")
-    operations, now = history.membership.operations, history.membership.now()
-    epoch = operations[commit_id(started)]
-    assert lacks_writing(operations, now, epoch, USERS["dan"])
-    assert not lacks_writing(operations, now, epoch, USERS["ben"])
-    body = EpochAdd(
-        EpochId(epoch.commit_id),
-        USERS["ann"],
-        mark_of(REPO, secret(history.secrets)),
-        (),
-        (EpochBox(USERS["dan"], BOX),),
-    )
-    history.add("ben", body, started, raised)
-    assert not lacks_writing(operations, history.membership.now(), epoch, USERS["dan"])
-
-
-def test_a_history_names_epochs_before_it_and_their_authors(history: History) -> None:
-    started = history.start("ann", history.exclude("cat", 5))
-    beside = history.start("ben", 5)
-    first = EarlierEpoch(EpochId(commit_id(0)), USERS["ann"], ReadSecret(b"r" * 32))
-    for wrong in (
-        (first, first),
-        (EarlierEpoch(EpochId(commit_id(0)), USERS["ben"], ReadSecret(b"r" * 32)),),
-        (EarlierEpoch(EpochId(commit_id(1)), USERS["ann"], ReadSecret(b"r" * 32)),),
-        (first, EarlierEpoch(EpochId(commit_id(beside)), USERS["ben"], secret(history.secrets))),
-        (EarlierEpoch(EpochId(commit_id(started)), USERS["ann"], ReadSecret(b"r" * 32)),),
-    ):
-        assert _refusal(history, "ann", EpochHistory(wrong), started) == "bad_epoch"
-    assert _refusal(history, "dan", EpochHistory((first,)), started) == "not_permitted"
-    history.add(
-        "ben",
-        EpochHistory(
-            (first, EarlierEpoch(EpochId(commit_id(beside)), USERS["ben"], secret(history.secrets)))
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (lambda body, parts: (body, changed(parts, boxes=parts.boxes[32:])), "not one box for each"),
+        (lambda body, parts: (body, changed(parts, boxes=parts.boxes + bytes(32))), "not one box for each"),
+        (lambda body, parts: (body, changed(parts, boxes=parts.boxes[:-1] + b"?")), "a box does not give"),
+        (
+            lambda body, parts: (body, changed(parts, boxes=parts.boxes[32:] + parts.boxes[:32])),
+            "a box does not give",
         ),
-        started,
-        beside,
+        (
+            lambda body, parts: (body, changed(parts, writers_boxes=parts.writers_boxes[32:])),
+            "not one writers' box",
+        ),
+        (lambda body, parts: (body, changed(parts, keys=parts.keys[:-1] + b"?")), "not stated under"),
+        (
+            lambda body, parts: (
+                changed(body, states=changed(body.states, writers_topic=bytes(72))),
+                parts,
+            ),
+            "writers' topic is not stated",
+        ),
+    ],
+)
+def test_an_init_with_a_wrong_part_is_refused(history: History, change: Change, says: str) -> None:
+    with pytest.raises(CommitRefused, match=says):
+        history.start("ben", change=change)
+
+
+def test_of_writers_boxes_the_number_alone_is_looked_at(history: History) -> None:
+    history.start(
+        "ben",
+        change=lambda body, parts: (body, changed(parts, writers_boxes=bytes(len(parts.writers_boxes)))),
     )
-    # All was published in the first epoch here, which thus opens them.
-    assert find_opened(history.membership.operations, EpochId(commit_id(0))) == {
-        commit_id(0),
-        commit_id(beside),
-    }
 
 
-def test_two_hundred_concurrent_epochs_become_one(history: History) -> None:
-    excluded = history.exclude("cat", 5)
-    started = [history.start("ann", excluded) for _ in range(200)]
-    assert len(history.membership.now().epoch_tips()) == 200
-    assert history.preferred() == min(map(commit_id, started))
-    first = history.add("ann", Post("of many"), *started[:ACK_COUNT_MAX])
-    second = history.add("ben", Post("of the others"), *started[ACK_COUNT_MAX:])
-    merged = history.start("ann", first, second)
-    assert history.preferred() == commit_id(merged)
-    assert not history.is_due()
+def test_an_init_uses_no_key_of_an_epoch_before_it(history: History) -> None:
+    with pytest.raises(CommitRefused, match="the key of an earlier epoch"):
+        history.start("ben", key=KEY)
 
 
-def test_no_order_of_arrival_prefers_another() -> None:
-    preferred = set()
-    for is_turned in (False, True):
-        made = History()
-        cat = made.grant("cat", Permission.WRITE, made.grant("ben", Permission.ADMIN, 2))
-        body = made.init(cat)
-        for number, author in sorted(enumerate(("ann", "ben")), reverse=is_turned):
-            commit = make_commit(made.count + number, author, (cat,))
-            made.membership.add(made.membership.authorise_root_commit(commit, body), commit.acks)
-        preferred.add(made.preferred())
-    assert len(preferred) == 1
+def test_an_init_gives_the_key_of_the_epoch_that_it_is_published_in(history: History) -> None:
+    history.start("ben")
+    with pytest.raises(CommitRefused, match="the epoch that it is published in"):
+        history.start("ben", gives=(5,))
+    history.start("ben", gives=(0, 5))
+
+
+def test_an_init_gives_no_wrong_key_and_none_of_an_epoch_beside_it(history: History) -> None:
+    beside = history.start("ben", 4)
+    with pytest.raises(CommitRefused, match="no such epoch in the commit's past"):
+        other = GivenEpoch(epoch(beside), key_of(beside))
+        history.start(
+            "cat",
+            4,
+            change=lambda body, parts: (body, give(history, body, GivenEpoch(epoch(0), KEY), other, parts)),
+        )
+    with pytest.raises(CommitRefused, match="another key than the epoch's"):
+        wrong = GivenEpoch(epoch(0), key_of(9))
+        history.start("cat", 4, change=lambda body, parts: (body, give(history, body, wrong, None, parts)))
+
+
+def give(
+    history: History, body: EpochInit, one: GivenEpoch, other: GivenEpoch | None, parts: StartParts
+) -> StartParts:
+    """The same parts with these keys."""
+    given = (one,) if other is None else (one, other)
+    key = key_of(history.count)
+    return changed(parts, keys=seal_keys(key, REPO, body.states.mark, given, bytes(NONCE_SIZE)))
+
+
+def test_who_is_no_admin_starts_an_epoch_only_where_one_is_due(history: History) -> None:
+    with pytest.raises(CommitRefused, match="M9"):
+        history.start("dan")
+    history.exclude("ann", "eve")
+    with pytest.raises(CommitRefused, match="M9"):
+        history.start("eve")
+    started = history.start("dan")
+    assert history.written_in() == epoch(started)
+    with pytest.raises(CommitRefused, match="M9"):
+        history.start("dan", into=started)
+
+
+# --- M10, M11 ---
+
+
+def test_what_hands_an_epoch_over_names_its_marks_and_members_in_order_with_right_boxes(
+    history: History,
+) -> None:
+    body = make_hand(0, "dan", "eve")
+    wrong_mark = replace_mark(body)
+    swapped = changed(body, boxes=tuple(reversed(body.boxes)))
+    one, other = body.boxes
+    crossed = changed(body, boxes=(changed(one, box=other.box), changed(other, box=one.box)))
+    for bad, says in (
+        (wrong_mark, "another mark"),
+        (swapped, "not in order"),
+        (crossed, "a box does not give"),
+        (make_hand(0, "fay"), "no member"),
+        (make_hand(0, "eve", by_writers=True), "may not write"),
+        (changed(body, epoch=epoch(77)), "no such epoch"),
+    ):
+        with pytest.raises(CommitRefused, match=says):
+            history.do("dan", bad)
+    with pytest.raises(CommitRefused, match="M10"):
+        history.do("eve", body)
+    history.do("dan", body)
+
+
+def replace_mark(body: EpochHand) -> EpochHand:
+    return changed(body, mark=Mark(b"m" * 32))
+
+
+def test_what_opens_an_epoch_gives_its_key_and_has_it_in_its_past(history: History) -> None:
+    beside = history.start("ben", 4)
+    opened = EpochOpen((GivenEpoch(epoch(beside), key_of(beside)),))
+    for author, body, says in (
+        ("eve", opened, "M11"),
+        ("dan", opened, "no such epoch"),
+        ("dan", EpochOpen((GivenEpoch(epoch(0), key_of(3)),)), "another key"),
+        ("dan", EpochOpen((GivenEpoch(epoch(0), KEY), GivenEpoch(epoch(0), KEY))), "named twice"),
+    ):
+        with pytest.raises(CommitRefused, match=says):
+            history.do(author, body, 4)
+    history.do("dan", opened, beside)
+
+
+# --- E4: opening ---
+
+
+def test_an_epoch_opens_what_its_init_gives_and_what_that_opens(history: History) -> None:
+    first = history.start("ben")
+    second = history.start("ben", into=first, gives=(first,))
+    heads = (commit_id(second),)
+    assert history.epochs.opens_all(epoch(second), heads)
+    assert not history.epochs.opens_all(epoch(first), heads)
+    assert history.epochs.opens_all(epoch(first), heads, (epoch(second),))
+    assert history.epochs.find_unopened([epoch(first)], heads) == {epoch(second)}
+
+
+def test_what_is_opened_later_opens_nothing_in_an_earlier_past(history: History) -> None:
+    left, right = history.start("ben", 4), history.start("cat", 4)
+    merged = history.do("ann", EpochOpen((GivenEpoch(epoch(right), key_of(right)),)), left, right, into=left)
+    assert history.epochs.opens_all(epoch(left), (commit_id(merged),))
+    assert not history.epochs.opens_all(epoch(left), tuple(sorted(map(commit_id, (left, right)))))
+    assert not history.epochs.opens_all(epoch(right), (commit_id(merged),))
+
+
+def test_who_may_not_open_names_what_the_epoch_opens(history: History) -> None:
+    left, right = history.start("ben", 4), history.start("cat", 4)
+    post = history.do("dan", Post("on the right"), right, into=right)
+    heads = tuple(sorted(map(commit_id, (left, post))))
+    assert history.epochs.find_followable(epoch(left), heads) == (commit_id(left),)
+    assert history.epochs.find_followable(epoch(right), heads) == (commit_id(post),)
+    assert history.epochs.find_followable(epoch(0), heads) == (commit_id(4),)
+    assert history.epochs.find_followable(epoch(99), heads) == ()
+
+
+def test_asking_what_a_chain_opens_costs_one_walk_an_epoch(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walks: list[int] = []
+    walk = Epochs._walk
+
+    def count(self: Epochs, num: int, here: int, heads: tuple[CommitId, ...]) -> int:
+        walks.append(num)
+        return walk(self, num, here, heads)
+
+    monkeypatch.setattr(Epochs, "_walk", count)
+    counts = []
+    for length in (20, 200):
+        walks.clear()
+        into = history.start("ben")
+        for number in range(length):
+            last = history.do("dan", Post(f"{number}"), into=into)
+            assert history.epochs.opens_all(epoch(into), (commit_id(last),))
+        counts.append(len(walks))
+    assert counts == [1, 1]
+
+
+# --- E8: clean and due ---
+
+
+def test_an_exclusion_makes_an_epoch_due_and_one_is_started_for_who_remains(history: History) -> None:
+    history.exclude("ann", "dan")
+    assert history.epochs.is_due(history.now)
+    assert history.written_in() is None
+    started = history.start("ann")
+    assert not history.epochs.is_due(history.now)
+    assert USERS["dan"] not in boxed_in(history.membership.operations[commit_id(started)])
+
+
+def test_a_demotion_that_leaves_writing_makes_none_due(history: History) -> None:
+    history.exclude("ann", "cat", keeps=Permission.WRITE)
+    assert not history.epochs.is_due(history.now)
+    history.exclude("ann", "cat", keeps=Permission.READ)
+    assert history.epochs.is_due(history.now)
+
+
+def test_who_leaves_makes_one_due_once(history: History) -> None:
+    history.exclude("dan", "dan")
+    assert history.epochs.is_due(history.now), "dan may hold the epoch"
+    history.start("ann")
+    history.exclude("ann", "eve", into=6)
+    into = history.start("ann", into=6)
+    assert history.clean() == [epoch(into)]
+    history.exclude("eve", "eve", 4)  # beside it all: who left has no box there
+    assert history.clean() == [epoch(into)]
+
+
+def test_a_revocation_beside_a_join_makes_one_due(history: History) -> None:
+    invitation = history.do("ben", Invite(key_pair(SEED)[0], Permission.READ, 9, 1))
+    history.do("fay", Join(commit_id(invitation), prove_invitation(SEED, REPO, USERS["fay"])), invitation)
+    history.do("ben", Revoke(commit_id(invitation)), invitation)
+    assert history.epochs.is_due(history.now)
+    started = history.start("ben", 6, 7)
+    assert history.clean() == [epoch(started)]
+
+
+def test_an_epoch_that_a_stranger_may_hold_is_not_clean(history: History) -> None:
+    """Ben excludes dan; cat, who does not know it, starts an epoch that has a box for dan."""
+    history.exclude("ben", "dan", 4)
+    beside = history.start("cat", 4)
+    assert history.clean() == []
+    merged = history.start("ann", 5, beside)
+    assert history.clean() == [epoch(merged)]
+
+
+def test_an_exclusion_that_counts_again_makes_one_due(history: History) -> None:
+    """Ben, junior to cat, excludes dan; cat takes ben's right beside it; ann takes cat's: dan is excluded again."""
+    first = History()
+    for name in ("cat", "ben", "eve"):
+        first.grant("ann", name, Permission.ADMIN)
+    last = first.grant("ann", "dan", Permission.WRITE)
+    out = first.exclude("ben", "dan", last)
+    taken = first.exclude("cat", "ben", last, keeps=Permission.WRITE)
+    renewed = first.start("eve", out, taken)
+    assert first.now.permission(USERS["dan"]) is Permission.WRITE
+    assert first.clean() == [epoch(renewed)]
+    first.exclude("ann", "cat", last, keeps=Permission.WRITE)
+    assert first.now.permission(USERS["dan"]) is None
+    assert first.clean() == []
+
+
+def test_who_may_hold_the_writers_secret_and_may_not_write_makes_one_due(history: History) -> None:
+    history.exclude("ann", "dan", keeps=Permission.READ)
+    started = history.start("ann")
+    assert history.clean() == [epoch(started)]
+    history.grant("ann", "dan", Permission.WRITE, into=started)
+    history.do("ann", make_hand(started, "dan", by_writers=True), into=started)
+    assert history.clean() == [epoch(started)]
+    history.exclude("dan", "dan", keeps=Permission.READ, into=started)
+    assert history.clean() == []
+
+
+def test_of_clean_epochs_the_one_for_the_fewest_is_written_in_then_the_smallest_id(history: History) -> None:
+    left, right = history.start("ben", 4), history.start("cat", 4)
+    assert history.clean() == sorted([epoch(left), epoch(right)])
+    assert history.written_in() == min(epoch(left), epoch(right))
+    history.exclude("ann", "eve", 4)
+    smaller = history.start("ann")
+    assert history.clean() == [epoch(smaller)], "the others lack the exclusion"
+    started = [history.membership.operations[commit_id(number)] for number in (left, right, smaller)]
+    assert prefer(started).commit_id == commit_id(smaller)
+
+
+def test_what_an_excluded_admin_started_beside_it_does_not_count(history: History) -> None:
+    beside = history.start("ben", 4)
+    history.exclude("ann", "ben", 4)
+    started = history.start("ann")
+    assert [one.started_epoch for one in history.now.epoch_tips()] == [epoch(started)]
+    assert not history.now.counts(history.membership.operations[commit_id(beside)])
+
+
+# --- E10: who surely holds ---
+
+
+def test_who_surely_holds_an_epoch(history: History) -> None:
+    surely = history.epochs.surely_holds
+    assert surely(USERS["ann"], epoch(0))
+    assert not surely(USERS["dan"], epoch(0)), "a grant alone tells nothing"
+    history.do("dan", Post("here"))
+    assert surely(USERS["dan"], epoch(0))
+    started = history.start("ben")
+    assert surely(USERS["dan"], epoch(started)), "a box, in an epoch that dan holds"
+    assert not surely(USERS["eve"], epoch(started)), "a box that eve may not find"
+    history.do("ann", make_hand(0, "eve"), into=started)
+    assert not surely(USERS["eve"], epoch(0)), "handed where eve may not look"
+
+
+def test_who_is_handed_an_epoch_in_all_of_the_latest_before_it_surely_holds_it(
+    history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever link eve has, its epoch is one of these, or opens one."""
+    monkeypatch.setattr("verifier.epochs.EPOCHS_TOLD_IN_MAX", 2)
+    surely = history.epochs.surely_holds
+    started = [0]
+    for _ in range(3):
+        started.append(history.start("ben", into=started[-1]))
+    history.do("ann", make_hand(started[3], "eve"), into=started[2])
+    history.do("ann", make_hand(started[3], "eve"), into=started[0])
+    assert not surely(USERS["eve"], epoch(started[3]))
+    history.do("ann", make_hand(started[3], "eve"), into=started[1])
+    assert surely(USERS["eve"], epoch(started[3]))
+    assert surely(USERS["eve"], epoch(0)), "it is opened"
+    last = history.start("ben", into=started[3])
+    assert surely(USERS["eve"], epoch(last)), "a box in an epoch that eve holds"
+
+
+def test_a_box_that_could_not_be_found_counts_once_its_epoch_is_held(history: History) -> None:
+    first = history.start("ben")
+    second = history.start("ben", into=first)
+    surely = history.epochs.surely_holds
+    assert not surely(USERS["dan"], epoch(second))
+    history.do("dan", Post("in the founding epoch"), 4)
+    assert surely(USERS["dan"], epoch(first))
+    assert surely(USERS["dan"], epoch(second))
+    assert surely(USERS["dan"], epoch(0))
+    held = [one.started_epoch for one in history.epochs.find_held(USERS["dan"])]
+    assert held == [epoch(second), epoch(first), epoch(0)], "the latest first"
+
+
+def test_who_surely_holds_the_writers_secret(history: History) -> None:
+    surely = history.epochs.surely_writes
+    assert surely(USERS["ann"], epoch(0))
+    history.do("dan", Post("on the epoch's own topic"))
+    assert not surely(USERS["dan"], epoch(0))
+    history.do("ann", make_hand(0, "dan", by_writers=True))
+    assert surely(USERS["dan"], epoch(0))
+    history.do("ben", Post("on the writers' topic"), by_writer=True)
+    assert surely(USERS["ben"], epoch(0))
+    invitation = history.do("ben", Invite(key_pair(SEED)[0], Permission.WRITE, 9, 1))
+    history.do("fay", Join(commit_id(invitation), prove_invitation(SEED, REPO, USERS["fay"])), invitation)
+    assert not surely(USERS["fay"], epoch(0)), "its link may have had no secret, or a wrong one"
+    started = history.start("ann")
+    assert surely(USERS["ben"], epoch(started))
+    assert not surely(USERS["cat"], epoch(started)), "cat was never heard of"
+
+
+# --- what is told, and orders ---
+
+
+def test_it_is_told_what_an_epoch_follows_and_why_it_was_started(history: History) -> None:
+    operations = history.membership.operations
+    left, right = history.start("ben", 4), history.start("cat", 4)
+    merged = history.start("ann", left, right)
+    out = history.exclude("ann", "eve", into=merged)
+    last = history.start("ann", out, into=merged)
+
+    def follows(number: int) -> list[CommitId]:
+        return [one.commit_id for one in find_followed(operations, operations[commit_id(number)])]
+
+    assert follows(0) == []
+    assert follows(merged) == sorted([commit_id(left), commit_id(right)])
+    assert follows(last) == [commit_id(merged)]
+    reasons = [why_started(operations, operations[commit_id(number)]) for number in (0, left, merged, last)]
+    assert reasons == ["founding", "renewal", "merge", "removal"]
+
+
+@pytest.mark.slow
+def test_no_order_of_arrival_gives_another_result() -> None:
+    """Five operations side by side after the founding, in all orders: two epochs, an exclusion, a merge and a hand-over."""
+    history = History()
+    base = history.grant("ann", "ben", Permission.ADMIN)
+    base = history.grant("ann", "dan", Permission.WRITE)
+    base = history.grant("ann", "cat", Permission.ADMIN)
+    left, right = history.start("ben", base), history.start("cat", base)
+    history.exclude("ann", "dan", base)
+    history.hand("ann", 0, "cat", after=(base,))
+    history.do("dan", Post("by dan"), base)
+    history.start("ann", left, right)
+    steps = range(base + 1, history.count)
+    merged = history.count - 1
+    results = set()
+    for order in permutations(steps):
+        if order.index(merged) < max(order.index(left), order.index(right)):
+            continue
+        other = history.again((*range(base + 1), *order))
+        users = [USERS[name] for name in ("ann", "ben", "cat", "dan")]
+        results.add(
+            (
+                tuple(other.clean()),
+                other.written_in(),
+                tuple(other.epochs.surely_holds(user, epoch(merged)) for user in users),
+                tuple(other.epochs.surely_writes(user, epoch(merged)) for user in users),
+            )
+        )
+    assert len(results) == 1
+
+
+def test_a_user_of_small_order_is_no_member() -> None:
+    """A box for such a key would give the epoch's key to everybody."""
+    history = History()
+    with pytest.raises(CommitRefused, match="bad_user"):
+        history.do("ann", Grant(UserId(bytes([1]) + bytes(31)), Permission.READ))

@@ -13,23 +13,22 @@ from protocol.body import (
     Answer,
     Body,
     BranchAdd,
-    BranchRenew,
+    BranchLink,
     ErasedBody,
     FeedEnd,
     Grant,
     Offer,
     Permission,
     Remove,
-    RepoInit,
     UnknownBody,
 )
+from protocol.commit import NO_EPOCH
 from protocol.content import Post
-from protocol.ids import BranchId, CommitId, TopicKey, root_branch
+from protocol.ids import BranchId, CommitId, EpochId, root_branch
 from protocol.keys import BlockKey
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
-from protocol.proofs import certify_repo
 from tests.support.ids import as_commit_id, as_object_id
-from tests.support.memberships import REPO, REPO_SEED, USERS, make_commit
+from tests.support.memberships import KEY, REPO, USERS, make_commit, make_init
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
@@ -44,20 +43,20 @@ class Repo:
     def __init__(self) -> None:
         self.membership = Membership(REPO)
         self._numbers = count()
-        owners = (USERS["ann"],)
-        self.init = self.say("ann", RepoInit("repo", owners, certify_repo(REPO_SEED, "repo", owners)))
+        self.init = self.say("ann", make_init())
         root = Reference(as_object_id(_BRANCH), BlockKey(_BRANCH))
-        last = self.say("ann", BranchAdd(_BRANCH, "branch", 0, TopicKey(_BRANCH), root), self.init)
+        last = self.say("ann", BranchAdd(_BRANCH, "branch", root), self.init)
         for user, held in ("ben", Permission.READ), ("cat", Permission.WRITE), ("dan", Permission.ADMIN):
-            last = self.say("ann", Grant(USERS[user], held, None), last)
+            last = self.say("ann", Grant(USERS[user], held), last)
         self.last = last
 
     def say(self, author: str, body: Body | UnknownBody, *acks: CommitId) -> CommitId:
         """Add a statement. Raises CommitRefused."""
         number = next(self._numbers)
         commit_id = as_commit_id((number * 7919 % 65_521).to_bytes(4, "big") * 8)
-        commit = replace(make_commit(0, author, ()), commit_id=commit_id, acks=acks)
-        self.membership.add(self.membership.authorise_root_commit(commit, body), acks)
+        epoch = EpochId(self.init) if acks else NO_EPOCH
+        commit = replace(make_commit(0, author, (), epoch), commit_id=commit_id, acks=acks)
+        self.membership.add(self.membership.authorise_root_commit(commit, body, KEY), acks)
         return commit_id
 
     def offer(self, text: str = "", link: bytes = b"", *, author: str = "ben") -> CommitId:
@@ -123,13 +122,13 @@ def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> No
     assert now.permission(USERS["ben"]) is None
 
 
-def test_the_root_branch_is_not_offered_added_or_renewed(repo: Repo) -> None:
-    """The root branch counts as added, but for offers and renewals: no operation adds it."""
-    root, topic = root_branch(REPO), TopicKey(_BRANCH)
+def test_the_root_branch_is_not_offered_added_or_linked(repo: Repo) -> None:
+    """The root branch counts as added, but for offers and links: no operation adds it."""
+    root = root_branch(REPO)
     for body, code in (
         (Offer(root, False, "", b""), "bad_branch"),
-        (BranchRenew(root, 1, topic), "bad_branch"),
-        (BranchAdd(root, "again", 0, topic, Reference(as_object_id(root), BlockKey(root))), "branch_exists"),
+        (BranchLink(root), "bad_branch"),
+        (BranchAdd(root, "again", Reference(as_object_id(root), BlockKey(root))), "branch_exists"),
     ):
         with pytest.raises(CommitRefused) as caught:
             repo.say("ann", body, repo.last)

@@ -7,10 +7,11 @@ import pytest
 
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, Invite, Join, Permission, Remove, Revoke
-from protocol.ids import EpochId, InvitationKey, RepoId, TopicKey, branch_begun_by
+from protocol.ids import EpochId, InvitationKey, RepoId, branch_begun_by
 from protocol.keys import BlockKey, InvitationSeed
 from protocol.lobbies import Admission, Lobby, LobbyAnswer, encode_note
 from protocol.proofs import prove_invitation
+from protocol.sealing import SEALED_KEY_SIZE
 from protocol.signing import key_pair
 from tests.support.ids import as_object_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
@@ -21,7 +22,7 @@ from verifier.refusal import CommitRefused
 TARGET: Final = RepoId(b"t" * 32)
 SEED: Final = InvitationSeed(b"i" * 32)
 ADMISSION: Final = Admission(
-    Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32)), EpochId(commit_id(0)), USERS["ann"], bytes(104)
+    Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32)), EpochId(commit_id(0)), bytes(SEALED_KEY_SIZE)
 )
 
 
@@ -178,6 +179,6 @@ def test_a_repo_with_branches_is_no_lobby() -> None:
     """Nodes forget lobbies by themselves: the founder of a repo must not make members forget its content."""
     lobby = LobbyRepo()
     root = Reference(as_object_id(commit_id(0)), BlockKey(b"k" * 32))
-    body = BranchAdd(branch_begun_by(commit_id(0)), "main", 0, TopicKey(b"p" * 32), root)
+    body = BranchAdd(branch_begun_by(commit_id(0)), "main", root)
     lobby.say("ann", body)
     assert lobby.membership.lobbies.target(lobby.membership.operations) is None

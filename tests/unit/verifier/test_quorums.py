@@ -11,12 +11,10 @@ from protocol.body import (
     ProposeRemoval,
     Quorum,
     Remove,
-    RepoInit,
 )
 from protocol.ids import BranchId, CommitId
-from protocol.proofs import certify_repo
 from tests.support.ids import as_commit_id
-from tests.support.memberships import REPO, REPO_SEED, USERS, commit_id, make_commit
+from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
 from verifier.membership import Membership
 from verifier.operations import Right
 from verifier.refusal import CommitRefused, Seniors
@@ -31,20 +29,20 @@ class History:
     def __init__(self) -> None:
         self.membership = Membership(REPO)
         self._count = 0
-        self.do("ann", RepoInit("repo", (USERS["ann"],), certify_repo(REPO_SEED, "repo", (USERS["ann"],))))
+        self.do("ann", make_init())
 
     def do(self, author: str, body: Body, *after: int) -> int:
         number = self._count
         acks = after or ((number - 1,) if number else ())
         commit = make_commit(number, author, acks)
-        operation = self.membership.authorise_root_commit(commit, body)
+        operation = self.membership.authorise_root_commit(commit, body, KEY)
         self.membership.add(operation, commit.acks)
         self._count += 1
         return number
 
     def admins(self, *names: str) -> None:
         for name in names:
-            self.do("ann", Grant(USERS[name], Permission.ADMIN, None))
+            self.do("ann", Grant(USERS[name], Permission.ADMIN))
 
     def holds(self, name: str) -> Permission | None:
         return self.membership.now().permission(USERS[name])
@@ -108,7 +106,7 @@ def test_approvals_are_used_up_by_the_removal(history: History) -> None:
     history.do("ben", Approve(commit_id(proposal)))
     history.do("dan", Approve(commit_id(proposal)))
     history.do("eve", _exclude("cat"))
-    history.do("ann", Grant(USERS["cat"], Permission.WRITE, None))
+    history.do("ann", Grant(USERS["cat"], Permission.WRITE))
     with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("eve", _exclude("cat"))
 
@@ -147,7 +145,7 @@ def test_the_approvals_of_a_signer_go_by_who_is_senior_to_the_quorum(
     history: History, by: str, is_held: bool
 ) -> None:
     """Ben was excluded by the quorum, which is not senior to itself, or by ann, who named it."""
-    history.do("ann", Grant(USERS["fay"], Permission.WRITE, None))
+    history.do("ann", Grant(USERS["fay"], Permission.WRITE))
     removal = _backdated(history, "fay", by)
     now = history.membership.now()
     operation = history.membership.operations[commit_id(removal)]
@@ -164,8 +162,8 @@ def test_who_are_excluded_by_the_approvals_of_one_another_are_both_out(history: 
 
 def test_a_writer_publishes_what_a_quorum_removes_and_a_reader_does_not(history: History) -> None:
     """The quorum's right is senior to every admin's, whoever uses it; without approvals a writer removes nobody."""
-    history.do("ann", Grant(USERS["fay"], Permission.WRITE, None))
-    history.do("ann", Grant(USERS["gus"], Permission.READ, None))
+    history.do("ann", Grant(USERS["fay"], Permission.WRITE))
+    history.do("ann", Grant(USERS["gus"], Permission.READ))
     proposal = history.do("fay", ProposeRemoval(USERS["ben"], None))
     with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("fay", _exclude("ben"))
@@ -194,13 +192,14 @@ def test_the_first_approved_proposal_in_canonical_order_is_what_a_removal_rests_
     approvals += [history.do(name, Approve(commit_id(second)), start, other) for name in ("dan", "ben")]
     again = history.do("dan", Approve(commit_id(first)), approvals[1])
     removal = history.do("eve", _exclude("cat"), approvals[0], *approvals[2:], again)
-    (demand,) = history.membership.operations[commit_id(removal)].demands
-    assert set(demand.approvals) == {commit_id(one) for one in approvals[:2]}
+    for demands in history.membership.operations[commit_id(removal)].demands:
+        (demand,) = demands.of_each
+        assert set(demand.approvals) == {commit_id(one) for one in approvals[:2]}
 
 
 def test_a_proposal_need_not_count_and_a_removal_that_does_not_uses_it_up(history: History) -> None:
-    history.do("ann", Grant(USERS["fay"], Permission.ADMIN, None))
-    start = history.do("ann", Grant(USERS["gus"], Permission.WRITE, None))
+    history.do("ann", Grant(USERS["fay"], Permission.ADMIN))
+    start = history.do("ann", Grant(USERS["gus"], Permission.WRITE))
     proposal = history.do("fay", ProposeRemoval(USERS["cat"], None))
     history.do("ben", Approve(commit_id(proposal)))
     approved = history.do("dan", Approve(commit_id(proposal)))
@@ -211,7 +210,7 @@ def test_a_proposal_need_not_count_and_a_removal_that_does_not_uses_it_up(histor
     assert not history.membership.now().counts(history.membership.operations[commit_id(proposal)])
     removal = history.do("gus", _exclude("cat"), approved, excluded)
     assert history.holds("cat") is None
-    history.do("ann", Grant(USERS["cat"], Permission.WRITE, None), removal)
+    history.do("ann", Grant(USERS["cat"], Permission.WRITE), removal)
     with pytest.raises(CommitRefused, match="needs_quorum"):
         history.do("gus", _exclude("cat"))
 
@@ -219,7 +218,7 @@ def test_a_proposal_need_not_count_and_a_removal_that_does_not_uses_it_up(histor
 def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None:
     history = History()
     history.admins("ben", "cat", "eve")
-    start = history.do("ann", Grant(USERS["dan"], Permission.OWNER, None))
+    start = history.do("ann", Grant(USERS["dan"], Permission.OWNER))
     history.do("ann", _quorum("ben", threshold=1), start)
     other = history.do("dan", _quorum("cat", threshold=1), start)
     proposal = history.do("eve", ProposeRemoval(USERS["eve"], None), other - 1, other)
@@ -235,7 +234,7 @@ def test_who_was_an_admin_before_can_still_backdate_to_before_the_quorum(history
     """docs/reference/membership-rules.md says so: name the quorum before the admins. Who became one after it cannot."""
     history.do("ben", _exclude("eve"), 4)
     assert history.holds("eve") is None
-    late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN, None), 5)
+    late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN), 5)
     for past in (late, 4):
         with pytest.raises(CommitRefused):
             history.do("fay", _exclude("cat"), past)

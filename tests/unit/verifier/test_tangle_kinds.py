@@ -5,12 +5,11 @@ import pytest
 from protocol import signing
 from protocol.block import Reference
 from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
-from protocol.commit import NO_EPOCH, Content, HeaderKeys, Links, TanglePlace, create_commit
+from protocol.commit import NO_EPOCH, NO_MARK, Content, Links, TanglePlace, create_commit
 from protocol.content import Post
-from protocol.epochs import EarlierEpoch, EpochBox, EpochHistory, EpochInit
-from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature, TopicKey, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadSecret, UserSeed
-from protocol.sealing import SEALED_SECRET_SIZE
+from protocol.epochs import EpochInit, EpochOpen, EpochStatement, GivenEpoch
+from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature
+from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, UserSeed
 from tests.support.ids import as_object_id
 from verifier.tangle_kinds import KindNameInUse, KindTangle, ReadCommit, TangleKind, TangleKinds, stated_kind
 from verifier.verify import Rejected, SignedCommit, sign_off
@@ -18,7 +17,7 @@ from verifier.verify import Rejected, SignedCommit, sign_off
 SECRET = ConvergenceSecret(b"c" * 32)
 REPO, MAIN, NOTES = BranchId(b"r" * 32), BranchId(b"m" * 32), BranchId(b"n" * 32)
 ALICE, BOB = UserSeed(b"alice".ljust(32)), UserSeed(b"bob".ljust(32))
-BOX = EpochBox(UserId(b"u" * 32), bytes(SEALED_SECRET_SIZE))
+STATES = EpochStatement(Mark(b"m" * 32), Mark(b"w" * 32), bytes(72))
 SOMETHING = Reference(as_object_id(b"s" * 32), BlockKey(b"k" * 32))
 
 
@@ -26,9 +25,8 @@ class _History:
     """Writes signed commits. Bodies need not be legal for their place: kinds do not judge."""
 
     def __init__(self) -> None:
-        self.init = self.write(
-            REPO, (), RepoInit("repo", (signing.public_key(ALICE),), Signature(b"c" * 64)), epoch=NO_EPOCH
-        )
+        body = RepoInit("repo", (signing.public_key(ALICE),), Signature(b"c" * 64), STATES)
+        self.init = self.write(REPO, (), body, epoch=NO_EPOCH)
         self.init_id = self.init.commit.commit_id
 
     def write(
@@ -48,15 +46,16 @@ class _History:
             author=user,
             branch=branch,
             epoch=EpochId(self.init_id) if epoch is None else epoch,
+            by_writer=False,
+            whole=True,
             feed_sequence=feed[0],
             feed_previous=feed[1],
             tangles=places,
             timestamp=0,
             metadata=repr(body).encode(),
             body=SOMETHING,
-            keys=HeaderKeys(acks=(GivenKey(b""),) * len(ids)),
         )
-        commit, _ = create_commit(ids, Links(), content, secret, SECRET)
+        commit, _ = create_commit(ids, 0, NO_MARK, Links(), content, secret, SECRET)
         signed = sign_off(commit, body, holds=True)
         assert not isinstance(signed, Rejected)
         return signed
@@ -84,7 +83,7 @@ def history() -> _History:
 
 def test_members_epoch_and_group_share_the_init(history: _History) -> None:
     invite = history.write(REPO, (history.init,), Invite(InvitationKey(b"i" * 32), Permission.WRITE, 1, 1))
-    added = history.write(REPO, (invite,), BranchAdd(MAIN, "main", 0, TopicKey(b"t" * 32), SOMETHING))
+    added = history.write(REPO, (invite,), BranchAdd(MAIN, "main", SOMETHING))
     beside = history.write(REPO, (invite,), Invite(InvitationKey(b"j" * 32), Permission.READ, 1, 1))
     join = history.write(REPO, (added, beside), Join(_id(invite), Signature(b"p" * 64)), author=BOB)
     content = history.write(MAIN, (), BranchRoot(), places=(history.group(added),))
@@ -112,12 +111,12 @@ def test_members_epoch_and_group_share_the_init(history: _History) -> None:
 def test_each_epoch_has_a_members_tangle_of_its_own(history: _History) -> None:
     """An invitation before, one after, and one that its author made beside the epoch without knowing of it."""
     before = history.write(REPO, (history.init,), Invite(InvitationKey(b"i" * 32), Permission.WRITE, 1, 1))
-    init = history.write(REPO, (before,), EpochInit((EpochId(history.init_id),), Mark(b"t" * 32), (BOX,)))
+    init = history.write(REPO, (before,), EpochInit(STATES, SOMETHING, SOMETHING, SOMETHING))
     beside = history.write(REPO, (before,), Invite(InvitationKey(b"j" * 32), Permission.WRITE, 1, 1))
     opened = history.write(
         REPO,
         (init,),
-        EpochHistory((EarlierEpoch(EpochId(history.init_id), UserId(b"a" * 32), ReadSecret(b"r" * 32)),)),
+        EpochOpen((GivenEpoch(EpochId(history.init_id), EpochKey(b"k" * 32)),)),
         epoch=EpochId(_id(init)),
     )
     after = history.write(

@@ -8,7 +8,7 @@ from ravel.callers import AsyncCaller, SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
-    from ravel.types.branches import BranchList, BranchMerge, BranchRenewal, BranchView, CompactionResult
+    from ravel.types.branches import BranchList, BranchMerge, BranchView, CompactionResult
     from ravel.types.values import Capability, RootCommit
 
 LIST_BRANCHES: Final[Operation[BranchList]] = Operation(
@@ -46,9 +46,6 @@ MERGE_BRANCH: Final[Operation[BranchMerge]] = Operation(
 )
 SHARE_BRANCH: Final[Operation[Capability]] = Operation(
     name="share_branch", method="POST", path="/branches/{branch}/capability", answer="values.Capability"
-)
-RENEW_BRANCH: Final[Operation[BranchRenewal]] = Operation(
-    name="renew_branch", method="POST", path="/branches/{branch}/renewals", answer="branches.BranchRenewal"
 )
 COMPACT_BRANCH: Final[Operation[CompactionResult]] = Operation(
     name="compact_branch",
@@ -89,10 +86,6 @@ class BranchesCalls(SyncCaller):
         """Make a link that lets anyone read one branch."""
         return self._call(SHARE_BRANCH, {"branch": branch})
 
-    def renew_branch(self, branch: str) -> BranchRenewal:
-        """Give a branch new secrets."""
-        return self._call(RENEW_BRANCH, {"branch": branch})
-
     def compact_branch(
         self, branch: str, *, dry_run: bool = False, without_missing: bool = False
     ) -> CompactionResult:
@@ -130,10 +123,6 @@ class AsyncBranchesCalls(AsyncCaller):
     async def share_branch(self, branch: str) -> Capability:
         """Make a link that lets anyone read one branch."""
         return await self._call(SHARE_BRANCH, {"branch": branch})
-
-    async def renew_branch(self, branch: str) -> BranchRenewal:
-        """Give a branch new secrets."""
-        return await self._call(RENEW_BRANCH, {"branch": branch})
 
     async def compact_branch(
         self, branch: str, *, dry_run: bool = False, without_missing: bool = False

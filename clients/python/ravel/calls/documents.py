@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         SetEditResult,
         SetWindow,
         TextChanges,
+        TextClient,
         TextPush,
         TextView,
     )
@@ -75,6 +76,16 @@ SNAPSHOT_DICT: Final[Operation[DocumentSnapshot]] = Operation(
     method="POST",
     path="/branches/{branch}/dict/snapshots",
     answer="document_values.DocumentSnapshot",
+)
+OPEN_TEXT: Final[Operation[TextClient]] = Operation(
+    name="open_text", method="POST", path="/branches/{branch}/text/clients", answer="documents.TextClient"
+)
+IMPORT_TEXT: Final[Operation[TextPush]] = Operation(
+    name="import_text",
+    method="POST",
+    path="/branches/{branch}/text/imports",
+    answer="documents.TextPush",
+    body=("update",),
 )
 PULL_TEXT: Final[Operation[TextView]] = Operation(
     name="pull_text",
@@ -143,12 +154,34 @@ class DocumentsCalls(SyncCaller):
         """Compact a dict's history. Its content does not change."""
         return self._call(SNAPSHOT_DICT, {"branch": branch})
 
+    def open_text(self, branch: str) -> TextClient:
+        """Get a Yjs client id for an editor of a branch's text.
+
+        The id belongs to this user and this branch, and no other editor gets it. Set it as the document's
+        client id before anything is typed (`ydoc.clientID`), and again after the document is made anew. A
+        program that keeps its id goes on with it, once its document has the whole text.
+        """
+        return self._call(OPEN_TEXT, {"branch": branch})
+
+    def import_text(self, branch: str, update: bytes) -> TextPush:
+        """Type the text of another Yjs document at the end of a branch's text.
+
+        The words of each text of the document are typed by this user, at the end of the text of the same name.
+        Who wrote them there, formats and other types are left out.
+        """
+        return self._call(IMPORT_TEXT, {"branch": branch, "update": update})
+
     def pull_text(self, branch: str, *, root: str | None = None) -> TextView:
         """Show a branch's text as one Yjs update and, optionally, as plain text."""
         return self._call(PULL_TEXT, {"branch": branch, "root": root})
 
     def push_text(self, branch: str, update: bytes, *, gather: bool = False) -> TextPush:
-        """Write a Yjs update to a branch's text."""
+        """Write a Yjs update to a branch's text.
+
+        The document needs a client id of `open_text`. An update of which words would not be in the text is
+        refused with `bad_input`, as a whole: its client id is another's, its clocks were used, or it builds on
+        words that are not here.
+        """
         return self._call(PUSH_TEXT, {"branch": branch, "update": update, "gather": gather})
 
     def follow_text(self, branch: str, *, vector: str = "", session: str = "") -> TextChanges:
@@ -221,12 +254,34 @@ class AsyncDocumentsCalls(AsyncCaller):
         """Compact a dict's history. Its content does not change."""
         return await self._call(SNAPSHOT_DICT, {"branch": branch})
 
+    async def open_text(self, branch: str) -> TextClient:
+        """Get a Yjs client id for an editor of a branch's text.
+
+        The id belongs to this user and this branch, and no other editor gets it. Set it as the document's
+        client id before anything is typed (`ydoc.clientID`), and again after the document is made anew. A
+        program that keeps its id goes on with it, once its document has the whole text.
+        """
+        return await self._call(OPEN_TEXT, {"branch": branch})
+
+    async def import_text(self, branch: str, update: bytes) -> TextPush:
+        """Type the text of another Yjs document at the end of a branch's text.
+
+        The words of each text of the document are typed by this user, at the end of the text of the same name.
+        Who wrote them there, formats and other types are left out.
+        """
+        return await self._call(IMPORT_TEXT, {"branch": branch, "update": update})
+
     async def pull_text(self, branch: str, *, root: str | None = None) -> TextView:
         """Show a branch's text as one Yjs update and, optionally, as plain text."""
         return await self._call(PULL_TEXT, {"branch": branch, "root": root})
 
     async def push_text(self, branch: str, update: bytes, *, gather: bool = False) -> TextPush:
-        """Write a Yjs update to a branch's text."""
+        """Write a Yjs update to a branch's text.
+
+        The document needs a client id of `open_text`. An update of which words would not be in the text is
+        refused with `bad_input`, as a whole: its client id is another's, its clocks were used, or it builds on
+        words that are not here.
+        """
         return await self._call(PUSH_TEXT, {"branch": branch, "update": update, "gather": gather})
 
     async def follow_text(self, branch: str, *, vector: str = "", session: str = "") -> TextChanges:

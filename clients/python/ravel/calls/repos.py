@@ -8,7 +8,7 @@ from ravel.callers import AsyncCaller, SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
-    from ravel.types.repos import EpochList, NewEpoch, RekeyedMember, RepoFork, RepoList, RepoView, TagList
+    from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoList, RepoView, TagList
     from ravel.types.values import Capability, Empty, RootCommit
 
 LIST_REPOS: Final[Operation[RepoList]] = Operation(
@@ -52,13 +52,6 @@ LIST_EPOCHS: Final[Operation[EpochList]] = Operation(
 )
 START_EPOCH: Final[Operation[NewEpoch]] = Operation(
     name="start_epoch", method="POST", path="/repos/{repo}/epochs", answer="repos.NewEpoch"
-)
-REKEY_MEMBER: Final[Operation[RekeyedMember]] = Operation(
-    name="rekey_member",
-    method="POST",
-    path="/repos/{repo}/rekeys",
-    answer="repos.RekeyedMember",
-    body=("user",),
 )
 LIST_TAGS: Final[Operation[TagList]] = Operation(
     name="list_tags", method="GET", path="/repos/{repo}/tags", answer="repos.TagList"
@@ -114,10 +107,6 @@ class ReposCalls(SyncCaller):
         """Give a repo new secrets, sealed for exactly its members."""
         return self._call(START_EPOCH, {"repo": repo})
 
-    def rekey_member(self, repo: str, user: str) -> RekeyedMember:
-        """Seal the current secrets of a repo for a member again."""
-        return self._call(REKEY_MEMBER, {"repo": repo, "user": user})
-
     def list_tags(self, repo: str) -> TagList:
         """List the named commits of a repo."""
         return self._call(LIST_TAGS, {"repo": repo})
@@ -169,10 +158,6 @@ class AsyncReposCalls(AsyncCaller):
     async def start_epoch(self, repo: str) -> NewEpoch:
         """Give a repo new secrets, sealed for exactly its members."""
         return await self._call(START_EPOCH, {"repo": repo})
-
-    async def rekey_member(self, repo: str, user: str) -> RekeyedMember:
-        """Seal the current secrets of a repo for a member again."""
-        return await self._call(REKEY_MEMBER, {"repo": repo, "user": user})
 
     async def list_tags(self, repo: str) -> TagList:
         """List the named commits of a repo."""

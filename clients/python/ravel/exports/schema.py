@@ -34,10 +34,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from blake3 import blake3
 
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
 alone, 2 also `voids`. Before 4 there were no `memberships`, `members` and `topics`, no holdings, and no blocks. ADDED has
-the columns that came later. Before 5 elements of lists were binary(32), which Arrow cannot give to pandas."""
+the columns that came later. Before 5 elements of lists were binary(32), which Arrow cannot give to pandas. Before 7 each
+topic was one branch's, and `topics` also had `generation`."""
 
 MANIFEST_NAME: Final = "manifest.json"
 """Keys: format "ravel-export", schema_version int, node str, created_at int (unix seconds), watermark int (the last
@@ -273,12 +274,12 @@ MEMBERS: Final = _table(
 )
 
 TOPICS: Final = _table(
-    "Of which branch and epoch each topic is.",
+    "Of which epoch each topic is: a row for each of them, if one topic is of several.",
     _Column("topic", _ID, "the topic"),
     _Column("repo_id", _ID, "the repo"),
-    _Column("branch_id", _ID, "the branch"),
+    _Column("kind", _TEXT, "epoch (its own), writers (its writers' topic), branch (of one branch in it)"),
+    _Column("branch_id", _ID, "the branch of a topic of one branch; else null", optional=True),
     _Column("epoch", _ID, "what started it; null: a branch that is followed by itself", optional=True),
-    _Column("generation", _INT, "renewals of the branch in this epoch before it", "renewals"),
 )
 
 TABLES: Final[Mapping[str, pa.Schema]] = {
@@ -304,6 +305,7 @@ ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
         "relay_topics": ("touched_utc",),
     },
     6: {"commits": ("repo_name",)},
+    7: {"topics": ("kind",)},
 }
 """Version -> columns of tables that older ones lack."""
 

@@ -47,13 +47,6 @@ class BranchMerge(TypedDict):
     """The branch that was taken from."""
 
 
-class BranchRenewal(TypedDict):
-    """A branch with new secrets."""
-
-    branch: str
-    generation: int
-
-
 class CompactionResult(TypedDict):
     """What a compaction lets go."""
 

@@ -58,6 +58,28 @@ class DictEditResult(TypedDict):
     """Keys."""
 
 
+class TextClient(TypedDict):
+    """A client id for one editor of a text."""
+
+    branch: str
+    client: int
+    """A Yjs client id."""
+    clock: int
+    """At which clock the editor goes on. Above 0 the id was used before, and the document must have the whole text
+    before anything is typed.
+    """
+
+
+class TextPush(TypedDict):
+    """An update that was pushed: all that it says is in the text."""
+
+    branch: str
+    commit: str | None
+    """The commit, or the first of several. Null: the text had all that the update says."""
+    has: list[TextClocks]
+    """The client ids of this user in the update."""
+
+
 class TextView(TypedDict):
     """A branch's text."""
 
@@ -65,23 +87,15 @@ class TextView(TypedDict):
     update: str
     """The whole text as one Yjs update of format v1, in base64."""
     updates: int
-    """How many updates it was merged from."""
+    """How many updates it is made of."""
     refused: int
-    """How many of these could not be merged."""
+    """How many updates cannot be read."""
     passed_over: int
-    """How many snapshots were passed over."""
+    """How many others say nothing, or not all that they would."""
+    faults: list[TextFaultView]
+    """The first 64 of both."""
     text: str | None
     """The root as plain text. Null: no root was asked for."""
-
-
-class TextPush(TypedDict):
-    """An update that was pushed."""
-
-    branch: str
-    commit: str | None
-    """Null: the update has nothing new."""
-    snapshot: str | None
-    """The snapshot that was due. Null: none was."""
 
 
 class TextChanges(TypedDict):
@@ -130,6 +144,26 @@ class DictConflict(TypedDict):
 
     value: str
     commit: str
+
+
+class TextClocks(TypedDict):
+    """How much the text shows of what one client id has said."""
+
+    client: int
+    """A Yjs client id."""
+    clock: int
+    """It shows all clocks below."""
+
+
+class TextFaultView(TypedDict):
+    """An update that says nothing, or less than it would."""
+
+    commit: str
+    fault: str
+    """`unreadable`: it is no update that all editors take. `other_client`: it has client ids of another author.
+    `used_clocks`: its author had said something else at its clocks. `misplaced`: it has words that stand
+    nowhere.
+    """
 
 
 class PresenceView(TypedDict):

@@ -167,12 +167,19 @@ class LearnedAddress(TypedDict):
 
 
 class TopicView(TypedDict):
-    """How a branch stands with a peer."""
+    """How a topic stands with a peer."""
 
-    branch: str
+    repo: str
     name: str
+    """The repo's; of a link topic the branch's."""
+    kind: str
+    """An epoch's own topic, its writers' topic, or the topic by which one branch is followed."""
+    epoch: str
+    """One of those that the topic is of."""
     state: str
-    """`comparing`, `sending`, `receiving`, `in sync`, `not joined`, or `refused: ` and a relay's quota."""
+    """`comparing`, `sending`, `receiving`, `in sync`, `waiting` (both hold the same, and commits wait here for
+    earlier ones or for a key), `not joined`, or `refused: ` and a relay's quota.
+    """
     behind: int
     """Commits that the peer states to have and this node has not, at least."""
     progress: SyncProgress | None

@@ -65,13 +65,6 @@ class NewEpoch(TypedDict):
     repo: str
 
 
-class RekeyedMember(TypedDict):
-    """A member who can get the current secrets again."""
-
-    user: str
-    repo: str
-
-
 class TagList(TypedDict):
     """The named commits of a repo."""
 
@@ -84,7 +77,8 @@ class RepoStanding(TypedDict):
     state: str
     """`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no peer
     is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that this
-    node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over.
+    node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, or for
+    commits that come before others here.
     """
     sentence: str
     """The same for people, in one sentence."""
@@ -107,8 +101,16 @@ class RepoStanding(TypedDict):
     held_at: int | None
     """Unix seconds when another node was last seen to hold all commits that were here. Null: none was."""
     behind_since: int | None
-    """Unix seconds since when members write with secrets that are not here, as who made these states them. Null:
-    they are here, or nothing is known of it.
+    """Unix seconds since when it is known here that members write with secrets that are not here. Null: they are
+    here, or nothing is known of it.
+    """
+    waiting: int
+    """Commits that wait here for earlier ones, or for a key."""
+    epoch_due: bool
+    """Members start new secrets before they write on: who may read has changed."""
+    helpers: list[str]
+    """What members are called who can start the secrets that are due, else who have what is absent here; 8 at
+    most.
     """
 
 
@@ -133,10 +135,12 @@ class EpochView(TypedDict):
     follows: list[str]
     """The epochs that it replaces."""
     readers: int
-    """How many users its secrets were sealed for."""
+    """How many members got its key in its init."""
     counts: bool
     tip: bool
     """No epoch follows it."""
+    clean: bool
+    """Members may write in it: nobody else reads it."""
     open: bool
     """This node has its secrets."""
     current: bool

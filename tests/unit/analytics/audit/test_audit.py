@@ -21,6 +21,7 @@ from protocol.block import encrypt_block
 from protocol.body import Grant, Permission, Remove
 from protocol.ids import PeerId
 from protocol.keys import ConvergenceSecret, UserSeed
+from protocol.limits.formats import MARK_SIZE
 from protocol.publication import decode_publication
 from ravel.exports.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
@@ -74,7 +75,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     world.name_quorum()
     bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.author.write(root, Grant(bob.user, Permission.WRITE))
     world.write("a, a <- b, a <- c, b <- d")
     world.write_one("f", ["c"], bob)
     export_node(world.replica.database, tmp_path / "early", "early", 1_700_000_000)
@@ -105,7 +106,7 @@ def _relay(folder: Path, world: World) -> Path:
     node = World(folder / "store")
     visitor = Visitor(PeerId(b"p" * 32))
     with node.replica.database.write() as connection:
-        open_topics(node.replica.database, connection, [world.branch.topic], visitor, PLENTY, 5)
+        open_topics(node.replica.database, connection, [world.topic().topic], visitor, PLENTY, 5)
         items = [(decode_publication(one), one) for one in world.publications(world.branch)[:3]]
         store_publications(node.replica.database, connection, 1, visitor, items, PLENTY, 7)
     export_node(node.replica.database, folder / "export", "relay", 1, blocks=True)
@@ -307,12 +308,16 @@ def test_blocks_that_are_not_what_is_said_of_them_are_found(spark: SparkSession,
 
 RELAYED = {
     name: encrypt_block(
-        name.encode().ljust(size), ConvergenceSecret(b"c" * 32), acks=(as_commit_id(id_of("cause")),)
+        name.encode().ljust(size),
+        ConvergenceSecret(b"c" * 32),
+        acks=(as_commit_id(id_of("cause")),),
+        rank=1,
+        mark=b"m" * MARK_SIZE,
     )[0]
     for name, size in [
         ("forgotten", 9),
         ("lost", 9),
-        ("full", BLOCK_SIZE_MAX - 49),
+        ("full", BLOCK_SIZE_MAX - 60),
         ("other acks", 9),
         ("bodies alone", 9),
         ("unknown", 9),

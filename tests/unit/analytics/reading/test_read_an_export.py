@@ -12,6 +12,7 @@ from node.exports.export_worker import _open_bodies, _open_source_authors
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from protocol.content import Imported
+from protocol.publication import decode_publication
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node
 
@@ -31,9 +32,10 @@ def folder(tmp_path: Path) -> Path:
     world.write("a, a <- b, a <- c, b c <- d")
     for name in ("Ada", "Bob"):
         world.author.write(world.branch, Imported(f"of {name}", name, 1_600_000_000_000, "a text"))
-    replica, branch = world.copy()
+    replica, _ = world.copy()
     for at, item in enumerate(reversed(world.publications(world.branch))):
-        accept_batch(replica, branch, open_batch(branch, [item]), NOW_MS + at)
+        topic = replica.by_topic[decode_publication(item).topic]
+        accept_batch(replica, topic, open_batch(topic, [item]), NOW_MS + at)
         if at == 3:
             export_node(replica.database, tmp_path / "export", "node", 1)
     plan: dict[str, Any] = {

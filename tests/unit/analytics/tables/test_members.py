@@ -71,7 +71,7 @@ def _topic(branch: str, epoch: str | None, repo: str = REPO) -> dict[str, object
         "repo_id": id_of(repo),
         "branch_id": id_of(branch),
         "epoch": None if epoch is None else id_of(epoch),
-        "generation": 0,
+        "kind": "epoch",
     }
 
 

@@ -17,6 +17,7 @@ from protocol.presence import Presence
 from protocol.text import id_text, parse_id
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.answers import check_event
+from tests.support.editors import client_of
 from tests.support.ids import as_commit_id
 from tests.support.served import Served, served
 
@@ -72,7 +73,7 @@ async def _next(source: TextSource, name: str) -> Event:
 async def test_an_editor_asks_for_what_it_lacks_and_for_who_else_is_here(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo()
-        writer, reader = Editor(1), Editor(2)
+        writer, reader = Editor(client_of(one.node)), Editor(2)
         await _push(one, writer.write("one "))
         first = (await one.client.get(f"{TEXT}/changes")).json()
         assert (reader.take(first["update"]), first["others"]) == ("one ", [])
@@ -109,7 +110,7 @@ async def test_a_stream_brings_what_is_new_and_begins_anew_where_something_count
 ) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo()
-        writer, reader = Editor(1), Editor(2)
+        writer, reader = Editor(client_of(one.node)), Editor(2)
         await _push(one, writer.write("one "))
         source = one.service.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
         source.start()
@@ -145,7 +146,9 @@ async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
         await _next(source, "update")
         began = trio.current_time()
         for number in range(4):
-            one.node.hub.presences.tell(one.node.branch(), Presence(OTHER, "text", b"", bytes([number])))
+            branch = one.node.branch()
+            moved = Presence(OTHER, branch.branch_id, "text", b"", bytes([number]))
+            one.node.hub.presences.tell(branch, moved)
             await _next(source, "presence")
         assert trio.current_time() - began >= 3 * pause
         source.stop()
@@ -156,8 +159,8 @@ async def test_updates_of_a_moment_become_one_commit_and_each_push_is_durable(tm
         one.node.create_repo()
         await _tell(one, OWN)
         await _tell(one, OTHER)
-        editors = [Editor(number) for number in (1, 2, 3)]
-        await _push(one, Editor(9).write("."), gather=True)
+        editors = [Editor(client_of(one.node, session=number)) for number in (1, 2, 3)]
+        await _push(one, Editor(client_of(one.node, session=9)).write("."), gather=True)
         answers: list[dict[str, Any]] = []
 
         async def push(editor: Editor) -> None:

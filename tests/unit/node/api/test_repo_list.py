@@ -229,9 +229,9 @@ async def _check(service: NodeService, node: Node) -> None:
     for state in standings._network.peers:
         assert state.connection is not None
         for num in tables.repos:
-            progress = [state.connection.progress_of(one.topic) for one in tables.on_topics_in(num)]
+            progress = [state.connection.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
-            expected = _link(state, joined, tables.branches_in(num)) if joined else None
+            expected = _link(state, joined, tables.writing_topics(num)) if joined else None
             assert standings._links.get(num, {}).get(state.connection) == expected
 
 

@@ -67,7 +67,6 @@ CASES = (
     Case("get_file", "/branches/notes:main/files/ID", "file"),
     Case("remove_file", "/branches/notes:main/files/ID", "file"),
     Case("list_imported", "/branches/notes:main/imported", "source", query={"source": "ID"}),
-    Case("rekey_member", "/repos/notes/rekeys", "user", body={"user": "ID"}),
     Case("grant_permission", "/repos/notes/members", "user", body={"user": "ID", "permission": "read"}),
     Case("remove_member", "/repos/notes/removals", "user", body={"user": "ID"}),
     Case("propose_removal", "/repos/notes/proposals", "user", body={"user": "ID"}),

@@ -6,18 +6,23 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
-from protocol.block import Block
-from protocol.commit import Commit, Content, HeaderKeys, Links, create_commit
+from protocol.body import Grant, Permission, encode_body
 from protocol.content import Post
-from protocol.ids import CommitId
-from protocol.keys import ConvergenceSecret, GivenKey, SigningKey
-from protocol.limits.peers import BATCH_SIZE_TARGET
+from protocol.declared_kind import declare_kind
+from protocol.keys import UserSeed
+from protocol.publication import decode_publication
+from protocol.signing import key_pair
 from storage.engine.database import DATABASE_NAME
-from storage.topics.difference import load_publications, plan_sending
+from tests.support.builders import NOW_MS, World, count_accepted, give, publications_of
+from tests.support.forging import POST, forge, heads_of, target_in
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
+from verifier.tangle_kinds import GROUP
 
 _PAGE_SIZE = 4096
 
@@ -38,22 +43,22 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
         assert log.stat().st_size < 4 * pages * _PAGE_SIZE
 
 
-def test_commits_give_no_keys_of_what_they_ack(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing reads them. What older versions have given is taken all the same: see `test_acceptance`."""
-    written: list[Content] = []
-
-    def note(
-        acks: tuple[CommitId, ...], links: Links, content: Content, key: SigningKey, secret: ConvergenceSecret
-    ) -> tuple[Commit, Block]:
-        written.append(content)
-        return create_commit(acks, links, content, key, secret)
-
-    monkeypatch.setattr("node.authoring.drafting.create_commit", note)
-    with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
-        alice.author.write_many(branch, lambda _: [Draft(Post("a")), Draft(Post("b"))])
-    assert [content.keys for content in written[1:]].count(HeaderKeys(acks=(GivenKey(b""),))) >= 3
-    assert {key for content in written for key in content.keys.acks + content.keys.deps} == {b""}
+@pytest.mark.parametrize("is_writer", [True, False])
+def test_who_holds_the_writers_secret_publishes_on_their_topic_and_says_so(
+    world: World, *, is_writer: bool
+) -> None:
+    replica, branch = world.copy(is_writer=is_writer)
+    author = Author(replica, UserSeed(b"w" * 32), lambda: NOW_MS)
+    written, ingested = author.write(branch, Post("a"))
+    epoch = replica.writing_epoch(replica.repos[branch.repo_num])
+    name = epoch.writers_topic if is_writer else epoch.topic
+    assert [*ingested.accepted] == [name]
+    assert name is not None
+    [opened] = open_batch(replica.by_topic[name], [written.encoded]).opened
+    content = opened.signed.commit.content
+    assert (content.by_writer, content.whole, content.epoch) == (is_writer, True, epoch.epoch_id)
+    other, _ = world.copy(is_writer=not is_writer)
+    assert count_accepted(give(other, [written.encoded])) == 1
 
 
 async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
@@ -64,12 +69,10 @@ async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
         alice.create_repo()
         link = alice.invite(alice.repo())
         await bob.joiner.begin(link)
-        root = bob.replica.root_branch(bob.repo())
-        topic = alice.replica.by_topic[root.topic]
-        with alice.replica.database.read() as connection:
-            nums = plan_sending(connection, topic.topic_num, ()).nums
-            items = load_publications(connection, topic, nums, BATCH_SIZE_TARGET)
-        assert (await bob.hub.ingest(root, items, _happened(), None)).accepted
+        root = alice.replica.root_branch(alice.repo())
+        for item in publications_of(alice.replica, root):  # all that Bob's node follows once its init is here
+            topic = bob.replica.by_topic[decode_publication(item).topic]
+            assert (await bob.hub.ingest(topic, [item], _happened(), None)).accepted
         branch = bob.branch()
         for write in (
             lambda: bob.author.write(branch, Post("too early")),
@@ -84,3 +87,41 @@ def _happened() -> trio.Event:
     event = trio.Event()
     event.set()
     return event
+
+
+def test_more_heads_of_the_root_branch_than_a_commit_can_name_are_merged_first(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A place that named some of them alone would lack what others count on."""
+    root = world.replica.root_branch(world.repo)
+    (before,) = heads_of(world, root)
+    secret = key_pair(UserSeed(b"w" * 32))[1]
+    for number in range(5):
+        body = encode_body(Grant(key_pair(UserSeed(bytes([number]) * 32))[0], Permission.READ))
+        give(world.replica, [forge(world, target_in(world, root), body, (before,), secret)])
+    heads = heads_of(world, root)
+    assert len(heads) == 5
+    for module in ("choosing_heads", "preparing", "feed_encoder"):
+        monkeypatch.setattr(f"node.authoring.{module}.ACK_COUNT_MAX", 2)
+    written, _ = world.author.write(world.branch, Post("a"))
+    [opened] = open_batch(world.topic(), [written.encoded]).opened
+    place = opened.signed.commit.place(GROUP)
+    assert place is not None
+    assert set(place.previous) == set(heads_of(world, root))
+    assert len(place.previous) <= 2
+    operations = world.replica.membership(world.repo.repo_id).operations
+    assert all(operations.is_within(operations[one], place.previous) for one in heads)
+
+
+def test_a_feed_is_written_on_though_earlier_places_of_it_have_not_come_back(world: World) -> None:
+    """Links of feeds are words, and no cause of a commit: after a loss its author's earlier ones may come later."""
+    secret = key_pair(UserSeed(b"w" * 32))[1]
+    changes = {"feed_sequence": 7, "feed_previous": as_commit_id(b"p" * 32), "metadata": declare_kind(POST)}
+    acks, target = (world.branch.facts.root_id,), target_in(world, world.branch)
+    latest = forge(world, target, encode_body(POST), acks, secret, **changes)  # type: ignore[arg-type]  # a table
+    assert count_accepted(give(world.replica, [latest])) == 1
+    written, _ = world.author.write(world.branch, Post("the eighth"))
+    [opened] = open_batch(world.topic(), [written.encoded]).opened
+    commit = opened.signed.commit
+    assert commit.content.feed_sequence == 8
+    assert commit.links.lipmaa == decode_publication(latest).commit_id

@@ -170,7 +170,7 @@ def test_no_more_threads_ask_than_there_are_workers(world: World, count: int) ->
     workers.gate = threading.Semaphore(0)
     opener = Opener(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.branch, items) for _ in range(20)]
+    openings = [opener.begin(world.topic(), items) for _ in range(20)]
     workers.gate.release(20)
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert len(workers.read_counts) == 20
@@ -182,7 +182,7 @@ def test_parts_that_are_dropped_are_not_read(world: World) -> None:
     workers.gate = threading.Semaphore(0)
     opener = Opener(workers)
     items = _encoded(world, _MORE)
-    first, *dropped, last = [opener.begin(world.branch, items) for _ in range(5)]
+    first, *dropped, last = [opener.begin(world.topic(), items) for _ in range(5)]
     for opening in dropped:
         opening.drop()
     workers.gate.release(2)
@@ -197,7 +197,7 @@ def test_parts_behind_one_that_no_worker_takes_do_not_wait_as_long_again(world: 
     workers.gate = threading.Semaphore(0)
     opener = Opener(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.branch, items) for _ in range(5)]
+    openings = [opener.begin(world.topic(), items) for _ in range(5)]
     workers.gate.release()
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert len(workers.read_counts) == 1
@@ -210,7 +210,7 @@ def test_nobody_waits_long_for_a_worker_that_hangs(world: World, monkeypatch: py
     workers.gate = threading.Semaphore(0)
     opener = Opener(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.branch, items) for _ in range(5)]
+    openings = [opener.begin(world.topic(), items) for _ in range(5)]
     try:
         assert {len(opening.wait().opened) for opening in openings} == {_MORE}
         assert workers.read_counts == []
@@ -228,6 +228,6 @@ def test_a_system_without_threads_opens_parts_where_they_were_made(
     monkeypatch.setattr(threading.Thread, "start", refuse)
     workers = _Workers()
     opener = Opener(workers)
-    openings = [opener.begin(world.branch, items) for _ in range(3)]
+    openings = [opener.begin(world.topic(), items) for _ in range(3)]
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert workers.read_counts == []

@@ -20,6 +20,7 @@ from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Change, Replica
 from node.runtime.errors import ServiceError
 from protocol.body import Grant, Permission, Remove
+from protocol.commit import lipmaa
 from protocol.content import Post
 from protocol.document_kinds import DICT
 from protocol.ids import CommitId, RepoId, UserId
@@ -93,16 +94,14 @@ def test_requests_of_a_group_are_one_transaction_and_follow_one_another(
 def test_others_take_a_group_as_they_take_single_commits(world: World) -> None:
     outcomes, _ = world.author.write_group([_post(world, str(number)) for number in range(20)])
     replica, branch = world.copy()
-    give(
-        replica, branch, [one.encoded for outcome in outcomes if isinstance(outcome, list) for one in outcome]
-    )
+    give(replica, [one.encoded for outcome in outcomes if isinstance(outcome, list) for one in outcome])
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
 
 
 def test_several_branches_share_a_transaction(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     side = world.author.create_branch(world.repo, "side")[0]
     root = world.replica.root_branch(world.repo)
-    grant = Grant(_USER, Permission.READ, None)
+    grant = Grant(_USER, Permission.READ)
     requests = [
         _post(world, "a"),
         WriteRequest(side, [Draft(Post("b"))]),
@@ -244,7 +243,7 @@ def test_a_write_where_nobody_else_has_written_reads_nothing_first(
 def test_what_others_have_written_meanwhile_is_acked(world: World) -> None:
     world.author.write(world.branch, Post("first"))
     other = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
-    world.author.write(world.replica.root_branch(world.repo), Grant(other.user, Permission.WRITE, None))
+    world.author.write(world.replica.root_branch(world.repo), Grant(other.user, Permission.WRITE))
     world.author.write(world.branch, Post("second"))
     theirs, _ = other.write(world.branch, Post("theirs"))
     written, _ = world.author.write(world.branch, Post("third"))
@@ -256,9 +255,9 @@ def test_a_write_follows_what_was_written_of_the_repo(world: World) -> None:
     """A commit's cause in the root branch: whoever it names may be a member only since then."""
     world.author.write(world.branch, Post("first"))
     root = world.replica.root_branch(world.repo)
-    granted, _ = world.author.write(root, Grant(_USER, Permission.READ, None))
+    granted, _ = world.author.write(root, Grant(_USER, Permission.READ))
     written, _ = world.author.write(world.branch, Post("second"))
-    [opened] = open_batch(world.branch, [written.encoded]).opened
+    [opened] = open_batch(world.topic(), [written.encoded]).opened
     place = opened.signed.commit.place(GROUP)
     assert place is not None
     assert place.previous == (granted.commit_id,)
@@ -279,24 +278,34 @@ def test_a_write_that_failed_is_followed_by_none(world: World, monkeypatch: pyte
 def test_a_long_feed_is_written_with_few_of_its_places_in_memory(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rules refuse a commit whose skip link leads elsewhere."""
+    """A skip link that leads nowhere is no fault, and of no use to whoever follows the feed back."""
     monkeypatch.setattr(feed_encoder_module, "_REMEMBERED_MAX", 8)
     for number in range(60):
         world.author.write(world.branch, Post(str(number)))
     assert world.author.write_group([_post(world, str(number)) for number in range(70)])[1].rejected == []
     assert len(timeline(world.replica, world.branch)) == 131
+    opened = open_batch(world.topic(), world.publications(world.branch)).opened
+    links = {one.signed.commit.content.feed_sequence: one.signed.commit for one in opened}
+    for sequence, commit in links.items():
+        if lipmaa(sequence) != sequence - 1:
+            assert commit.links.lipmaa == links[lipmaa(sequence)].commit_id
 
 
 def test_an_epoch_that_is_due_is_started_once_for_all(world: World) -> None:
-    root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(_USER, Permission.READ, None))
+    root, before = world.replica.root_branch(world.repo), world.topic()
+    world.author.write(root, Grant(_USER, Permission.READ))
     world.author.write(root, Remove(_USER, None, ()))
     outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(3)])
     assert timeline(world.replica, world.branch)[-3:] == _ids(outcomes)
-    current = world.replica.branches[world.branch.num]
-    assert current.topic_num != world.branch.topic_num
-    assert len(ingested.accepted[current.topic]) == 3
-    assert len(ingested.accepted) == 3, "two topics of the root branch, and the new one of the branch"
+    after, epoch = world.topic(), world.replica.writing_epoch(world.repo)
+    assert {topic: len(nums) for topic, nums in ingested.accepted.items()} == {
+        before.topic: 1,
+        after.topic: 3,
+    }
+    assert after.topic == epoch.writers_topic != before.topic
+    assert list(ingested.also_on) == [epoch.topic], (
+        "the init stands on the topic of the epoch that it starts, too"
+    )
 
 
 async def test_writes_that_come_together_through_the_hub_share_a_transaction(

@@ -16,7 +16,7 @@ from protocol.keys import ConvergenceSecret
 from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
 from tests.support.nodes import Node
-from tests.support.older_stores import make_older_store
+from tests.support.older_stores import OLDER, make_older_store, older_is_known
 
 NOW = 1_700_000_000
 
@@ -68,11 +68,12 @@ def test_a_backup_beside_a_running_node_is_the_node_as_it_was(tmp_path: Path) ->
 @pytest.mark.sqlite  # rows of an older schema in PostgreSQL are refused
 def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
     create_home(tmp_path / "home")
-    make_older_store(tmp_path / "home", "r0009")
-    create_backup(tmp_path / "home", tmp_path / "backup", NOW)
-    assert json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["schema"] == "r0009"
-    restore_backup(tmp_path / "backup", tmp_path / "again")
-    Database(tmp_path / "again").close()
+    with older_is_known():
+        make_older_store(tmp_path / "home")
+        create_backup(tmp_path / "home", tmp_path / "backup", NOW)
+        assert json.loads((tmp_path / "backup" / MANIFEST_NAME).read_text())["schema"] == OLDER
+        restore_backup(tmp_path / "backup", tmp_path / "again")
+        Database(tmp_path / "again").close()
 
 
 @pytest.mark.parametrize(

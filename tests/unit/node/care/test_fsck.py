@@ -95,10 +95,16 @@ SQL: dict[str, tuple[str, str]] = {
         "UPDATE commits SET commit_key = :junk WHERE branch_num = 2 AND rank = 2",
         "commit",
     ),
-    "sealed_key": (
-        "UPDATE commits SET sealed_key = :junk WHERE rank = 2 AND branch_num = 2",
+    "place": ("UPDATE commits SET place_num = 1 WHERE branch_num = 2 AND rank = 3", "commit"),
+    "place_that_is_not_there": (
+        "UPDATE commits SET place_num = 99 WHERE branch_num = 2 AND rank = 3",
+        "reference",
+    ),
+    "init_on_a_topic": (
+        "INSERT INTO topic_inits SELECT topic_num, num FROM commits WHERE rank = 3",
         "commit",
     ),
+    "writers_topic": ("UPDATE epochs SET writers_topic_num = topic_num", "repo"),
     "block_bytes": ("UPDATE blocks SET encoded = :junk WHERE num = 9", "block"),
     "block_missing": ("DELETE FROM blocks WHERE num = 9", "commit"),
     "block_of_another": (
@@ -108,7 +114,7 @@ SQL: dict[str, tuple[str, str]] = {
     "id_key": ("UPDATE commits SET id_key = 5 WHERE rank = 3", "commit"),
     "checkpoint_forgotten": ("DELETE FROM checkpoints", "commit"),
     "topic_missing": ("UPDATE commits SET topic_num = 99 WHERE rank = 2", "reference"),
-    "repo_secret": ("UPDATE epochs SET read_secret = :junk", "repo"),
+    "repo_secret": ("UPDATE epochs SET key = :junk", "repo"),
     "waiting": (
         "INSERT INTO pending (num, branch_num, topic_num, id_key, commit_id, author_key, reason, size, cause_count, "
         "lacking) SELECT 1, 2, 2, id_key, commit_id, 0, 'causes', 0, 0, 0 FROM commits WHERE num = 5",
@@ -133,7 +139,7 @@ def with_file(folder: Path) -> Node:
     """A node with a file in a pack."""
     node = Node(folder, "alice")
     _, branch = node.create_repo()
-    reference, blocks = build_object(bytes(range(256)) * 10_000, branch.convergence_secret)
+    reference, blocks = build_object(bytes(range(256)) * 10_000, node.epoch().convergence_secret)
     with node.replica.packs.draft() as draft:
         for block in blocks:
             draft.put(block)
@@ -295,9 +301,8 @@ def test_what_topics_are_compared_by_is_made_anew(
     database = world.replica.database
     kept = sketches_module.Sketches(database)
     with database.read() as connection:
-        kept.symbols(
-            connection, TopicSet(REPLICA, world.branch.topic_num, world.branch.topic, of_publications)
-        )
+        topic = world.topic()
+        kept.symbols(connection, TopicSet(REPLICA, topic.num, topic.topic, of_publications, topic))
     kept.write()
     good = check_store(tmp_path, STORE_KEY)
     assert (good.problems, good.checked["sketches"]) == ([], 1)
@@ -360,9 +365,9 @@ def test_a_search_index_that_is_not_that_of_the_posts_is_found(tmp_path: Path, d
 def test_a_kind_that_an_older_version_did_not_know_is_no_damage(tmp_path: Path, body: Body) -> None:
     world = World(tmp_path)
     item = Forger(world).write(encode_body(body), declare_kind(body))
-    assert give(world.replica, world.branch, [item]).accepted
+    assert give(world.replica, [item]).accepted
     with world.replica.database.write() as connection:
-        change = update(commits).where(commits.c.rank == 1, commits.c.topic_num == world.branch.topic_num)
+        change = update(commits).where(commits.c.rank == 1, commits.c.branch_num == world.branch.num)
         assert connection.execute(change.values(body_kind=f"unknown:{tag_of(type(body))}")).rowcount == 1
     world.close()
     assert check_store(tmp_path, STORE_KEY).problems == []
@@ -373,15 +378,14 @@ def test_another_valid_signature_of_the_topic_is_no_damage(tmp_path: Path) -> No
     world = World(tmp_path)
     first, second = world.write("a, a <- b")
     found = decode_publication(second)
-    assert world.branch.topic_seed is not None
-    signature = sign_at_random(world.branch.topic_seed, found.digest)
+    seed = world.topic().seed
+    assert seed is not None
+    signature = sign_at_random(seed, found.digest)
     assert signature != found.signature
     blocks = tuple(block.encoded for block in found.blocks)
-    replica, branch = world.copy()
-    assert (
-        give(replica, branch, [encode_publication(found.topic, found.sealed_key, blocks, signature)]).waiting
-        == 1
-    )
-    assert give(replica, branch, [first]).accepted
+    replica, _ = world.copy()
+    signed = encode_publication(found.topic, found.hidden_key, blocks, signature)
+    assert give(replica, [signed]).waiting == 1
+    assert give(replica, [first]).accepted
     world.close()
     assert check_store(replica.database.folder, STORE_KEY).problems == []

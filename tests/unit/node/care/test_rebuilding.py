@@ -106,7 +106,7 @@ def test_what_follows_from_other_pages_is_put_right_here(tmp_path: Path, damage:
     assert not (tmp_path / "rebuilt.part").exists()
     assert not find_damage(tmp_path).kinds
     replica = Replica(tmp_path, STORE_KEY)
-    assert timeline(replica, replica.by_topic[world.branch.topic]) == digest
+    assert timeline(replica, replica.branches[world.branch.num]) == digest
     replica.close()
 
 
@@ -129,7 +129,7 @@ def test_what_follows_from_other_pages_is_put_right_here(tmp_path: Path, damage:
 def test_what_stood_on_a_damaged_page_is_asked_of_peers(tmp_path: Path, table: str, which: int) -> None:
     world = World(tmp_path)
     world.tell_story()
-    items = {branch.topic: world.publications(branch) for branch in world.replica.on_topics.values()}
+    items = [item for branch in world.replica.branches.values() for item in world.publications(branch)]
     digest = timeline(world.replica, world.branch)
     world.close()
     _on_page(table, which)(tmp_path / "ravel.sqlite")
@@ -138,9 +138,8 @@ def test_what_stood_on_a_damaged_page_is_asked_of_peers(tmp_path: Path, table: s
     assert repair.damaged.commits > 0
     assert (read_loss(tmp_path) is not None) == (table == "commits"), "own ones may be gone"
     replica = Replica(tmp_path, STORE_KEY)
-    assert timeline(replica, replica.by_topic[world.branch.topic]) == digest, "places are known"
-    for topic, encoded in items.items():
-        give(replica, replica.by_topic[topic], encoded)
+    assert timeline(replica, replica.branches[world.branch.num]) == digest, "places are known"
+    give(replica, items)
     for repo_id in replica.own_feeds.uncertain:
         replica.own_feeds.settle(repo_id)
     replica.close()

@@ -97,7 +97,7 @@ DERIVED = {
         "sequence",
         "body_kind",
         "timestamp",
-        "commit_key",
+        "place",
         "id_key",
         "checkpoint_forgotten",
         "waiting",
@@ -109,9 +109,13 @@ DERIVED = {
     "none_void": "UPDATE commits SET is_void = false",
     "heads_gone": "DELETE FROM heads",
     "checkpoint_of_nothing": "UPDATE checkpoints SET merged = :junk",
-    "erasure_that_was_none": "INSERT INTO erasures SELECT num, branch_num, :junk, 5, false FROM commits WHERE rank = 3",
+    "erasure_that_was_none": (
+        "INSERT INTO erasures SELECT num, branch_num, topic_num, :junk, 5, false FROM commits WHERE rank = 3"
+    ),
     "causes_of_nothing": "INSERT INTO pending_causes VALUES (5, 77)",
     "heads_of_nothing": "INSERT INTO heads VALUES (77, :junk, 2, 1, false)",
+    "inits_on_no_topic": "DELETE FROM topic_inits",
+    "places_gone": "DELETE FROM group_places",
 }
 _PARTS = 5
 """Of the damages: in each part are some that do not undo each other."""
@@ -158,7 +162,10 @@ DAMAGED = {
     "block_missing": "DELETE FROM blocks WHERE num = 9",
     "blocks_gone": "DELETE FROM blocks WHERE num > 3",
     "block_of_another": SQL["block_of_another"][0],
-    "sealed_key": SQL["sealed_key"][0],
+    "commit_key": SQL["commit_key"][0],
+    "epoch_of_another": (
+        "UPDATE commits SET epoch_num = (SELECT max(num) FROM epochs) WHERE branch_num = 2 AND rank = 1"
+    ),
     "block_key": "UPDATE blocks SET id_key = 5 WHERE num = 9",
     "block_nums_cut": "UPDATE commits SET block_nums = substr(block_nums, 1, 11) WHERE branch_num = 2 AND rank = 2",
     "block_nums_wild": "UPDATE commits SET block_nums = :junk WHERE branch_num = 2 AND rank = 2",
@@ -172,7 +179,7 @@ DAMAGED = {
 def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> None:
     """And comes back with any publication of it, no matter who brings it."""
     world = _story(tmp_path)
-    items = {branch.topic: world.publications(branch) for branch in world.replica.on_topics.values()}
+    items = [item for branch in world.replica.branches.values() for item in world.publications(branch)]
     before, digest = _dump_of(tmp_path), timeline(world.replica, world.branch)
     with world.replica.database.write() as connection:
         assert connection.execute(text(DAMAGED[damage]), HARM).rowcount > 0, "the damage is done"
@@ -185,9 +192,8 @@ def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> N
     assert (again.changed, again.left.kinds, again.copy) == ({}, repair.left.kinds, None)
     replica = Replica(tmp_path, STORE_KEY)
     assert replica.has_damaged
-    assert timeline(replica, replica.by_topic[world.branch.topic]) == digest, "places are known"
-    for topic, encoded in items.items():
-        give(replica, replica.by_topic[topic], encoded)
+    assert timeline(replica, replica.branches[world.branch.num]) == digest, "places are known"
+    give(replica, items)
     replica.close()
     assert check_store(tmp_path, STORE_KEY).problems == []
     after = _dump_of(tmp_path)
@@ -197,7 +203,7 @@ def test_what_only_peers_have_is_asked_of_them(tmp_path: Path, damage: str) -> N
 
 UNREPAIRABLE = {
     "topic_missing": ("UPDATE commits SET topic_num = 99 WHERE rank = 2", "reference"),
-    "repo_secret": ("UPDATE epochs SET read_secret = :junk", "repo"),
+    "repo_secret": ("UPDATE epochs SET key = :junk", "repo"),
     "commit_gone": ("DELETE FROM commits WHERE branch_num = 2 AND rank = 2", "ack"),
 }
 
@@ -279,7 +285,7 @@ def test_what_is_kept_for_others_is_put_right_or_goes(tmp_path: Path, damage: st
 @pytest.mark.slow
 def test_sketches_that_are_wrong_are_made_anew(tmp_path: Path) -> None:
     world = _story(tmp_path)
-    kept = _topic_set(world.branch.topic_num, world.branch.topic)
+    kept = _topic_set(world.topic().num, world.topic().topic)
     values = {"topic": kept.topic, "place": kept.place, "upto": 5, "digest": b"", "prefix": b"junk"}
     with world.replica.database.write() as connection:
         connection.execute(insert(sketches).values(values))

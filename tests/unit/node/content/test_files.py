@@ -69,7 +69,7 @@ async def test_the_chunks_in_which_content_comes_do_not_matter(tmp_path: Path) -
         for step in (60_001, files_module.PIECE_SIZE, len(data)):
             chunks = [data[start : start + step] for start in range(0, len(data), step)]
             ids.add((await files.add("main", f"by {step}", _stream(*chunks)))["file"])
-        assert ids == {id_text(build_object(data, alice.branch().convergence_secret)[0].object_id)}
+        assert ids == {id_text(build_object(data, alice.epoch().convergence_secret)[0].object_id)}
 
 
 async def test_equal_content_is_stored_once_and_files_survive_a_restart(tmp_path: Path) -> None:
@@ -152,10 +152,10 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
 
 async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         by_id: dict[bytes, bytes] = {}
         for content in (bytes([number]) for number in range(256)):
-            object_id = build_object(content, branch.convergence_secret)[0].object_id
+            object_id = build_object(content, alice.epoch().convergence_secret)[0].object_id
             if object_id in by_id:  # one byte of ciphertext: it would take luck to have 256 different ones
                 break
             by_id[object_id] = content
@@ -211,7 +211,7 @@ async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> N
         _, branch = alice.create_repo()
         files = _files_of(alice)
         view = await files.add("main", "true", _stream(b"content"))
-        reference, _ = build_object(b"content", branch.convergence_secret)
+        reference, _ = build_object(b"content", alice.epoch().convergence_secret)
         wrong_key = Reference(reference.object_id, BlockKey(b"k" * 32))
         for name, size, named in (("longer", 8, reference), ("other key", 7, wrong_key)):
             entry = FileEntry(name, size)
@@ -225,7 +225,7 @@ async def test_an_author_who_lies_about_a_file_is_found_out(tmp_path: Path) -> N
 def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        reference, _ = build_object(b"content", branch.convergence_secret)
+        reference, _ = build_object(b"content", alice.epoch().convergence_secret)
         entry = FileEntry("x", 7)
         before = alice.digest(branch)
         for draft in (

@@ -83,7 +83,7 @@ def room(tmp_path: Path) -> Iterator[Room]:
         for name in ("bob", "carol"):
             seed = UserSeed(name.encode().ljust(32))
             authors[name] = Author(node.replica, seed, lambda: 1_700_000_000_000)
-            node.author.write(root, Grant(authors[name].user, Permission.WRITE, None))
+            node.author.write(root, Grant(authors[name].user, Permission.WRITE))
             authors[name].write(root, Profile(f"{name.title()} the 1st", None))
         yield Room(node, branch, authors)
 
@@ -176,7 +176,7 @@ async def test_a_deletion_is_final(room: Room) -> None:
 
 async def test_what_is_no_post_is_not_edited(room: Room) -> None:
     root = id_text(_commit_id(id_text(room.branch.facts.root_id)))
-    compaction = room.state("alice", Compaction())
+    compaction = room.state("alice", Compaction(()))
     for target in (root, compaction):
         with pytest.raises(ServiceError, match="no post to edit"):
             await room.posts().edit(target, "text")
@@ -310,7 +310,7 @@ async def test_erased_texts_are_said_to_be(tmp_path: Path, room: Room) -> None:
     post, other = await room.write("a"), await room.write("b")
     await room.posts().edit(post, "a, edited")
     reply = (await room.posts("bob").reply(other, "re"))["commit"]
-    room.state("alice", Compaction())
+    room.state("alice", Compaction(()))
     again = (await room.posts().edit(other, "b, edited after"))["commit"]
     room.node.replica.close()
     erase_store(tmp_path / "alice", STORE_KEY, 2**53, 1)

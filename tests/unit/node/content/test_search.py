@@ -155,7 +155,7 @@ async def test_anothers_edit_is_a_post_of_its_own(room: Room) -> None:
     post = await room.write("mine")
     bob = Author(room.node.replica, UserSeed(b"bob".ljust(32)), lambda: 1_700_000_000_000)
     root = room.node.replica.root_branch(room.node.repo())
-    room.node.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    room.node.author.write(root, Grant(bob.user, Permission.WRITE))
     bob.write(room.branch, Draft(Post("yours"), tangles=(make_place(Relation.EDIT, _commit_id(post)),)))
     assert await room.find("yours") == ["yours"]
     assert await room.find("mine") == ["mine"]
@@ -179,7 +179,7 @@ async def test_deleted_and_hidden_posts_are_not_found(room: Room) -> None:
 async def test_void_posts_are_not_found_and_come_back(room: Room) -> None:
     bob = Author(room.node.replica, UserSeed(b"bob".ljust(32)), lambda: 1_700_000_000_000)
     root = room.node.replica.root_branch(room.node.repo())
-    room.node.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    room.node.author.write(root, Grant(bob.user, Permission.WRITE))
     written, _ = bob.write(room.branch, Post("unseen"))
     assert await room.find("unseen") == ["unseen"]
     with room.node.replica.database.write() as connection:  # as an exclusion would
@@ -197,7 +197,7 @@ async def test_erased_posts_leave_the_index(room: Room, tmp_path: Path) -> None:
     room.node.author.write(room.branch, Post("a lasting word"))
     room.catch_up()
     before = room.count_words()
-    room.node.author.write(room.branch, Compaction())
+    room.node.author.write(room.branch, Compaction(()))
     room.node.replica.close()
     erase_store(tmp_path / "alice", STORE_KEY, 2**53, 1)
     room.node.open()

@@ -1,24 +1,23 @@
 """Texts of branches in a search: found by what they say now, gone at once with what became void, and read within bounds."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
-from pycrdt import Doc, Map, Text, merge_updates
+from pycrdt import Doc, Map, Text
 from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
-from node.content import document_operations, text_worker
+from node.content import document_operations
 from node.content import search_texts as texts_indexer_module
 from node.content import texts as texts_module
 from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.content.search_words import parse_query
-from node.content.texts import ClearText, Merged, Texts, run_worker
+from node.content.texts import ClearText, Texts, run_worker
 from node.contract.search import SearchHit
 from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
@@ -34,35 +33,16 @@ from storage.repos.repos import Branch, add_repo
 from storage.schema.schema import commits
 from storage.schema.search_schema import search_parts, search_texts, search_words
 from tests.support.builders import give, publications_of
+from tests.support.editors import client_id
+from tests.support.looking import look_here
 from tests.support.nodes import Node, open_nodes
-
-
-def _merge_here(
-    updates: Sequence[bytes],
-    new_count: int = 0,
-    root: str | None = None,
-    vector: bytes | None = None,
-    clear_size: int | None = None,
-) -> Merged:
-    """What the worker answers to good updates, without a process."""
-    assert root is None
-    assert vector is None
-    old = updates[: len(updates) - new_count]
-    merged, before, news = (
-        merge_updates(*some) if some else b"\0\0" for some in (updates, old, updates[len(old) :])
-    )
-    clear = None
-    if clear_size is not None:
-        said = text_worker._render_all(merged, clear_size)  # what a child of the worker does
-        clear = msgspec.msgpack.decode(said, type=list[ClearText])
-    return Merged([True] * len(updates), merged, before, news, None, None, clear)
 
 
 class Editor:
     """A Yjs editor of a branch's texts."""
 
-    def __init__(self) -> None:
-        self.document: Doc[Any] = Doc(client_id=7)
+    def __init__(self, client_id: int = 7) -> None:
+        self.document: Doc[Any] = Doc(client_id=client_id)
 
     def write(self, text: str, root: str = "text", title: str = "") -> bytes:
         """The update by which a text says just this."""
@@ -84,9 +64,17 @@ class Desk:
     editor: Editor = field(default_factory=Editor)
 
     def __post_init__(self) -> None:
+        self.editor = self.edit(self.main)
         self.texts = Texts(self.node.hub, self.node.author, self.node.branch)
         self.posts_indexer = SearchIndexer(self.node.hub, is_enabled=True)
         self.indexer = TextIndexer(self.node.hub, self.texts)
+
+    def edit(self, branch: Branch, *updates: bytes) -> Editor:
+        """An editor of a branch, which has taken these updates."""
+        editor = Editor(client_id(self.node.author.user, branch.branch_id))
+        for one in updates:
+            editor.document.apply_update(one)
+        return editor
 
     async def say(self, text: str, root: str = "text", title: str = "") -> str:
         """The commit that changes the text so."""
@@ -136,7 +124,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setattr(texts_module, "run_worker", _merge_here)
+    monkeypatch.setattr(texts_module, "run_worker", look_here)
     with open_nodes(tmp_path, "alice") as (node,):
         _, main = node.create_repo()
         yield Desk(node, main)
@@ -198,12 +186,16 @@ async def test_what_became_void_leaves_the_index_at_once_and_may_come_back(
 
 async def test_what_is_erased_leaves_the_index_at_once(desk: Desk, autojump_clock: MockClock) -> None:
     await desk.say("erase me")
-    post = desk.node.author.write(desk.main, TextUpdate(Editor().write("other", root="b")))[0]
+    other = Editor(desk.editor.document.client_id + 1).write("other", root="b")
+    post = desk.node.author.write(desk.main, TextUpdate(other, ()))[0]
     await desk.catch_up()
     num = desk.num_of(id_text(post.commit_id))
     with desk.node.replica.database.write() as connection:
-        nums = connection.execute(select(commits.c.block_nums).where(commits.c.num == num)).scalar_one()
-        erase_bodies(connection, desk.main.num, [Erasure(num, nums, ObjectId(BlockId(bytes(32))))], 1)
+        row = connection.execute(
+            select(commits.c.topic_num, commits.c.block_nums).where(commits.c.num == num)
+        )
+        erased = Erasure(num, *row.one(), ObjectId(BlockId(bytes(32))))
+        erase_bodies(connection, desk.main.num, [erased], 1)
     assert (desk.content(), await desk.find("erase")) == (None, [])
     desk.__post_init__()  # bodies are erased while no daemon runs
     await desk.catch_up()  # now the text cannot be told
@@ -217,7 +209,8 @@ async def test_a_fork_is_found_once_it_says_something_of_its_own(
     await Merging(desk.node.hub, desk.node.author, desk.node.branch).fork("main", "side", "")
     await desk.catch_up()
     assert [one["branch_name"] for one in await desk.hits("common")] == ["main"]
-    await desk.texts.push("side", desk.editor.write("a common draft, continued"))
+    side = desk.edit(desk.node.branch("side"), desk.editor.document.get_update())
+    await desk.texts.push("side", side.write("a common draft, continued"))
     await desk.catch_up()
     assert [one["branch_name"] for one in await desk.hits("common")] == ["side", "main"]
     desk.mark(first, is_void=True)
@@ -229,16 +222,18 @@ async def test_a_fork_that_is_here_before_what_it_continues_is_read_again(
 ) -> None:
     await desk.say("a common draft")
     await Merging(desk.node.hub, desk.node.author, desk.node.branch).fork("main", "side", "")
-    editor, here = desk.editor, desk.node.replica
-    await desk.texts.push("side", editor.write("a common draft, continued"))
+    here = desk.node.replica
+    side = desk.edit(desk.node.branch("side"), desk.editor.document.get_update())
+    await desk.texts.push("side", side.write("a common draft, continued"))
     with open_nodes(tmp_path, "bob") as (bob,):
         repo = desk.node.repo()
         with bob.replica.change() as change:
-            add_repo(bob.replica.database, change.connection, repo, desk.node.epoch())
+            given = replace(desk.node.epoch(), writers_topic=None)  # as a link gives it
+            add_repo(bob.replica.database, change.connection, repo, given)
         there = Desk(bob, desk.main)
         found: list[list[str]] = []
         for branch in (here.root_branch(repo), desk.node.branch("side"), desk.main):
-            give(bob.replica, bob.replica.by_topic[branch.topic], publications_of(here, branch))
+            give(bob.replica, publications_of(here, branch))
             await there.catch_up()
             found.append([one["branch_name"] for one in await there.hits("common continued")])
         assert found == [[], [], ["side"]]

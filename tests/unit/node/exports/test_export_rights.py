@@ -66,15 +66,15 @@ def _tell(world: World) -> dict[str, Author]:
     root = world.replica.root_branch(world.repo)
     people = {name: _author(world, name) for name in ("bob", "carol", "dan", "erin")}
     ann, bob, carol, dan = world.author, people["bob"], people["carol"], people["dan"]
-    ann.write(root, Grant(bob.user, Permission.ADMIN, None))
-    ann.write(root, Grant(dan.user, Permission.WRITE, None))
+    ann.write(root, Grant(bob.user, Permission.ADMIN))
+    ann.write(root, Grant(dan.user, Permission.WRITE))
     invite = Invite(key_pair(INVITATION)[0], Permission.WRITE, 2, NOW_MS + 1)
     link, _ = ann.write(root, invite)
     carol.write(root, Join(link.commit_id, prove_invitation(INVITATION, world.repo.repo_id, carol.user)))
     digest = device_digest(world.repo.repo_id, carol.user, dan.user, 1)
     said, _ = carol.write(root, Device(carol.user, dan.user, 1, carol.sign(digest), dan.sign(digest)))
     before = (said.commit_id,)
-    bob.write(root, Draft(Grant(people["erin"].user, Permission.WRITE, None), before))
+    bob.write(root, Draft(Grant(people["erin"].user, Permission.WRITE), before))
     ann.write(root, Draft(Remove(bob.user, None, ()), before))
     ann.write(world.branch, Post("before which the epoch begins that is due"))
     ann.write(root, Revoke(link.commit_id))
@@ -167,7 +167,7 @@ def test_members_are_judged_again_when_a_root_branch_has_grown(world: World, tmp
         1,
     )
     bob = _author(world, "bob")
-    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.READ, None))
+    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.READ))
     assert {row["member"] for row in _export(world, folder, 3, rights=rights)["members"]} == {
         world.author.user,
         bob.user,

@@ -88,7 +88,7 @@ async def test_no_writer_begins_before_memory_shows_what_the_last_one_stored(
     offer, _ = bob.author.write(root, Offer(main.branch_id, False, "", encode(_link(1))))
     bob.author.write(root, Answer(offer.commit_id, True))
     assert follow_accepted(bob.replica, own)
-    bob.author.write(root, Grant(alice.author.user, Permission.WRITE, None))
+    bob.author.write(root, Grant(alice.author.user, Permission.WRITE))
     bob.author.write(root, Remove(alice.author.user, None, ()))
     bob.author.start_epoch(own)
     bob.replica.forget_invitation(next(one for one in bob.replica.repos.values() if one.invitation))
@@ -105,12 +105,13 @@ def test_a_batch_that_waited_for_the_writer_judges_by_what_that_has_left(nodes: 
     with bob.replica.change() as change:
         assert add_branch_alone(bob.replica.database, change.connection, _link())
     branch = bob.branch()
+    (topic,) = bob.replica.topics.values()
     began, found = threading.Event(), list[str]()
 
     def take() -> None:
         began.set()
         try:
-            accept_own(bob.replica, lambda _: [(branch, open_batch(branch, ()))], 0)
+            accept_own(bob.replica, lambda _: [(topic, open_batch(topic, ()))], 0)
         except ServiceError as error:
             found.append(error.code)
 

@@ -8,7 +8,7 @@ from itertools import count
 import pytest
 from sqlalchemy import func, select
 
-from node.ingest import acceptance, publication_parsing
+from node.ingest import acceptance, acceptance_transaction, publication_parsing
 from node.ingest.acceptance import accept_batch, accept_own, release_more, retry_kept
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch, open_kept_back
@@ -17,14 +17,12 @@ from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from node.sync.scheduling import WorkAccount, WorkBill
 from node.sync.senders import Senders
-from protocol.block import encrypt_block
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.ids import CommitId, Signature, TopicKey
 from protocol.keys import UserSeed
 from protocol.limits.peers import SLICE_SECONDS
 from protocol.publication import (
-    create_publication,
     decode_publication,
     encode_bare,
     encode_publication,
@@ -33,10 +31,18 @@ from storage.check.check_pending import find_wrong_pending
 from storage.commits import pending as waiting_module
 from storage.commits.pending import UNREAD, count_pending, count_rejections, find_unread, load_unread
 from storage.engine.errors import StorageError
-from storage.repos.repos import Branch
+from storage.repos.epochs import Topic
 from storage.schema.schema import pending, pending_causes, pending_publications
-from tests.support.builders import NOW_MS, STORE_KEY, World, give, timeline
-from tests.support.forging import Forger, bare_of
+from tests.support.builders import (
+    NOW_MS,
+    STORE_KEY,
+    World,
+    count_accepted,
+    give,
+    timeline,
+    writing_topic,
+)
+from tests.support.forging import Forger, bare_of, later_version
 from tests.support.ids import as_commit_id
 
 BODY = encode_body(Post("words"))
@@ -62,13 +68,13 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """Ids of the waiting commits that were opened again, as they are; none of their signatures is checked."""
     ids: list[bytes] = []
 
-    def count(branch: Branch, items: list[bytes]) -> object:
+    def count(topic: Topic, items: list[bytes]) -> object:
         ids.extend(map(_id, items))
         with monkeypatch.context() as patched:
             patched.setattr(publication_parsing, "check_claims", None)
-            return open_kept_back(branch, items)
+            return open_kept_back(topic, items)
 
-    monkeypatch.setattr(acceptance, "open_kept_back", count)
+    monkeypatch.setattr(acceptance_transaction, "open_kept_back", count)
     return ids
 
 
@@ -79,14 +85,14 @@ def test_what_waits_is_opened_again_when_its_last_cause_has_come_and_only_then(
     causes = world.write("a, b, c")
     acks = [world.commits[name].commit_id for name in "abc"]
     items = [forger.write(BODY, acks=acks) for forger in forgers]
-    replica, branch = world.copy()
-    assert give(replica, branch, items).waiting == 5
+    replica, _ = world.copy()
+    assert give(replica, items).waiting == 5
     assert _state(replica) == (5, 5, 15)
     for number, cause in enumerate(causes[:2]):
-        give(replica, branch, [cause])
+        give(replica, [cause])
         assert opened == []
         assert _state(replica) == (5, 5, 10 - 5 * number)
-    assert len(give(replica, branch, causes[2:]).accepted[branch.topic]) == 6
+    assert count_accepted(give(replica, causes[2:])) == 6
     assert sorted(opened) == sorted(map(_id, items))
     assert _state(replica) == (0, 0, 0)
 
@@ -111,20 +117,21 @@ def test_what_is_released_is_judged_in_short_transactions_and_a_crash_between_th
         items = world.write("a")
         items += [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
     replica, branch = world.copy()
-    give(replica, branch, items[:0:-1])
-    ingested = accept_batch(replica, branch, open_batch(branch, items[:1]), NOW_MS, in_slices=True)
+    give(replica, items[:0:-1])
+    topic = writing_topic(replica, branch)
+    ingested = accept_batch(replica, topic, open_batch(topic, items[:1]), NOW_MS, in_slices=True)
     assert ingested.is_unfinished
-    done = [len(ingested.accepted[branch.topic])]
+    done = [count_accepted(ingested)]
     while ingested.is_unfinished and len(done) < 3:
         ingested = release_more(replica, NOW_MS)
-        done.append(len(ingested.accepted.get(branch.topic, ())))
+        done.append(count_accepted(ingested))
     assert all(count <= 4 for count in done), "the first transaction has what came, too"
     replica.close()
     again = Replica(replica.database.folder, STORE_KEY)
     try:
         retry_kept(again, NOW_MS)
         assert _state(again) == (0, 0, 0)
-        assert len(timeline(again, again.by_topic[branch.topic])) == 9
+        assert len(timeline(again, branch)) == 9
     finally:
         again.close()
     assert sorted(opened) == sorted(map(_id, items[1:])), "each once"
@@ -135,8 +142,8 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
 ) -> None:
     forger = Forger(world)
     items = world.write("a, a <- b, b <- c, c <- d")
-    replica, branch = world.copy()
-    give(replica, branch, items[:0:-1])
+    replica, _ = world.copy()
+    give(replica, items[:0:-1])
     _small(monkeypatch, commits=1)
 
     def fail(*_arguments: object, **_options: object) -> IngestResult:
@@ -144,8 +151,8 @@ def test_a_release_that_fails_is_told_of_and_taken_up_by_the_next(
 
     with monkeypatch.context() as patched:
         patched.setattr(acceptance, "release_more", fail)
-        assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 2
-    assert len(give(replica, branch, [forger.write(BODY)]).accepted[branch.topic]) == 3
+        assert count_accepted(give(replica, items[:1])) == 2
+    assert count_accepted(give(replica, [forger.write(BODY)])) == 3
     assert _state(replica) == (0, 0, 0)
 
 
@@ -154,7 +161,7 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
 ) -> None:
     items = world.write("a, a <- b, b <- c, c <- d, d <- e, f")
     replica, branch = world.copy()
-    give(replica, branch, items[4:0:-1])
+    give(replica, items[4:0:-1])
     _small(monkeypatch, commits=1)
     bill, held = WorkBill(WorkAccount(lambda: 0.0)), list[WorkBill]()
     ticks = count()
@@ -166,8 +173,8 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
         yield
 
     monkeypatch.setattr(hub._storing, "held", hold)
-    ingested = await hub.ingest(branch, [items[0], items[5]], _Now(), None, bill)
-    assert len(ingested.accepted[branch.topic]) == 6
+    ingested = await hub.ingest(writing_topic(replica, branch), [items[0], items[5]], _Now(), None, bill)
+    assert count_accepted(ingested) == 6
     assert _state(replica) == (0, 0, 0)
     assert (replica.unreleased, replica.has_ready) == ({}, False)
     assert len(held) >= 5
@@ -183,29 +190,30 @@ def test_what_was_left_ready_is_not_forgotten_by_a_later_slice(
     waiting = [forger.write(BODY, acks=[_id(items[0])]) for forger in forgers]
     other = Forger(world, UserSeed(b"o" * 32)).write(BODY)
     replica, branch = world.copy()
-    give(replica, branch, waiting)
+    give(replica, waiting)
     _small(monkeypatch, commits=1)
-    accept_batch(replica, branch, open_batch(branch, items), NOW_MS, in_slices=True)
-    ingested = accept_batch(replica, branch, open_batch(branch, [other]), NOW_MS, in_slices=True)
+    topic = writing_topic(replica, branch)
+    accept_batch(replica, topic, open_batch(topic, items), NOW_MS, in_slices=True)
+    ingested = accept_batch(replica, topic, open_batch(topic, [other]), NOW_MS, in_slices=True)
     assert ingested.is_unfinished
     own = accept_own(replica, lambda _: [], NOW_MS)
     assert own.is_unfinished, "a user's write does not wait for what peers have left"
-    assert not give(replica, branch, []).is_unfinished
+    assert not accept_batch(replica, topic, open_batch(topic, []), NOW_MS).is_unfinished
     assert _state(replica) == (0, 0, 0)
 
 
 def test_a_chain_is_released_in_one_round_of_verdicts(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     items = world.write("a, a <- b, b <- c, c <- d, d <- e")
-    replica, branch = world.copy()
-    give(replica, branch, items[:0:-1])
+    replica, _ = world.copy()
+    give(replica, items[:0:-1])
     rounds: list[int] = []
 
-    def count(branch: Branch, kept: list[bytes]) -> object:
+    def count(topic: Topic, kept: list[bytes]) -> object:
         rounds.append(len(kept))
-        return open_kept_back(branch, kept)
+        return open_kept_back(topic, kept)
 
-    monkeypatch.setattr(acceptance, "open_kept_back", count)
-    give(replica, branch, items[:1])
+    monkeypatch.setattr(acceptance_transaction, "open_kept_back", count)
+    give(replica, items[:1])
     assert rounds == [4]
 
 
@@ -215,9 +223,9 @@ def test_what_follows_a_rejected_commit_is_rejected_at_once_whatever_else_it_lac
     bad = Forger(world, UserSeed(b"g" * 32)).write(b"\xc1", metadata=b"")
     after = forger.write(BODY, acks=[_id(bad), _id(absent)])
     later = forger.write(BODY, acks=[_id(after), _id(absent)])
-    replica, branch = world.copy()
-    assert give(replica, branch, [later, after]).waiting == 2
-    assert [one.code for one in give(replica, branch, [bad]).rejected] == [
+    replica, _ = world.copy()
+    assert give(replica, [later, after]).waiting == 2
+    assert [one.code for one in give(replica, [bad]).rejected] == [
         "bad_body",
         "rejected_cause",
         "rejected_cause",
@@ -231,9 +239,10 @@ def test_a_crash_after_a_rejection_leaves_nothing_waiting_for_it(
     bad = Forger(world).write(b"\xc1", metadata=b"")
     after = Forger(world, UserSeed(b"g" * 32)).write(BODY, acks=[_id(bad)])
     replica, branch = world.copy()
-    give(replica, branch, [after])
+    give(replica, [after])
     _small(monkeypatch, causes=0)
-    assert accept_batch(replica, branch, open_batch(branch, [bad]), NOW_MS, in_slices=True).is_unfinished
+    topic = writing_topic(replica, branch)
+    assert accept_batch(replica, topic, open_batch(topic, [bad]), NOW_MS, in_slices=True).is_unfinished
     monkeypatch.undo()
     replica.unreleased = {}
     assert [one.code for one in retry_kept(replica, NOW_MS).rejected] == ["rejected_cause"]
@@ -244,14 +253,18 @@ def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
-    for module in ("node.ingest.acceptance", "storage.commits.pending_release", "storage.commits.pending"):
+    for module in (
+        "node.ingest.acceptance_transaction",
+        "storage.commits.pending_release",
+        "storage.commits.pending",
+    ):
         monkeypatch.setattr(f"{module}.id_key", lambda _raw: 7)
-    monkeypatch.setattr("node.ingest.acceptance.id_keys", lambda ids: (7,) * len(ids))
+    monkeypatch.setattr("node.ingest.acceptance_transaction.id_keys", lambda ids: (7,) * len(ids))
     items = world.write("a, b, a b <- c")
     replica, branch = world.copy()
-    assert give(replica, branch, items[2:]).waiting == 1
-    assert len(give(replica, branch, items[:1]).accepted[branch.topic]) == 1
-    assert len(give(replica, branch, items[1:2]).accepted[branch.topic]) == 2
+    assert give(replica, items[2:]).waiting == 1
+    assert count_accepted(give(replica, items[:1])) == 1
+    assert count_accepted(give(replica, items[1:2])) == 2
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
 
 
@@ -274,14 +287,14 @@ def test_one_author_fills_half_of_a_topics_room_and_all_its_authors_the_whole(
     items = [first, *(forger.write(BODY, acks=acks) for forger in forgers[1:])]
     monkeypatch.setattr(waiting_module, name, 2 * _ROOMS[name](first))
     replica, branch = world.copy()
-    ingested = give(replica, branch, [first, second])
+    ingested = give(replica, [first, second])
     assert (ingested.waiting, ingested.dropped) == (1, {"pending_full": 1}), "one over an author's"
-    ingested = give(replica, branch, items[1:])
+    ingested = give(replica, items[1:])
     assert (ingested.waiting, ingested.dropped) == (1, {"pending_full": 1}), "one over the topic's"
     assert _state(replica)[0] == 2
-    give(replica, branch, causes)
+    give(replica, causes)
     for item in [second, *items]:  # what was dropped comes again when topics are compared
-        give(replica, branch, [item])
+        give(replica, [item])
     assert len(timeline(replica, branch)) == 7
 
 
@@ -289,25 +302,16 @@ def _with_bad_topic_signature(item: bytes) -> bytes:
     one = decode_publication(item)
     blocks = tuple(block.encoded for block in one.blocks)
     if one.body_id is not None:
-        return encode_bare(one.topic, one.sealed_key, blocks[0], one.body_id, Signature(bytes(63) + b"\x01"))
-    return encode_publication(one.topic, one.sealed_key, blocks, Signature(bytes(63) + b"\x01"))
+        return encode_bare(one.topic, one.hidden_key, blocks[0], one.body_id, Signature(bytes(63) + b"\x01"))
+    return encode_publication(one.topic, one.hidden_key, blocks, Signature(bytes(63) + b"\x01"))
 
 
-def _of_a_later_version(branch: Branch) -> bytes:
-    assert branch.topic_seed is not None
-    block, key = encrypt_block(
-        b"\x92\xa7commit2\xc0", branch.convergence_secret, acks=(as_commit_id(b"a" * 32),)
-    )
-    one = create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24)
-    return encode_publication(one.topic, one.sealed_key, (block.encoded,), one.signature)
-
-
-def _kept(replica: Replica, branch: Branch) -> tuple[int, int, int]:
+def _kept(replica: Replica) -> tuple[int, int, int]:
     with replica.database.read() as connection:
         return (
-            count_pending(connection, branch.num),
-            count_pending(connection, branch.num, reason=UNREAD),
-            count_rejections(connection, branch.num),
+            count_pending(connection),
+            count_pending(connection, reason=UNREAD),
+            sum(count_rejections(connection, num) for num in replica.branches),
         )
 
 
@@ -331,61 +335,68 @@ def test_what_is_kept_without_being_accepted_was_signed_by_the_topics_key(
     forger = Forger(world)
     stranger = Forger(world, UserSeed(b"s" * 32))
     if kind == "refused_by_a_rule":  # nobody has seen its grant
-        stranger._seen = world.repo.init_id
+        stranger.place = (world.repo.init_id,)
     waits = world.write("a, a <- b")[1]
     make: dict[str, Callable[[], bytes]] = {
         "pending": lambda: waits,
         "bare_pending": lambda: bare_of(waits),
-        "unread": lambda: _of_a_later_version(world.branch),
+        "unread": lambda: later_version(world),
         "refused_by_a_rule": lambda: stranger.write(BODY),
         "not_its_authors": lambda: _signed_by_nobody(world),
         "bad_body": lambda: forger.write(b"\xc1", metadata=b""),
         "accepted": lambda: forger.write(BODY),
     }
     item = make[kind]()
-    replica, branch = world.copy(is_writer=is_writer)
-    ingested = give(replica, branch, [_with_bad_topic_signature(item)])
+    replica, _ = world.copy(is_writer=is_writer)
+    ingested = give(replica, [_with_bad_topic_signature(item)])
     if kind == "accepted" and is_writer:
         assert ingested.accepted
     else:
         assert ingested.dropped == {"bad_topic_signature": 1}
         assert not ingested.accepted
-    assert _kept(replica, branch) == (0, 0, 0)
-    give(replica, branch, [item])
-    assert _kept(replica, branch) == expected
+    assert _kept(replica) == (0, 0, 0)
+    give(replica, [item])
+    assert _kept(replica) == expected
 
 
 def _signed_by_nobody(world: World) -> bytes:
     forger = Forger(world, UserSeed(b"n" * 32))
-    forger._secret = Forger(world, UserSeed(b"m" * 32))._secret
+    forger.secret = Forger(world, UserSeed(b"m" * 32)).secret
     return forger.write(BODY)
 
 
 def test_an_unread_commit_is_passed_on_under_the_signature_that_was_checked(world: World) -> None:
-    item = _of_a_later_version(world.branch)
+    item = later_version(world)
     replica, branch = world.copy()
-    give(replica, branch, [item])
+    give(replica, [item])
     with replica.database.read() as connection:
-        assert load_unread(connection, find_unread(connection, branch.topic_num), 1) == [item]
+        assert load_unread(connection, find_unread(connection, writing_topic(replica, branch).num), 1) == [
+            item
+        ]
 
 
-def test_a_missing_root_branch_commit_is_asked_for_on_the_root_branchs_topic(world: World) -> None:
-    root = world.replica.root_branch(world.repo)
+def test_what_is_missing_is_asked_for_on_all_topics_that_may_have_it(world: World) -> None:
+    """Commits of the epoch of what waits, and of those that it follows, may stand on either of an epoch's topics."""
     replica, branch = world.copy()
     forger = Forger(world)  # whose grant the copy has not got
     (absent,) = world.write("a")
-    ingested = give(replica, branch, [forger.write(BODY, acks=[_id(absent)])])
-    assert {topic: list(ids) for topic, ids in ingested.wanted.items()} == {
-        branch.topic: [_id(absent)],
-        root.topic: [forger._seen],
-    }
+    ingested = give(replica, [forger.write(BODY, acks=[_id(absent)])])
+    epoch = replica.writing_epoch(replica.repos[branch.repo_num])
+    assert ingested.wanted.keys() == {epoch.topic, epoch.writers_topic}
+    assert _wanted(ingested) == [_id(absent), forger.grant]
+
+
+def _wanted(ingested: IngestResult) -> list[CommitId]:
+    """What is asked for, on each topic the same."""
+    (ids,) = {tuple(ids) for ids in ingested.wanted.values()}
+    return list(ids)
 
 
 def test_what_waits_itself_is_not_asked_for(world: World) -> None:
     items = world.write("a, a <- b, b <- c")
-    replica, branch = world.copy()
-    assert list(give(replica, branch, items[2:]).wanted[branch.topic]) == [_id(items[1])]
-    assert list(give(replica, branch, items[1:]).wanted[branch.topic]) == [_id(items[0])]
+    replica, _ = world.copy()
+    assert _wanted(give(replica, items[2:])) == [_id(items[1])]
+    assert _wanted(give(replica, items[1:])) == [_id(items[0])]
 
 
 class _Ear:
@@ -393,9 +404,13 @@ class _Ear:
 
     def __init__(self) -> None:
         self.told: list[int] = []
+        self.released = 0
 
-    def commits_accepted(self, _topic: TopicKey, nums: tuple[int, ...]) -> None:
+    def commits_accepted(self, _topic: TopicKey, nums: tuple[int, ...], _branches: object = ()) -> None:
         self.told += nums
+
+    def commits_released(self, _topic: TopicKey, count: int) -> None:
+        self.released += count
 
     def topics_changed(self) -> None:
         pass
@@ -422,11 +437,12 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     for peer in peers:
         hub.add(peer)
     for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
-        await hub.ingest(branch, [item], _Now(), peer)
+        await hub.ingest(writing_topic(replica, branch), [item], _Now(), peer)
     with replica.database.read() as connection:
         assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
     assert told == [2, 1, 2], "a and b; a; b and c"
+    assert [peer.released for peer in peers] == [1, 2, 0], "c; b and c"
 
 
 async def test_who_left_while_its_commit_was_stored_is_not_remembered(world: World) -> None:
@@ -444,7 +460,7 @@ async def test_who_left_while_its_commit_was_stored_is_not_remembered(world: Wor
 
     hub = Hub(replica, run_and_leave, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
     hub.add(peer)
-    assert (await hub.ingest(branch, [second], _Now(), peer)).waited
+    assert (await hub.ingest(writing_topic(replica, branch), [second], _Now(), peer)).waited
     del peer
     assert left() is None
 

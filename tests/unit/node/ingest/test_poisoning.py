@@ -3,17 +3,18 @@
 from pathlib import Path
 
 import pytest
-from nacl import bindings
-from sqlalchemy import select, update
+from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
-from protocol.publication import NONCE_SIZE
+from protocol.keys import BlockKey
+from storage.engine.column_encryption import cipher_of, commit_place
 from storage.schema.schema import commits
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes, share, until_equal
 from tests.support.relays import open_relay, visit
 
-FAULTS = ("seal_broken", "wrong_key", "missing_body", "surplus_blocks")
+FAULTS = ("wrong_key", "missing_body", "surplus_blocks")
 """Why `node.ingest.publication_parsing` drops a publication whose topic's signature holds."""
 
 
@@ -21,30 +22,30 @@ def _tamper(mallory: Node) -> None:
     """Spoil how each commit of the branch is published; Mallory holds the topic's key, and signs it all the same."""
     branch = mallory.branch()
     with mallory.replica.database.write() as connection:
-        query = select(commits.c.num, commits.c.commit_id, commits.c.sealed_key, commits.c.block_nums)
-        rows = connection.execute(query.where(commits.c.topic_num == branch.topic_num)).all()
+        query = select(commits.c.num, commits.c.commit_id, commits.c.commit_key, commits.c.block_nums)
+        rows = connection.execute(query.where(commits.c.branch_num == branch.num)).all()
         for place, row in enumerate(rows):
-            sealed, nums = row.sealed_key, row.block_nums
+            key, nums = row.commit_key, row.block_nums
             match FAULTS[place % len(FAULTS)]:
-                case "seal_broken":
-                    sealed = sealed[:NONCE_SIZE] + bytes(len(sealed) - NONCE_SIZE)
                 case "wrong_key":
-                    sealed = bytes(NONCE_SIZE) + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
-                        b"k" * 32, branch.topic + row.commit_id, bytes(NONCE_SIZE), branch.read_key
-                    )
+                    key = cipher_of(connection).mask(commit_place(row.commit_id), BlockKey(b"k" * 32))
                 case "missing_body":
                     nums = nums[:8]
                 case "surplus_blocks":
                     nums += rows[place - 1].block_nums[:8]
-            values = {"sealed_key": sealed, "block_nums": nums}
+            values = {"commit_key": key, "block_nums": nums, "is_proven": False}
             connection.execute(update(commits).where(commits.c.num == row.num).values(values))
 
 
 async def _count_kept(relay: Node, member: Node) -> int:
-    """How many publications the relay keeps of a member's branch."""
+    """How many publications the relay keeps of the topic of a member's branch, beside those of the root branch."""
     assert relay.hub.relay is not None
-    kept = await relay.hub.relay.list_all()
-    return next(one.commit_count for one in kept if one.topic == member.branch().topic)
+    kept, topic = await relay.hub.relay.list_all(), writing_topic(member.replica, member.branch())
+    root = member.replica.root_branch(member.repo())
+    query = select(func.count()).where(commits.c.branch_num == root.num, commits.c.topic_num == topic.num)
+    with member.replica.database.read() as connection:
+        others = connection.execute(query).scalar_one()
+    return next(one.commit_count for one in kept if one.topic == topic.topic) - others
 
 
 @pytest.mark.slow

@@ -29,7 +29,6 @@ from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.worker_process import ASKED_MAX, Worker, start_worker
 from node.runtime.blocking import inline, threads
 from node.sync.hub import Hub
-from protocol.block import encrypt_block
 from protocol.body import (
     BranchAdd,
     Carried,
@@ -42,13 +41,14 @@ from protocol.body import (
 )
 from protocol.codec import encode
 from protocol.content import Files, Post
+from protocol.epochs import EpochInit
 from protocol.ids import Digest, Signature
 from protocol.keys import UserSeed
 from protocol.limits.peers import UNREADABLE_SECONDS
-from protocol.publication import create_publication, decode_publication
+from protocol.publication import decode_publication
 from protocol.signing import Claim, check_claims, key_pair, sign
-from tests.support.builders import World, timeline
-from tests.support.forging import BAD_BODIES, Forger, bare_of
+from tests.support.builders import World, count_accepted, timeline, writing_topic
+from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version
 from tests.support.machine import fail_after
 from verifier.verify import Rejected
 
@@ -59,7 +59,7 @@ COUNT = 40
 def items(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpeningKeys, list[bytes]]:
     """Publications of a branch, some of which are damaged or of another topic, and what opens them."""
     world = _world(tmp_path_factory.mktemp("world") / "node")
-    keys, encoded = opening_keys(world.branch), world.publications(world.branch)
+    keys, encoded = opening_keys(world.topic()), world.publications(world.branch)
     other = world.publications(world.replica.root_branch(world.repo))[0]
     world.close()
     encoded[3] = encoded[3].replace(decode_publication(encoded[3]).signature, bytes(64))
@@ -123,31 +123,34 @@ def test_what_a_worker_has_read_arrives_as_it_was(tmp_path: Path) -> None:
     root = world.replica.root_branch(world.repo)
     forger = Forger(world)
     forged = [forger.write(body, metadata) for body in BAD_BODIES.values() for metadata in (b"", None)]
-    later = create_later_commit(world)
+    world.author.start_epoch(world.repo)
     found = set[type]()
-    for branch, encoded in (
-        (root, world.publications(root)),
-        (world.branch, [*world.publications(world.branch), *forged, later, bare_of(forged[0])]),
-    ):
+    written = [*world.publications(root), *world.publications(world.branch)]
+    written += [*forged, later_version(world), bare_of(forged[0])]
+    for topic in world.replica.topics.values():
+        encoded = [item for item in written if decode_publication(item).topic == topic.topic]
         for with_bare in (False, True):
-            batch = read_batch(opening_keys(branch), encoded, with_bare=with_bare)
+            batch = read_batch(opening_keys(topic), encoded, with_bare=with_bare)
             holds = [number % 2 == 0 for number in range(len(gather_claims(batch)))]
             reading = WorkerReading(batch, holds, 0.5)
             assert unpack_reading(encode(reading)) == reading
             found.update(type(one.found) for one in batch.candidates)
             found.update(type(one.found.body) for one in batch.candidates if isinstance(one.found, Readable))
-    assert found >= {Readable, Unread, Rejected, RepoInit, BranchAdd, Grant, Checkpoint, Files, Carried}
+    assert found >= {
+        Readable,
+        Unread,
+        Rejected,
+        RepoInit,
+        EpochInit,
+        BranchAdd,
+        Grant,
+        Checkpoint,
+        Files,
+        Carried,
+    }
     assert found >= {UnknownBody, ErasedBody, UnopenedBody}
     assert Post not in found, "no verdict rests on it, so it is not opened"
     world.close()
-
-
-def create_later_commit(world: World) -> bytes:
-    """A publication of a commit whose format is not known."""
-    branch = world.branch
-    block, key = encrypt_block(encode(["commit7", 1]), branch.convergence_secret)
-    assert branch.topic_seed is not None
-    return create_publication(branch.topic_seed, branch.read_key, key, (block,), b"n" * 24).encoded
 
 
 def test_small_batches_and_those_without_workers_are_left_to_the_caller(
@@ -264,10 +267,10 @@ async def test_a_batch_that_kills_two_workers_is_refused_with_a_reason(
     encoded = world.publications(world.branch)
     workers.start_all()
     with pytest.raises(UnreadableBatch, match="two workers died"):
-        workers.read(opening_keys(world.branch), encoded)
+        workers.read(opening_keys(world.topic()), encoded)
     workers.start_all()
     hub = Hub(world.replica, inline(), lambda: 0, workers)
-    ingested = await hub.ingest(world.branch, encoded, Done(), None)
+    ingested = await hub.ingest(world.topic(), encoded, Done(), None)
     assert ingested.dropped == {"unreadable_batch": len(encoded)}
     assert hub.account.used >= UNREADABLE_SECONDS
     workers.close()
@@ -359,8 +362,8 @@ async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
     hub = Hub(replica, threads(), lambda: 0, workers)
     assert len(encoded) > 2 * reading_workers.WORTH_A_TRIP
     with fail_after(30):
-        ingested = await hub.ingest(branch, encoded, Done(), None)
-    assert len(ingested.accepted[branch.topic]) == len(encoded) - 1
+        ingested = await hub.ingest(writing_topic(replica, branch), encoded, Done(), None)
+    assert count_accepted(ingested) == len(encoded) - 1
     assert (ingested.waited, ingested.already) == (set(), 1), (
         "causes came before effects, and the root was here"
     )
@@ -370,5 +373,10 @@ async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
 
 def test_keys_show_no_secret(items: tuple[OpeningKeys, list[bytes]]) -> None:
     keys, _ = items
-    assert keys.read_key.hex() not in repr(keys)
-    assert repr(keys.convergence_secret) not in repr(keys)
+    assert all(one.hex() in repr(keys.openings) for one in keys.openings[0].epoch_ids)
+    for opening in keys.openings:
+        for secret in (opening.read_key, opening.convergence_secret, opening.key):
+            for shown in (repr(keys), repr(opening)):
+                assert secret is not None
+                assert secret.hex() not in shown
+                assert repr(secret) not in shown

@@ -117,12 +117,11 @@ def _void_on_a_node(founded: Founded, real: RealCommits, folder: Path, order: li
     shutil.copytree(founded.folder, folder)
     replica = Replica(folder)
     numbers = {raw: number for number, raw in real.ids.items()}
-    root, main = (replica.by_topic[founded.branches[name].topic] for name in ("root", "main"))
     try:
         for number in (GRANTED, OTHER, *order):
-            give(replica, root if number in (GRANTED, REMOVED) else main, [real.items[number]])
+            give(replica, [real.items[number]])
         with replica.database.read() as connection:
-            return {numbers[raw] for raw in load_void_ids(connection, main.num)}
+            return {numbers[raw] for raw in load_void_ids(connection, founded.branches["main"].num)}
     finally:
         replica.close()
         shutil.rmtree(folder)

@@ -15,10 +15,16 @@ from sqlalchemy import event
 
 from node.ingest.replica import Replica
 from node.ingest.tables import load_tables
+from node.sync.session_queries import topic_set
 from protocol.content import Post
+from protocol.ids import Digest, TopicKey
+from storage.repos import epochs as epochs_module
 from storage.repos import repos as repos_module
 from storage.repos.deletion import forget_repo
+from storage.repos.epochs import state_writers_topic
 from storage.repos.repo_changes import rename_repo
+from storage.topics.difference import TopicSummary, summarise
+from storage.topics.sketches import Sketches
 from tests.support.builders import World
 from tests.support.tables import assert_tables_are_stored
 
@@ -27,14 +33,19 @@ from tests.support.tables import assert_tables_are_stored
 def made(monkeypatch: pytest.MonkeyPatch) -> "Counter[str]":
     """How often each kind of value was made of a row: no other rows are read."""
     counts: Counter[str] = Counter()
-    for name in ("_repo", "_epoch", "_branch"):
-        original = getattr(repos_module, name)
+    for module, name in (
+        (repos_module, "_repo"),
+        (epochs_module, "Epoch"),
+        (epochs_module, "Topic"),
+        (repos_module, "_branch"),
+    ):
+        original = getattr(module, name)
 
-        def make(*args: Any, _name: str = name, _original: Any = original) -> Any:  # noqa: ANN401  # as the real ones
+        def make(*args: Any, _name: str = name, _original: Any = original, **named: Any) -> Any:  # noqa: ANN401  # as the real ones
             counts[_name] += 1
-            return _original(*args)
+            return _original(*args, **named)
 
-        monkeypatch.setattr(repos_module, name, make)
+        monkeypatch.setattr(module, name, make)
     return counts
 
 
@@ -66,7 +77,8 @@ def _statements(replica: Replica) -> Iterator[list[str]]:
 def test_a_new_repo_makes_none_of_the_others_again(world: World, made: "Counter[str]") -> None:
     made.clear()
     world.author.create_repo("one more", "main")
-    assert made == {"_repo": 1, "_epoch": 1, "_branch": 2}
+    # Its own are read twice: when it is there, and when its init has told the writers' topic.
+    assert made == {"_repo": 2, "Epoch": 2, "Topic": 1 + 2, "_branch": 1 + 2}
 
 
 def test_a_new_branch_makes_none_of_its_repo_again(world: World, made: "Counter[str]") -> None:
@@ -102,7 +114,7 @@ def test_only_counts_that_have_changed_are_read(world: World) -> None:
         world.author.write(branch, Post("a"))
     with _statements(replica) as first:
         counted = replica.read_tables()
-    assert sum("topics" in statement for statement in first) == 1
+    assert sum("commit_count" in statement for statement in first) == 1
     assert first[-1].count("?") == 3
     with _statements(replica) as again:
         assert replica.read_tables() is counted
@@ -143,7 +155,7 @@ def test_an_undone_transaction_leaves_nothing(world: World, made: "Counter[str]"
 def test_a_first_reading_gives_each_table_in_the_order_of_its_numbers(world: World) -> None:
     with world.replica.database.read() as connection:
         tables = load_tables(connection)
-    for table in (tables.repos, tables.epochs, tables.branches, tables.on_topics):
+    for table in (tables.repos, tables.epochs, tables.branches, tables.topics):
         assert list(table) == sorted(table)
 
 
@@ -168,3 +180,37 @@ def test_commits_are_summed_up_as_they_stand(world: World) -> None:
     assert replica.shown.count_all(replica.database) == stored()
     counted = replica.shown.count_in(replica.database, [branches[3].repo_num])
     assert [one.commit_count for one in counted[branches[3].repo_num]][1] == branches[3].commit_count + 3
+
+
+def digest_of(replica: Replica, topic: TopicKey, sketches: Sketches) -> Digest:
+    """What a topic is compared by."""
+    with replica.database.read() as connection:
+        return sketches.digest(connection, topic_set(replica.by_topic[topic], of_publications=False))
+
+
+def test_a_topic_of_two_repos_goes_with_the_last_of_them(world: World) -> None:
+    """An init may state the topic of another repo as its writers' topic."""
+    replica = world.replica
+    first, second = [repo for repo in replica.repos.values() if repo.name in ("repo 1", "repo 2")]
+    shared = replica.writing_epoch(first).topic
+    with replica.change() as change:
+        state_writers_topic(replica.database, change.connection, replica.writing_epoch(second), shared)
+    assert_tables_are_stored(replica)
+    assert replica.by_topic[shared].repo_nums == {first.num, second.num}
+    with replica.change() as change:
+        rename_repo(change.connection, first.num, "other")
+    assert_tables_are_stored(replica)
+    before = digest_of(replica, shared, replica.sketches)
+    with replica.change() as change:
+        forget_repo(change.connection, first.num)
+    assert_tables_are_stored(replica)
+    topic = replica.by_topic[shared]
+    digest = digest_of(replica, shared, replica.sketches)
+    assert digest == digest_of(replica, shared, Sketches(replica.database)) != before
+    assert (topic.epochs, [one.repo_num for one in topic.writers_of]) == ((), [second.num])
+    with replica.database.read() as connection:
+        assert summarise(connection, topic.num) == TopicSummary((), 0, 0), "nothing stands on it any more"
+    with replica.change() as change:
+        forget_repo(change.connection, second.num)
+    assert_tables_are_stored(replica)
+    assert shared not in replica.by_topic

@@ -12,8 +12,8 @@ from protocol.ids import Signature
 from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
-from storage.topics import difference
-from tests.support.builders import STORE_KEY, World, give, publications_of
+from storage.topics import publishing
+from tests.support.builders import STORE_KEY, World, count_accepted, give, publications_of
 from tests.support.forging import Forger
 
 _WRONG = Signature(bytes(63) + b"\x01")
@@ -28,17 +28,17 @@ def signed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
         found.append(arguments)
         return sign_publication(*arguments)  # type: ignore[arg-type]  # as they were given
 
-    monkeypatch.setattr(difference, "sign_publication", count)
+    monkeypatch.setattr(publishing, "sign_publication", count)
     return found
 
 
 def _wrongly_signed(item: bytes) -> bytes:
     one = decode_publication(item)
-    return encode_publication(one.topic, one.sealed_key, tuple(block.encoded for block in one.blocks), _WRONG)
+    return encode_publication(one.topic, one.hidden_key, tuple(block.encoded for block in one.blocks), _WRONG)
 
 
 def _proven(replica: Replica, branch: Branch) -> list[bool]:
-    query = select(commits.c.is_proven).where(commits.c.topic_num == branch.topic_num)
+    query = select(commits.c.is_proven).where(commits.c.branch_num == branch.num)
     with replica.database.read() as connection:
         return list(connection.execute(query.order_by(commits.c.num)).scalars())
 
@@ -50,7 +50,7 @@ def test_own_commits_are_sent_with_the_signature_that_they_were_written_with(
     items = world.publications(world.branch)
     assert signed == []
     reader = world.copy(is_writer=False)
-    assert len(give(*reader, items[1:]).accepted[world.branch.topic]) == 2
+    assert count_accepted(give(reader[0], items[1:])) == 2
     assert publications_of(*reader) == items
     assert signed == []
 
@@ -60,7 +60,7 @@ def test_what_is_accepted_by_its_authors_signature_alone_is_signed_when_it_is_se
 ) -> None:
     (item,) = world.write("a")
     writer = world.copy()
-    assert give(*writer, [_wrongly_signed(item)]).accepted
+    assert give(writer[0], [_wrongly_signed(item)]).accepted
     assert _proven(*writer) == [False, False]
     assert publications_of(*writer) == world.publications(world.branch)
     assert len(signed) == 2
@@ -69,8 +69,8 @@ def test_what_is_accepted_by_its_authors_signature_alone_is_signed_when_it_is_se
 def test_what_waited_was_proven_before_it_was_kept(world: World, signed: list[object]) -> None:
     items = world.write("a, a <- b")
     writer = world.copy()
-    assert give(*writer, items[1:]).waiting == 1
-    assert give(*writer, items[:1]).accepted
+    assert give(writer[0], items[1:]).waiting == 1
+    assert give(writer[0], items[:1]).accepted
     assert _proven(*writer) == [False, False, True]
     assert publications_of(*writer) == world.publications(world.branch)
     assert len(signed) == 2
@@ -79,11 +79,11 @@ def test_what_waited_was_proven_before_it_was_kept(world: World, signed: list[ob
 def test_a_signature_that_is_no_longer_right_is_found_and_made_anew(world: World) -> None:
     world.write("a")
     item = Forger(world).write(encode_body(Post("words")))
-    assert give(world.replica, world.branch, [_wrongly_signed(item)]).accepted
+    assert give(world.replica, [_wrongly_signed(item)]).accepted
     items = world.publications(world.branch)
     with world.replica.database.write() as connection:
-        of_topic = commits.c.is_proven & (commits.c.topic_num == world.branch.topic_num)
-        assert connection.execute(update(commits).where(of_topic).values(signature=_WRONG)).rowcount == 2
+        of_branch = commits.c.is_proven & (commits.c.branch_num == world.branch.num)
+        assert connection.execute(update(commits).where(of_branch).values(signature=_WRONG)).rowcount == 2
     folder = world.replica.database.folder
     world.close()
     problems = [problem.detail for problem in check_store(folder, STORE_KEY).problems]
@@ -91,7 +91,7 @@ def test_a_signature_that_is_no_longer_right_is_found_and_made_anew(world: World
     repair = repair_store(folder, STORE_KEY)
     assert repair.left.kinds == {}
     replica = Replica(folder, STORE_KEY)
-    branch = replica.by_topic[world.branch.topic]
+    branch = replica.branches[world.branch.num]
     assert _proven(replica, branch) == [False, False, False]
     assert publications_of(replica, branch) == items
     replica.close()

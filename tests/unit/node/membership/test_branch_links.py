@@ -11,18 +11,20 @@ from sqlalchemy import insert
 from trio.testing import MockClock
 
 from node.authoring.author import Author
+from node.ingest.replica import load_blocks_of, open_stored
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
-from protocol.body import BranchRenew, Permission
-from protocol.codec import DecodeError
+from protocol.body import BranchLink, Permission
+from protocol.codec import DecodeError, encode
 from protocol.content import Post
-from protocol.ids import BranchId, TopicKey
+from protocol.ids import BranchId
 from protocol.links import BranchCapability, branch_capability_text, parse_branch_capability
 from protocol.text import id_text
+from storage.commits.commits import load_timeline
 from storage.repos.deletion import forget_repo
 from storage.schema.schema import branches, commits, files, repos, sequences
 from tests.support.machine import fail_after
@@ -56,6 +58,16 @@ async def _link(node: Node) -> BranchCapability:
     return parse_branch_capability((await _sharing(node).branch_capability(node.branch()))["capability"])
 
 
+def _stated(node: Node) -> list[BranchId]:
+    """Branches to which links were made, once for each time that this was stated."""
+    root = node.replica.root_branch(node.repo())
+    with node.replica.database.read() as connection:
+        rows = load_timeline(connection, root.num, 0, 1000)
+        blocks = load_blocks_of(connection, rows)
+        bodies = [open_stored(node.replica, row, blocks[row.num])[1] for row in rows]
+    return [body.branch for body in bodies if isinstance(body, BranchLink)]
+
+
 @pytest.mark.slow
 async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members(
     nodes: list[Node], autojump_clock: MockClock
@@ -67,7 +79,10 @@ async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members
         alice.write(alice.branch("private"), "not for carol")
         alice.write(alice.branch(), "for carol too")
         link = await _link(alice)
-        assert "read_secret" not in repr(link)
+        assert "secret" not in repr(link)
+        for secret in (alice.epoch().key, alice.epoch().writers_secret):
+            assert secret is not None
+            assert encode(link).find(secret) < 0
         await carol.joiner.follow_branch(link)
         await meet(alice, carol)
         assert ids(carol) == ids(alice)
@@ -90,7 +105,7 @@ async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members
 
 
 @pytest.mark.slow
-async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
+async def test_a_link_ends_with_the_epoch_and_members_go_on(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
@@ -99,9 +114,8 @@ async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
         alice.write(alice.branch(), "before")
         await carol.joiner.follow_branch(await _link(alice))
         await meet(alice, carol)
-        for generation in (1, 2):
-            answer = await renewing_of(alice).renew_branch("main")
-            assert answer["generation"] == generation
+        for _ in range(2):
+            await renewing_of(alice).renew("")
         alice.write(alice.branch(), "after")
         await together(alice, bob)
         bob.write(bob.branch(), "and on")
@@ -114,6 +128,56 @@ async def test_a_renewal_ends_what_a_link_opens_and_members_go_on(
         await carol.joiner.follow_branch(await _link(alice))
         await meet(carol, alice)
         assert ids(carol) == ids(alice), "a new one all of it"
+
+
+@pytest.mark.slow
+async def test_the_first_link_states_the_topic_once_for_all_writers(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    """Whoever holds the writers' secret serves who follows by a link, and makes the same link; also of later epochs."""
+    alice, bob, carol = nodes
+    with fail_after(120):
+        await share(alice, bob)
+        alice.hub.announce(alice.author.create_branch(alice.repo(), "private")[1])
+        assert _stated(alice) == []
+        link = await _link(alice)
+        assert _stated(alice) == [alice.branch().branch_id]
+        await _link(alice)
+        assert _stated(alice) == [alice.branch().branch_id], "once"
+        await together(alice, bob)
+        assert (await _link(bob)).channels == link.channels
+        assert _stated(bob) == [alice.branch().branch_id]
+        await renewing_of(alice).renew("")
+        await together(alice, bob)
+        later = await _link(bob)
+        assert (later.channels[1:], len(later.channels)) == (link.channels, 2)
+        assert later.channels[0].epoch == bob.epoch().epoch_id
+        await carol.joiner.follow_branch(later)
+        bob.write(bob.branch(), "of the second epoch")
+        await meet(carol, bob)
+        assert ids(carol) == ids(bob)
+        topics = {one.topic for one in carol.replica.topics.values()}
+        assert topics == {one.topic for one in later.channels}, "nothing else is followed"
+
+
+@pytest.mark.slow
+async def test_a_reader_makes_no_links_and_states_nothing(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(120):
+        await share(alice, bob, permission=Permission.READ)
+        with pytest.raises(ServiceError) as refused:
+            await _link(bob)
+        assert refused.value.code == "not_permitted"
+        assert _stated(bob) == []
+        await _link(alice)
+        await together(alice, bob)
+        with pytest.raises(ServiceError, match="not make links to it"):
+            await _link(bob)
+        root = alice.replica.root_branch(alice.repo())
+        with pytest.raises(ServiceError, match="M2"):
+            alice.author.write(root, BranchLink(BranchId(b"x" * 32)))
 
 
 @pytest.mark.slow
@@ -132,21 +196,6 @@ async def test_an_exclusion_ends_what_a_link_opens_too(nodes: list[Node], autoju
         carol.replica.close()
         carol.open()
         assert ids(carol) == ids(alice), "all of it is opened again after a restart"
-
-
-@pytest.mark.slow
-async def test_who_may_not_manage_renews_nothing_and_generations_are_not_passed_over(
-    nodes: list[Node], autojump_clock: MockClock
-) -> None:
-    alice, bob, _ = nodes
-    with fail_after(120):
-        await share(alice, bob)
-        with pytest.raises(ServiceError, match="permission to manage"):
-            await renewing_of(bob).renew_branch("main")
-        root = alice.replica.root_branch(alice.repo())
-        for branch_id, generation in ((alice.branch().branch_id, 2), (b"x" * 32, 1)):
-            with pytest.raises(ServiceError, match="M2"):
-                alice.author.write(root, BranchRenew(BranchId(branch_id), generation, TopicKey(b"t" * 32)))
 
 
 @pytest.mark.slow

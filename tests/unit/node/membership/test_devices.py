@@ -93,7 +93,7 @@ async def test_one_link_brings_all_repos_with_what_the_first_holds(
     await settle(laptop, phone)
     assert held(phone, third, phone) is Permission.OWNER
     assert persons(laptop, third) == {phone.author.user: laptop.author.user}
-    phone.write(phone.replica.by_topic[branch.topic], "after")
+    phone.write(phone.replica.tables.with_id(branch.branch_id)[0], "after")
     await settle(laptop, phone)
     items = (await service.timelines.window("first:main", -1, 10))["items"]
     shown = [(item["author"], item["person"]) for item in items if item["kind"] == "post"]

@@ -2,29 +2,24 @@
 
 import secrets
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from node.authoring.drafting import CommitPosition, Draft, encode_draft, make_publication
+from node.authoring import epoch_starts
+from node.authoring.drafting import CommitPosition, Draft, aim, encode_draft, make_publication
 from node.ingest.acceptance import accept_batch
-from node.ingest.publication_parsing import open_batch, read_pending
-from node.membership import epoch_secrets
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.body import Body, BranchAdd, Permission, Remove
-from protocol.commit import HeaderKeys
-from protocol.content import Post
-from protocol.epochs import EarlierEpoch, EpochAdd, EpochBox, EpochHistory
-from protocol.hashing import epoch_read_secret, root_topic_seed
-from protocol.ids import BranchId, CommitId, EpochId, UserId
-from protocol.keys import BlockKey, GivenKey, ReadSecret, WriteSecret
-from protocol.signing import public_key
+from protocol.body import Body, Permission, Remove
+from protocol.epochs import EpochOpen, GivenEpoch
+from protocol.ids import UserId
+from protocol.keys import EpochKey
 from protocol.text import id_text
-from tests.support.ids import as_commit_id, as_object_id
+from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import (
     Node,
@@ -37,7 +32,6 @@ from tests.support.nodes import (
     together,
     until_equal,
 )
-from verifier.membership import mark_of
 
 
 @pytest.fixture
@@ -54,15 +48,15 @@ async def _among(members: list[Node], *admins: Node) -> None:
     await together(alice, *others)
 
 
-def _tell(target: Node, liar: Node, body: Body, cause: CommitId) -> None:
-    """Give a node a root branch commit of the liar's that waits for a cause."""
-    root = liar.replica.root_branch(liar.repo())
-    place = CommitPosition(
-        root.facts.epoch_id, sequence=1, acks=(cause,), keys=HeaderKeys((GivenKey(b""),), (), ())
-    )
-    encoded = make_publication(root, encode_draft(liar.author._keys, 1, root, Draft(body), place)).encoded
-    there = target.replica.by_topic[root.topic]
+def _tell(target: Node, liar: Node, body: Body) -> None:
+    """Give a node a root branch commit of the liar's that waits for a cause which never comes."""
+    root, epoch = liar.replica.root_branch(liar.repo()), target.epoch()
+    aimed = replace(aim(root.facts, root.num, epoch), by_writer=False)
+    place = CommitPosition(epoch.epoch_id, sequence=1, acks=(as_commit_id(secrets.token_bytes(32)),), rank=1)
+    encoded = make_publication(aimed, encode_draft(liar.author._keys, 1, aimed, Draft(body), place)).encoded
+    there = target.replica.by_topic[aimed.topic]
     target.hub.announce(accept_batch(target.replica, there, open_batch(there, [encoded]), 1))
+    target.replica.shown.touch(there.repo_num)
 
 
 @pytest.mark.slow
@@ -79,30 +73,26 @@ async def test_the_secrets_of_a_fork_do_not_reach_whom_it_excludes(
         for _ in range(2):
             await meet(alice, bob, carol)
             await meet(alice, dave, erin)
-        (other,) = started.keys() - {alice.epoch().epoch_id}
-        excluded = started[other]
-        assert other not in {epoch.epoch_id for epoch in excluded.replica.tables.epochs.values()}
+        for epoch, excluded in started.items():
+            assert epoch not in {one.epoch_id for one in excluded.replica.tables.epochs.values()}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("is_admin", [False, True])
 async def test_an_ex_admin_gives_nobody_who_was_away_false_secrets(
-    nodes: list[Node], autojump_clock: MockClock, is_admin: bool
+    nodes: list[Node], autojump_clock: MockClock
 ) -> None:
-    """Bob has not heard of mallory's exclusion, and is given mallory's own secrets for the epoch that it starts."""
+    """Bob has not heard of mallory's exclusion, and is given mallory's own key for the epoch that it starts."""
     alice, mallory, bob, carol, _ = nodes
     with fail_after(240):
-        await _among([alice, mallory, bob, carol], mallory, *([bob] if is_admin else []))
+        await _among([alice, mallory, bob, carol], mallory)
         await members_of(alice).remove("", id_text(mallory.author.user), "")
-        await meet(alice, mallory)
-        epoch, repo = alice.epoch(), mallory.repo()
-        write_secret = WriteSecret(secrets.token_bytes(32))
-        box = EpochBox(bob.author.user, mallory.author.seal_secret(repo, bob.author.user, write_secret))
-        mark = mark_of(repo.repo_id, epoch_read_secret(write_secret))
-        _tell(bob, mallory, EpochAdd(epoch.epoch_id, epoch.author, mark, (), (box,)), epoch.epoch_id)
+        epoch = alice.epoch()
+        false = EpochOpen((GivenEpoch(epoch.epoch_id, EpochKey(secrets.token_bytes(32))),))
+        _tell(bob, mallory, false)
         await meet(bob, carol)
+        assert len(bob.replica.tables.epochs) == 2, "it was taken up"
         await meet(alice, bob, carol)
-        assert bob.epoch().read_secret == epoch.read_secret
+        assert (bob.epoch().epoch_id, bob.epoch().key) == (epoch.epoch_id, epoch.key)
         bob.write(bob.branch(), "not for mallory")
         await together(alice, bob, carol)
         assert ids(bob) == ids(alice) == ids(carol)
@@ -117,63 +107,52 @@ async def test_the_author_of_an_epoch_who_is_excluded_later_shuts_nobody_out_of_
         await _among([alice, mallory, bob, carol], mallory)
         await members_of(mallory).remove("", id_text(carol.author.user), "")
         await together(alice, mallory, bob)
-        assert bob.epoch().author == mallory.author.user
+        assert bob.epoch().epoch_id == mallory.epoch().epoch_id
         await members_of(alice).remove("", id_text(mallory.author.user), "")
-        await meet(alice, mallory)
         epoch = alice.epoch()
-        false = EarlierEpoch(epoch.epoch_id, epoch.author, ReadSecret(secrets.token_bytes(32)))
-        _tell(bob, mallory, EpochHistory((false,)), epoch.epoch_id)
+        false = GivenEpoch(epoch.epoch_id, EpochKey(secrets.token_bytes(32)))
+        _tell(bob, mallory, EpochOpen((false,)))
         await meet(bob, carol)
         await meet(alice, bob)
-        assert bob.epoch().read_secret == epoch.read_secret
+        assert bob.epoch().key == epoch.key
         bob.write(bob.branch(), "hello")
-
-
-@pytest.mark.slow
-async def test_an_epoch_with_the_secrets_of_the_first_is_passed_over_by_the_next(
-    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice, mallory, bob, *_ = nodes
-    with fail_after(240):
-        await _among([alice, mallory, bob], mallory)
-        old, fresh = mallory.epoch(), secrets.token_bytes
-        with monkeypatch.context() as patch:
-            patch.setattr(
-                secrets, "token_bytes", lambda size: old.write_secret if size == 32 else fresh(size)
-            )
-            mallory.hub.announce(mallory.author._start_epoch(mallory.repo())[1])
-        await meet(mallory, alice, bob)
-        alice.write(alice.branch(), "in one of its own")
         await together(alice, bob)
-        assert alice.epoch().read_secret == bob.epoch().read_secret != old.read_secret
         assert ids(alice) == ids(bob)
 
 
 @pytest.mark.slow
 async def test_a_topic_that_somebody_states_elsewhere_is_given_to_whose_it_is(
-    nodes: list[Node], autojump_clock: MockClock
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Alice follows a repo of mallory's, where mallory states the root topic of a repo that alice joins later."""
+    """Mallory states the own topic of a repo's epoch as the writers' topic of an epoch of hers.
+
+    Alice follows mallory's repo, and joins the other one later.
+    """
     alice, mallory, bob, *_ = nodes
     with fail_after(240):
+        wanted, _ = bob.create_repo("wanted")
+        link = bob.invite(wanted)
+        topic = bob.epoch().topic
         bait, _ = mallory.create_repo("bait")
+        with monkeypatch.context() as patch:
+            patch.setattr(epoch_starts, "find_writers_topic", lambda _: topic)
+            mallory.hub.announce(mallory.author.start_epoch(bait))
+        assert mallory.replica.by_topic[topic].writers_of, "it is stated"
         await alice.joiner.follow(mallory.capability())
         async with connected(alice, mallory):
             await until_equal(alice, mallory)
-        wanted, _ = bob.create_repo("wanted")
-        link = bob.invite(wanted)
-        topic = public_key(root_topic_seed(link.read_secret, wanted.repo_id))
-        body = BranchAdd(
-            BranchId(b"x" * 32), "squat", 0, topic, Reference(as_object_id(b"x" * 32), BlockKey(b"k" * 32))
-        )
-        mallory.hub.announce(mallory.author.write(mallory.replica.root_branch(bait), body)[1])
-        await meet(alice, mallory)
-        assert alice.replica.by_topic[topic].name == "squat"
+        assert alice.replica.by_topic[topic].repo_num == alice.repo().num
         await alice.joiner.begin(link)
-        assert alice.replica.by_topic[topic].facts.repo_id == wanted.repo_id
-        await meet(alice, bob)
         repo = next(one for one in alice.replica.repos.values() if one.repo_id == wanted.repo_id)
+        assert alice.replica.by_topic[topic].repo_num == repo.num
+        await meet(alice, bob)
         assert alice.replica.permission(repo, alice.author.user) is Permission.WRITE
+        await meet(alice, mallory)
+        mallory.write(mallory.branch(), "goes on")
+        await meet(alice, mallory)
+        of_bait = next(one for one in alice.replica.repos.values() if one.repo_id == bait.repo_id)
+        (main,) = [one for one in alice.replica.branches_in(of_bait.num) if one.name == "main"]
+        assert alice.digest(main) == mallory.digest(mallory.branch())
 
 
 @pytest.mark.slow
@@ -195,7 +174,7 @@ async def test_admins_who_write_at_the_same_time_stop_starting_epochs(
 
 
 @pytest.mark.slow
-async def test_one_exclusion_is_followed_by_one_history_of_whoever_makes_it(
+async def test_one_exclusion_is_followed_by_one_epoch_of_whoever_makes_it(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol, dave, erin = nodes
@@ -204,9 +183,9 @@ async def test_one_exclusion_is_followed_by_one_history_of_whoever_makes_it(
         async with connected(bob, alice), connected(carol, alice), connected(dave, alice):
             await trio.sleep(5)
             await members_of(alice).remove("", id_text(erin.author.user), "")
-            await trio.sleep(20)
+            await trio.sleep(400)
         operations = alice.replica.membership(alice.repo().repo_id).operations
-        assert [one.author for one in operations.histories] == [alice.author.user]
+        assert [one.author for one in operations.epochs] == [alice.author.user] * 2
 
 
 @pytest.mark.slow
@@ -247,20 +226,24 @@ async def test_who_is_granted_writing_beside_an_epoch_may_write_in_it(
 
 
 @pytest.mark.slow
-async def test_what_an_ex_admin_starts_as_if_nothing_had_happened_is_read_within_bounds(
+async def test_what_an_ex_admin_starts_as_if_nothing_had_happened_is_written_in_by_nobody(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, mallory, bob, *_ = nodes
     with fail_after(240):
         await _among([alice, mallory, bob], mallory)
         await members_of(alice).remove("", id_text(mallory.author.user), "")
-        for _ in range(20):
-            mallory.author._start_epoch(mallory.repo())
+        epoch = alice.epoch()
+        for _ in range(5):
+            mallory.author.start_epoch(mallory.repo())
         await meet(mallory, alice)
-        assert len(mallory.replica.tables.epochs) == 21
-        assert len(alice.replica.tables.epochs) == 2 + 16, (
-            "those that are read of one author's that do not count"
-        )
+        assert len(mallory.replica.tables.epochs) == 6
+        assert len(alice.replica.tables.epochs) == 2 + 5, "all can be opened, though none counts"
+        alice.write(alice.branch(), "not for mallory")
+        assert alice.epoch() == epoch
+        await together(alice, bob)
+        assert bob.epoch().epoch_id == epoch.epoch_id
+        assert ids(alice) == ids(bob)
 
 
 @pytest.mark.slow
@@ -300,37 +283,3 @@ async def test_an_epoch_that_was_started_for_a_write_that_failed_is_told_with_th
             alice.write(alice.branch(), "heard")
             await until_equal(alice, bob)
         assert bob.epoch().epoch_id == alice.epoch().epoch_id
-
-
-@pytest.mark.slow
-async def test_what_waits_and_opens_epochs_is_taken_up_once_its_author_is_an_admin(
-    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And until then it is opened once, whatever else changes."""
-    alice, mallory, bob, *_ = nodes
-    opened = 0
-
-    def read(*arguments: Any) -> Any:  # noqa: ANN401  # as it is
-        nonlocal opened
-        opened += 1
-        return read_pending(*arguments)
-
-    with fail_after(240):
-        await _among([alice, mallory, bob])
-        earlier = EarlierEpoch(
-            EpochId(as_commit_id(bytes(range(32)))), alice.author.user, ReadSecret(secrets.token_bytes(32))
-        )
-        monkeypatch.setattr(epoch_secrets, "read_pending", read)
-        _tell(bob, mallory, EpochHistory((earlier,)), as_commit_id(secrets.token_bytes(32)))
-        for _ in range(3):
-            alice.author.write(alice.replica.root_branch(alice.repo()), Post("a change"))
-            await together(alice, bob)
-        assert opened == 1
-
-        def epochs() -> set[EpochId]:
-            return {one.epoch_id for one in bob.replica.tables.epochs.values()}
-
-        assert earlier.epoch not in epochs()
-        await members_of(alice).grant("", id_text(mallory.author.user), "admin")
-        await together(alice, bob)
-        assert earlier.epoch in epochs()

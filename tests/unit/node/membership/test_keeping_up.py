@@ -1,6 +1,7 @@
 """What a node does by itself for its repos when a root branch has grown."""
 
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,13 +76,13 @@ async def test_what_did_not_come_to_an_end_is_tried_in_the_next_round(
     alice.create_repo("other")
     tried: list[int] = []
 
-    def fail(of: Repo) -> IngestResult:
+    def fail(of: Repo, _now: float) -> tuple[IngestResult, float | None]:
         tried.append(of.num)
         if is_refused and of.num == repo.num:
             raise ServiceError("not_permitted", "no")
-        return IngestResult()
+        return IngestResult(), None
 
-    monkeypatch.setattr(alice.joiner._epochs, "hand_over", fail)
+    monkeypatch.setattr(alice.joiner._duties, "perform", fail)
     if not is_refused:
         monkeypatch.setattr(alice.replica.own_feeds, "uncertain", frozenset({repo.repo_id}))
     async with trio.open_nursery() as nursery:
@@ -98,7 +99,9 @@ class _Listener:
     def __init__(self) -> None:
         self.changes = 0
 
-    def commits_accepted(self, topic: TopicKey, nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
         """Nothing here."""
 
     def topics_changed(self) -> None:
@@ -114,11 +117,11 @@ async def test_what_was_stored_before_a_step_failed_is_told(
     alice.create_repo()
     listener = _Listener()
 
-    def fail(_repo: Repo) -> None:
+    def fail(_repo: Repo, _now: float) -> None:
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(alice.joiner._epochs, "store_offered_secrets", lambda _repo: listener.changes == 0)
-    monkeypatch.setattr(alice.joiner._epochs, "hand_over", fail)
+    monkeypatch.setattr(alice.joiner._keys, "take", lambda *_: listener.changes == 0)
+    monkeypatch.setattr(alice.joiner._duties, "perform", fail)
     async with trio.open_nursery() as nursery:
         alice.hub.add(listener)
         nursery.start_soon(alice.joiner.run)

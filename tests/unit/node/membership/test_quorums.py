@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.ingest.acceptance import accept_batch
-from node.ingest.publication_parsing import open_batch
 from node.membership.quorums import Quorums
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
 from protocol.text import id_text
 from storage.repos.repos import Branch
-from storage.topics.difference import load_publications, plan_sending
+from tests.support.builders import give, publications_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, ids, members_of, open_nodes, share, together
 
@@ -153,11 +151,7 @@ async def test_nobody_signs_what_has_not_come(nodes: list[Node], autojump_clock:
         await _with_quorum(alice, bob, carol)
         alice.write(alice.branch(), "not at bob's")
         proposed = await _quorums_of(alice).propose_checkpoint("main")
-        root, copy = alice.replica.root_branch(alice.repo()), bob.replica.root_branch(bob.repo())
-        with alice.replica.database.read() as connection:
-            nums = plan_sending(connection, root.topic_num, ()).nums
-            items = load_publications(connection, root, nums, 1 << 24)
-        accept_batch(bob.replica, copy, open_batch(copy, items), 1_800_000_000_000)
+        give(bob.replica, publications_of(alice.replica, alice.replica.root_branch(alice.repo())))
         with pytest.raises(ServiceError, match="have not come") as refused:
             await _quorums_of(bob).approve("", proposed["proposal"])
         assert refused.value.code == "incomplete"

@@ -141,8 +141,8 @@ async def test_a_link_that_asks_opens_nothing_and_an_acceptance_opens_the_repo(
 ) -> None:
     link = await people.link()
     epoch = people.ann.replica.writing_epoch(people.repo)
-    assert epoch.write_secret is not None
-    for secret in (epoch.read_secret, epoch.write_secret, people.repo.init_key):
+    assert epoch.writers_secret is not None
+    for secret in (epoch.key, epoch.writers_secret, people.repo.init_key):
         assert bytes(secret) not in encode(link)
     await people.ask(people.bob, link)
     assert find_repo(people.bob.replica, people.repo.repo_id) is None

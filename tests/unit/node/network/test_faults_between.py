@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,14 +13,14 @@ from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring import author as author_module
-from node.authoring.epoch_setup import set_up_epoch
+from node.authoring.epoch_starts import EpochStarting, make_init
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.texts import Texts
 from node.ingest.acceptance import accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from node.membership.epoch_secrets import EpochKeeper
+from node.membership.epoch_duties import EpochDuties
 from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
@@ -27,13 +28,15 @@ from node.network.own_addresses import OwnAddresses
 from node.runtime.errors import ServiceError
 from node.sync import block_repair as mending
 from node.sync.block_repair import BlockRepairer
-from protocol.body import Permission
+from protocol.body import Grant, Permission, Remove
+from protocol.content import Post
 from protocol.ids import TopicKey, UserId
 from protocol.session_events import CommitsAccepted, Event
 from protocol.session_outputs import Output
 from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo
+from tests.support.builders import count_accepted, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share
 
@@ -51,11 +54,15 @@ class _Told:
 
     def __init__(self, *, fails: bool = False) -> None:
         self._fails = fails
-        self.topics: list[bytes] = []
+        self.topics: list[TopicKey] = []
         self.changes = 0
         self.missed_count = 0
 
-    def commits_accepted(self, topic: TopicKey, _nums: tuple[int, ...]) -> None:
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
+        assert nums
+        assert branches
         self.topics.append(topic)
         if self._fails:
             raise RuntimeError("a defect")
@@ -74,44 +81,53 @@ def _full(*_args: object, **_options: object) -> None:
 
 
 def _said(node: Node) -> tuple[int, int]:
-    """How many commits add to epochs, and how many open earlier ones."""
+    """How many epochs were started, and how often the one that is written in was handed over."""
     with node.replica.membership_lock:
         operations = node.replica.membership(node.repo().repo_id).operations
-        return len(operations.epoch_adds), len(operations.histories)
+        return len(operations.epochs), len(operations.hands_of(node.epoch().epoch_id))
+
+
+def _exclude(alice: Node, bob: Node) -> Repo:
+    """Alice's repo, whose next write starts an epoch."""
+    repo, _ = alice.create_repo()
+    root = alice.replica.root_branch(repo)
+    alice.author.write(root, Grant(bob.author.user, Permission.WRITE))
+    alice.author.write(root, Remove(bob.author.user, None, ()))
+    return repo
 
 
 # --- epochs ---
 
 
-def test_secrets_that_could_not_be_handed_over_are_handed_over_later(
+def test_an_epoch_that_could_not_be_handed_over_is_handed_over_later(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice = nodes[0]
+    alice, bob = nodes
     repo, _ = alice.create_repo()
-    keeper = EpochKeeper(alice.replica, alice.author)
-    with monkeypatch.context() as patch:
-        patch.setattr(author_module, "set_up_epoch", lambda *_: None)
-        alice.author.start_epoch(repo)
+    alice.author.write(alice.replica.root_branch(repo), Grant(bob.author.user, Permission.WRITE))
+    duties = EpochDuties(alice.replica, alice.author)
     with monkeypatch.context() as patch:
         patch.setattr(author_module, "accept_own", _full)
         with pytest.raises(StorageError):
-            keeper.hand_over(repo)
-    assert _said(alice) == (0, 0)
-    assert keeper.hand_over(repo).accepted
+            duties.perform(repo, 0.0)
+    assert _said(alice) == (1, 0)
+    assert duties.perform(repo, 0.0)[0].accepted
     assert _said(alice) == (1, 1)
 
 
-def test_an_epoch_that_was_started_is_told_of_though_it_could_not_be_furnished(
+def test_an_epoch_that_was_started_is_told_of_though_the_write_that_needed_it_failed(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice = nodes[0]
-    repo, _ = alice.create_repo()
+    alice, bob = nodes
+    _exclude(alice, bob)
+    took: list[Callable[..., IngestResult | None]] = [accept_own, _full]
     with monkeypatch.context() as patch:
-        patch.setattr(author_module, "set_up_epoch", _full)
-        ingested = alice.author.start_epoch(repo)
-    assert sum(map(len, ingested.accepted.values())) == 1
-    assert EpochKeeper(alice.replica, alice.author).hand_over(repo).accepted
-    assert _said(alice) == (1, 1)
+        patch.setattr(author_module, "accept_own", lambda *args, **named: took.pop(0)(*args, **named))
+        with pytest.raises(StorageError):
+            alice.author.write(alice.branch(), Post("after the exclusion"))
+    assert _said(alice) == (2, 0)
+    assert count_accepted(alice.author.pop_begun()) == 1
+    assert count_accepted(alice.author.pop_begun()) == 0
 
 
 class _Contended:
@@ -130,30 +146,31 @@ class _Contended:
         self._lock.release()
 
 
-def test_an_epoch_is_furnished_once_though_its_secrets_are_looked_after_meanwhile(
+def test_an_epoch_is_started_once_though_duties_are_looked_after_meanwhile(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice = nodes[0]
-    repo, _ = alice.create_repo()
-    keeper = EpochKeeper(alice.replica, alice.author)
+    alice, bob = nodes
+    repo = _exclude(alice, bob)
+    duties = EpochDuties(alice.replica, alice.author)
+    assert duties.perform(repo, 0.0)[1], "it is due, and an admin waits a little"
     met = threading.Event()
     monkeypatch.setattr(alice.author, "_lock", _Contended(met))
 
     def look() -> None:
-        keeper.hand_over(repo)
+        duties.perform(repo, 1000.0)
         met.set()
 
     looking = threading.Thread(target=look)
 
-    def set_up(*args: Any) -> None:  # noqa: ANN401  # as the real one
+    def make(*args: Any) -> EpochStarting:  # noqa: ANN401  # as the real one
         looking.start()
         assert met.wait(10)
-        set_up_epoch(*args)
+        return make_init(*args)
 
-    monkeypatch.setattr(author_module, "set_up_epoch", set_up)
-    alice.author.start_epoch(repo)
+    monkeypatch.setattr(author_module, "make_init", make)
+    alice.write(alice.branch(), "after the exclusion")
     looking.join(10)
-    assert _said(alice) == (1, 1)
+    assert _said(alice) == (2, 0)
 
 
 @pytest.mark.parametrize("write", ["create_branch", "start_epoch"])
@@ -216,8 +233,8 @@ async def test_a_join_is_told_of_though_its_link_could_not_be_forgotten(
         async with connected(bob, alice):
             while alice.replica.permission(repo, bob.author.user) is None:
                 await alice.hub.changes.wait(alice.hub.changes.count)
-    root = bob.replica.root_branch(bob.repo()).topic
-    assert told.topics.count(root) == 2  # what alice had sent, and the join
+    writers = [topic for topic in told.topics if topic == bob.epoch().writers_topic]
+    assert len(writers) == 2  # what alice had sent, and the join
 
 
 async def test_a_repo_whose_epoch_could_not_be_kept_is_told_of(
@@ -227,7 +244,7 @@ async def test_a_repo_whose_epoch_could_not_be_kept_is_told_of(
     told = _Told()
     bob.hub.add(told)
     repo, _ = alice.create_repo()
-    monkeypatch.setattr(bob.joiner._epochs, "keep", _full)
+    monkeypatch.setattr(bob.joiner._keys, "keep", _full)
     with pytest.raises(StorageError):
         await bob.joiner.begin(alice.invite(repo))
     assert bob.replica.by_topic
@@ -328,7 +345,7 @@ async def test_a_listener_that_fails_silences_no_other_and_learns_that_it_missed
     _, branch = alice.create_repo()
     before = alice.hub.changes.count
     alice.write(branch, "one")
-    assert good.topics[-1] == bad.topics[-1] == branch.topic
+    assert good.topics[-1] == bad.topics[-1] == writing_topic(alice.replica, branch).topic
     assert bad.missed_count == len(bad.topics) + bad.changes
     assert good.missed_count == 0
     assert alice.hub.changes.count == before + 1

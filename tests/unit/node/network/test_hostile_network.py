@@ -18,26 +18,19 @@ from node.sync.goodbye import Ended
 from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
-from protocol.ids import BlindTopic, Digest, ShortId
+from protocol.ids import Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
-from protocol.limits.peers import BATCH_SIZE_TARGET, BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS
+from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS, SUMMARY_HEAD_COUNT_MAX
 from protocol.machines.comparing import Comparing
 from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.reconciliation.reconciler import FrameKind
 from protocol.reconciliation.symbols import AskSymbols
-from storage.repos.repos import Branch
-from storage.topics.difference import load_publications, plan_sending
+from tests.support.builders import publications_of, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.strangers import met
 
 _MANY = 10_000
-
-
-def _publications(node: Node, branch: Branch) -> list[bytes]:
-    with node.replica.database.read() as connection:
-        nums = plan_sending(connection, branch.topic_num, ()).nums
-        return load_publications(connection, branch, nums, BATCH_SIZE_TARGET)
 
 
 def _connection(node: Node) -> Connection:
@@ -97,7 +90,7 @@ async def test_a_peer_that_stops_reading_is_left(tmp_path: Path, autojump_clock:
             alice.write(branch, f"post {number}")
         began = trio.current_time()
         async with met(alice, make) as stranger:
-            await stranger.compare(branch)
+            await stranger.compare(writing_topic(alice.replica, branch).topic)
         assert SEND_TIMEOUT_SECONDS <= trio.current_time() - began < 2 * SEND_TIMEOUT_SECONDS
     assert stranger.ended == Ended("peer_does_not_read")
 
@@ -116,7 +109,7 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
         (commit_id,) = alice.heads(branch)
         began = trio.current_time()
         async with met(alice, make) as stranger:
-            topic = await stranger.compare(branch)
+            topic = await stranger.compare(writing_topic(alice.replica, branch).topic)
             while stranger.ended is None and trio.current_time() < began + SEND_TIMEOUT_SECONDS:
                 with suppress(TransportError):
                     await stranger.say(Fetch(topic, (commit_id,)))
@@ -133,13 +126,13 @@ async def test_ten_thousand_commits_wait_in_the_store_for_who_takes_none_and_non
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(writing_topic(alice.replica, branch).topic)
             for _ in range(_MANY // 1000):
                 drafts = [Draft(Post("x"))] * 1000
                 alice.hub.announce(alice.author.write_many(branch, partial(_same, drafts))[1])
                 await trio.sleep(0.1)
             connection = _connection(alice)
-            (progress,) = [one for one in connection.topics if one.topic == branch.topic]
+            (progress,) = [one for one in connection.topics if one.is_joined]
             assert progress.in_flight == BATCHES_OF_TOPIC_MAX, "with what it was sent at first"
             assert connection.outgoing.count == 0, "what waits is in the store"
             await stranger.say(Receipt(topic))
@@ -157,11 +150,11 @@ async def test_publications_of_another_topic_end_the_connection(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        repo, branch = alice.create_repo()
-        other = alice.replica.root_branch(repo)
+        _, branch = alice.create_repo()
+        others = tuple(publications_of(alice.replica, branch))
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
-            await stranger.say(Publications(topic, tuple(_publications(alice, other))))
+            topic = await stranger.join(alice.epoch().topic)
+            await stranger.say(Publications(topic, others))
             assert await stranger.hear(Goodbye) == Goodbye("other_topic")
     assert stranger.ended == Ended("other_topic")
 
@@ -174,9 +167,9 @@ async def test_the_same_publication_for_ever_is_stored_once_and_acknowledged_eac
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         before = alice.digest(branch)
-        items = tuple(_publications(alice, branch))
+        items = tuple(publications_of(alice.replica, branch))
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(writing_topic(alice.replica, branch).topic)
             for _ in range(200):
                 await stranger.say(Publications(topic, items))
                 await stranger.hear(Receipt)
@@ -191,12 +184,12 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
 ) -> None:
     """Who holds less waits: it asks for nothing, opens nothing, and leaves when nothing comes."""
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            heads = tuple(ShortId(number.to_bytes(16, "big")) for number in range(64))
-            await stranger.compare(branch, 10**9, heads, Digest(b"d" * 32))
+            heads = tuple(ShortId(number.to_bytes(16, "big")) for number in range(SUMMARY_HEAD_COUNT_MAX))
+            await stranger.compare(alice.epoch().topic, 10**9, heads, Digest(b"d" * 32))
             await trio.sleep(1)
-            (progress,) = [one for one in _connection(alice).topics if one.topic == branch.topic]
+            (progress,) = [one for one in _connection(alice).topics if one.is_joined]
             assert (progress.behind, progress.to_send, progress.comparing) == (10**9 - 1, 0, Comparing.BEHIND)
     assert stranger.ended == Ended("idle")
 
@@ -209,7 +202,8 @@ async def test_a_reconciliation_that_never_ends_is_ended(
         _, branch = alice.create_repo()
         alice.write(branch, "one more than the stranger has")
         async with met(alice) as stranger:
-            topic = BlindTopic(await stranger.compare(branch, 1, (ShortId(b"h" * 16),), Digest(b"d" * 32)))
+            followed = writing_topic(alice.replica, branch).topic
+            topic = await stranger.compare(followed, 1, (ShortId(b"h" * 16),), Digest(b"d" * 32))
             for start in range(48, 54):
                 await stranger.hear(Reconcile)
                 await stranger.say(Reconcile(topic, FrameKind.ASK_SYMBOLS, encode(AskSymbols(start, 1))))

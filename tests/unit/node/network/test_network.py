@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -103,16 +104,20 @@ async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_cho
     with open_nodes(tmp_path, "alice") as (alice,):
         linked, _ = alice.create_repo("linked")
         alice.create_repo("other")
-        branches = list(alice.replica.branches.values())
+        topics = list(alice.replica.topics.values())
         async with _running(alice) as network:
             peers = Peers(alice.hub, network, alice.key)
             await peers.keep(KEY, "host:7474", linked.repo_id)
-            may = {branch.facts.repo_id for branch in branches if network.may_keep(KEY, branch)}
-            assert may == {linked.repo_id}
+            may = [one for one in topics if network.may_keep(KEY, one)]
+            assert may == alice.replica.tables.topics_in(linked.num)
+            assert len(may) == 2
+            (other,) = alice.replica.tables.topics_in(linked.num + 1)[:1]
+            shared = replace(other, writers_of=may[0].epochs)
+            assert network.may_keep(KEY, shared), "an init may state what is another repo's"
             with alice.replica.database.read() as connection:
                 assert load_links(connection) == {KEY: {linked.repo_id}}
             await peers.add("host:7474", id_text(KEY), relay=True)
-            assert all(network.may_keep(KEY, branch) for branch in branches)
+            assert all(network.may_keep(KEY, one) for one in topics)
             await peers.keep(KEY, "host:7475", linked.repo_id)
             with alice.replica.database.read() as connection:
                 assert [row.is_relay for row in load_peers(connection)] == [True], "a link takes nothing back"
@@ -168,7 +173,7 @@ async def test_what_a_removal_or_a_ban_forgets_can_be_put_back(
     with open_nodes(tmp_path, "alice") as (alice,):
         linked, _ = alice.create_repo("linked")
         alice.create_repo("other")
-        branches = list(alice.replica.branches.values())
+        topics = list(alice.replica.topics.values())
         key = id_text(KEY)
         async with _running(alice) as network:
             peers = Peers(alice.hub, network, alice.key)
@@ -176,7 +181,7 @@ async def test_what_a_removal_or_a_ban_forgets_can_be_put_back(
             def facts() -> object:
                 with alice.replica.database.read() as connection:
                     rows = (load_peers(connection), load_links(connection))
-                return rows, [network.may_keep(KEY, one) for one in branches], peers.views()[0]["source"]
+                return rows, [network.may_keep(KEY, one) for one in topics], peers.views()[0]["source"]
 
             await peers.keep(KEY, "host:7474", linked.repo_id, ["wss://host"])
             before, shown = facts(), await peers.show(key)
@@ -198,7 +203,7 @@ async def test_what_a_removal_or_a_ban_forgets_can_be_put_back(
             await _restore(peers, shown)
             assert facts() == before, "it has not said what it is, and may keep all that it will take"
             await _restore(peers, shown | {"relay": False})
-            assert not any(network.may_keep(KEY, branch) for branch in branches)
+            assert not any(network.may_keep(KEY, one) for one in topics)
 
 
 async def _restore(peers: Peers, shown: PeerSettings) -> None:
@@ -344,7 +349,7 @@ async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_t
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         began = trio.current_time()
         async with met(alice) as stranger:
             with suppress(TransportError):
@@ -354,7 +359,7 @@ async def test_a_stranger_without_a_topic_is_left_after_a_while_and_one_with_a_t
         assert STRANGER_IDLE_SECONDS <= trio.current_time() - began < 2 * STRANGER_IDLE_SECONDS
         began = trio.current_time()
         async with met(alice) as other:
-            await other.join(branch)
+            await other.join(alice.epoch().topic)
             for _ in range(6):
                 await other.say(KeepAlive())
                 await trio.sleep(STRANGER_IDLE_SECONDS / 3)

@@ -142,7 +142,7 @@ async def test_a_repo_that_has_peers_enough_needs_no_others(
             for number in range(met):
                 connection = _Connection(PeerId(b"met" + bytes([number]) * 29))
                 meetings.enter_context(search.introducer.meeting(connection, ACROSS, is_dialed=False))
-                find = FindPeers(alice.replica.root_branch(repo).topic)
+                find = FindPeers(alice.epoch().topic)
                 search.introducer.perform(connection, find)
             search.learn(1, repo.repo_id)
             await trio.sleep(60)

@@ -17,6 +17,7 @@ from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.observe import standing
+from node.observe.absent import find_absence
 from node.observe.standing import HOLDERS_MAX, SAVE_SECONDS, Standings, _Memory, _note_level
 from node.observe.standing_view import (
     BELIEVED_SECONDS,
@@ -34,11 +35,13 @@ from node.sync.connection import Connection
 from node.sync.sync_progress import topic_progress
 from protocol import transfer
 from protocol.content import Post
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
 from storage.engine.errors import StorageError
 from storage.peers.holders import Holder, load_holders, put_holders
+from storage.topics.difference import plan_sending
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, meet, members_of, open_nodes, share, until_equal
 
@@ -211,7 +214,7 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "waiting",
         "waiting for secrets: members have gone on to new ones, "
-        "and no member has handed them to this node yet; no peer is connected",
+        "and none has handed them to this node yet; no peer is connected",
     ),
     "excluded": (
         replace(MEMBER, is_member=False, is_behind=True),
@@ -235,19 +238,49 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
         "asked Ann to be let in, and waiting for an answer; no peer is connected",
     ),
     "excluded_at": (
-        replace(MEMBER, is_member=False, is_behind=True, newest_epoch_at=1_700_000_000),
+        replace(MEMBER, is_member=False, is_behind=True, behind_since=1_700_000_000),
         LEVEL,
         0,
         "cut_off",
         "cut off since 2023-11-14 22:13 UTC: you are no member any more, and what members write since is not for this node",
     ),
     "at_an_absurd_time": (
-        replace(MEMBER, is_behind=True, newest_epoch_at=2**52),
+        replace(MEMBER, is_behind=True, behind_since=2**52),
         NO_OUTLOOK,
         0,
         "waiting",
         "waiting for secrets since 9999-12-31 23:59 UTC: members have gone on to new ones, "
-        "and no member has handed them to this node yet; no peer is connected",
+        "and none has handed them to this node yet; no peer is connected",
+    ),
+    "waiting_for_what_people_hold": (
+        replace(MEMBER, is_behind=True, holders=("Ann", "Ben", "Cid", "Dee", "Eve")),
+        NO_OUTLOOK,
+        0,
+        "waiting",
+        "waiting for secrets: members have gone on to new ones, and none has handed them to this node yet, "
+        "which Ann or Ben or 3 others have; no peer is connected",
+    ),
+    "lacks_earlier_ones": (
+        replace(MEMBER, waiting=1, holders=("Ann",)),
+        LEVEL,
+        0,
+        "waiting",
+        f"1 commit waits for earlier ones that are not here, which Ann has; in sync with peer {SHORT} {SINCE}",
+    ),
+    "lacks_earlier_ones_of_nobody_known": (
+        replace(READER, waiting=3),
+        NO_OUTLOOK,
+        0,
+        "waiting",
+        "reading the repo without being a member; 3 commits wait for earlier ones that are not here; "
+        "no peer is connected",
+    ),
+    "an_epoch_is_due": (
+        replace(MEMBER, is_due=True, starters=("Ann", "Ben")),
+        NO_OUTLOOK,
+        0,
+        "alone",
+        "new secrets are due since the members have changed, which Ann or Ben start; no peer is connected",
     ),
     "former": (
         replace(MEMBER, is_member=False),
@@ -359,7 +392,7 @@ async def test_a_peer_is_believed_for_ten_minutes_after_it_has_sent_something(
         async with connected(bob, alice) as (of_bob, _):
             await until_equal(alice, bob)
             await trio.sleep(1)
-            progress, standings = of_bob.progress_of(alice.branch().topic), _seen(bob, of_bob)
+            progress, standings = of_bob.progress_of(_topic(alice)), _seen(bob, of_bob)
             assert progress is not None
             assert progress.rounds.peer is not None
             progress.rounds.peer = structs.replace(progress.rounds.peer, count=2**53 - 1)  # as a liar says it
@@ -384,28 +417,38 @@ async def test_a_first_sync_shows_on_both_sides_how_far_it_is(
             alice.write(branch, f"post {number}")
         await bob.joiner.begin(alice.invite(repo))
         async with connected(bob, alice) as (of_bob, of_alice):
-            topic, standings = alice.branch().topic, _seen(bob, of_bob)
+            topic, standings = _topic(alice), _seen(bob, of_bob)
 
             def look(connection: Connection) -> SyncProgress | None:
                 progress = connection.progress_of(topic)
                 rates = connection.transfer_rates
                 return None if progress is None else topic_progress(progress, rates, trio.current_time())
 
+            with alice.replica.database.read() as sql:
+                total = len(plan_sending(sql, alice.replica.by_topic[topic].num, ()).nums)
             seen: list[tuple[SyncProgress, SyncProgress]] = []
             while not seen or seen[-1][0]["done"] < 90:
                 receiving, sending = look(of_bob), look(of_alice)
                 if receiving is not None and sending is not None:
                     seen.append((receiving, sending))
                     (link,) = standings.outlook(bob.repo()).links
-                    assert link.behind == 101 - receiving["done"]
+                    assert link.behind == total - receiving["done"]
                 await trio.lowlevel.checkpoint()
-            assert {(one["direction"], one["total"]) for one, _ in seen} == {("receiving", 101)}
-            assert {(one["direction"], one["total"]) for _, one in seen} == {("sending", 101)}
+            assert {(one["direction"], one["total"]) for one, _ in seen} == {("receiving", total)}
+            assert {one["direction"] for _, one in seen} == {"sending"}
+            assert {one["total"] for _, one in seen} <= {total, total + 1}, (
+                "bob's join comes on the same topic"
+            )
             assert len({one["done"] for one, _ in seen}) > 5
             assert len({one["done"] for _, one in seen}) > 5
             await until_equal(alice, bob)
             await trio.sleep(1)
             assert (look(of_bob), look(of_alice)) == (None, None)
+
+
+def _topic(node: Node) -> TopicKey:
+    """On which a node publishes commits of its branch."""
+    return writing_topic(node.replica, node.branch()).topic
 
 
 def _seen(node: Node, connection: Connection | None) -> Standings:
@@ -517,6 +560,10 @@ def test_of_many_peers_those_that_held_most_are_remembered(tmp_path: Path) -> No
             assert load_holders(connection) == {repo.num: list(memory.holders.values())}
 
 
+def _behind_since(node: Node) -> int | None:
+    return find_absence(node.replica, node.repo(), node.author.user).behind_since
+
+
 @pytest.mark.slow
 async def test_a_reader_is_cut_off_by_a_renewal_and_an_excluded_member_by_the_exclusion(
     tmp_path: Path, autojump_clock: MockClock
@@ -526,16 +573,22 @@ async def test_a_reader_is_cut_off_by_a_renewal_and_an_excluded_member_by_the_ex
         await carol.joiner.follow(alice.capability())
         async with connected(carol, alice):
             await until_equal(alice, carol)
-        assert not carol.repo().is_behind
+        assert _behind_since(carol) is None
         await members_of(alice).remove("repo", id_text(bob.author.user), "")
         await meet(alice, bob, carol)
-        assert bob.repo().is_behind
-        assert carol.repo().is_behind
+        for one in (bob, carol):
+            since = _behind_since(one)
+            assert since is not None
+            assert since >= 1_700_000_000, "of its own clock"
         async with connected(bob, alice) as (ours, side):
             await trio.sleep(10)
             excluded = _seen(alice, side).outlook(alice.repo())
             assert not excluded.level_since, "who is excluded holds nothing newer, however level the past is"
             assert [link.unsent for link in excluded.links] == [0]
-            assert _seen(bob, ours).outlook(bob.repo()).level_since, "bob has what he may have"
+            seen = _seen(bob, ours).outlook(bob.repo())
+            assert [link.behind for link in seen.links] == [1], (
+                "bob has what he may have: all but what waits for its key"
+            )
+            assert not seen.level_since
         assert bob.replica.was_member(bob.repo(), bob.author.user)
         assert not carol.replica.was_member(carol.repo(), carol.author.user)

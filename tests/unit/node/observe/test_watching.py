@@ -19,6 +19,7 @@ from node.runtime.metrics import Family, Histogram, Sample, render
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.users import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SIZE_MAX
 from storage.relay.quotas import Visitor
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 from tests.support.relays import PLENTY, open_relay
@@ -84,7 +85,8 @@ async def test_metrics_tell_what_the_node_did(tmp_path: Path) -> None:
 async def test_refusals_are_counted_by_their_code(tmp_path: Path) -> None:
     with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        await alice.hub.ingest(branch, [b"nonsense"], _set(), None)
+        topic = writing_topic(alice.replica, branch)
+        await alice.hub.ingest(topic, [b"nonsense"], _set(), None)
         async with _client(alice, tmp_path / "alice") as client:
             found = await _scrape(client)
     assert found['ravel_publications_refused_total{reason="bad_publication:bad_shape"}'] == 1

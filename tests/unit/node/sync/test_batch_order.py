@@ -6,7 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 from node.sync.batch_order import BatchOrder, ByteBudget, Previous
 from protocol.ids import TopicKey
 
-ROOT, BIG, SMALL = TopicKey(b"root"), TopicKey(b"big"), TopicKey(b"small")
+OWN, BIG, SMALL = TopicKey(b"root"), TopicKey(b"big"), TopicKey(b"small")
 
 
 async def _is_ready(previous: Previous) -> bool:
@@ -23,17 +23,17 @@ async def _is_ready(previous: Previous) -> bool:
     return happened.is_set()
 
 
-async def test_a_batch_waits_for_earlier_ones_of_its_topic_and_of_root_branches_alone() -> None:
+async def test_a_batch_waits_for_earlier_ones_of_its_topic_and_of_epochs_own_topics_alone() -> None:
     turns = BatchOrder()
-    first, first_done = turns.next(BIG, is_root=False)
-    second, _ = turns.next(BIG, is_root=False)
-    small, _ = turns.next(SMALL, is_root=False)
+    first, first_done = turns.next(BIG, is_own=False)
+    second, _ = turns.next(BIG, is_own=False)
+    small, _ = turns.next(SMALL, is_own=False)
     assert [await _is_ready(one) for one in (first, second, small)] == [True, False, True]
-    root, root_done = turns.next(ROOT, is_root=True)
-    later, _ = turns.next(SMALL, is_root=False)
+    own, own_done = turns.next(OWN, is_own=True)
+    later, _ = turns.next(SMALL, is_own=False)
     first_done.set()
-    assert [await _is_ready(one) for one in (second, root, later)] == [True, True, False]
-    root_done.set()
+    assert [await _is_ready(one) for one in (second, own, later)] == [True, True, False]
+    own_done.set()
     assert not await _is_ready(later), "the small one before it is not stored yet"
 
 

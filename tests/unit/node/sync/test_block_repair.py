@@ -26,7 +26,7 @@ from storage.commits.damaged import DamagedCount, count_damaged
 from storage.engine.id_keys import unpack_nums
 from storage.repos.repos import Branch
 from storage.schema.schema import blocks, commits
-from tests.support.builders import STORE_KEY
+from tests.support.builders import STORE_KEY, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, together, until_equal
 from tests.support.relays import open_relay, visit
@@ -49,8 +49,8 @@ HARM: dict[str, Harm] = {
     "row_names_nothing": lambda connection, nums: connection.execute(
         update(commits).where(commits.c.rank == 2, commits.c.branch_num == 2).values(block_nums=b"\1" * 16)
     ),
-    "key_not_sealed": lambda connection, nums: connection.execute(
-        update(commits).where(commits.c.rank == 2, commits.c.branch_num == 2).values(sealed_key=b"k" * 72)
+    "key_of_another": lambda connection, nums: connection.execute(
+        update(commits).where(commits.c.rank == 2, commits.c.branch_num == 2).values(commit_key=b"k" * 32)
     ),
 }
 
@@ -134,17 +134,17 @@ async def test_until_it_is_back_the_others_are_shown_and_sent(
         damaged = next(item["commit"] for item in shown["items"] if item.get("damaged"))
         with pytest.raises(DamagedBlock):
             describe(bob.replica, damaged)
-        branch = bob.branch()
+        topic = writing_topic(bob.replica, bob.branch())
         with bob.replica.database.read() as connection:
-            nums = tuple(row.num for row in load_timeline(connection, branch.num, 0, 100))
-        sent = read_store(bob.replica, branch, LoadBatch(branch.topic, nums), of_publications=False)
+            nums = tuple(row.num for row in load_timeline(connection, bob.branch().num, 0, 100))
+        sent = read_store(bob.replica, topic, LoadBatch(topic.topic, nums), of_publications=False)
         assert isinstance(sent, BatchLoaded)
         assert len(sent.items) == 2, "up to the damaged one"
-        sent = read_store(bob.replica, branch, LoadBatch(branch.topic, nums[2:]), of_publications=False)
-        assert sent == BatchLoaded(branch.topic, ()), "which is passed over"
+        sent = read_store(bob.replica, topic, LoadBatch(topic.topic, nums[2:]), of_publications=False)
+        assert sent == BatchLoaded(topic.topic, ()), "which is passed over"
         for of_publications in (False, True):
             whole = read_store(
-                bob.replica, branch, LoadBatch(branch.topic, nums[3:]), of_publications=of_publications
+                bob.replica, topic, LoadBatch(topic.topic, nums[3:]), of_publications=of_publications
             )
             assert isinstance(whole, BatchLoaded)
             assert len(whole.items) == 2

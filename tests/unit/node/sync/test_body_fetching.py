@@ -9,6 +9,7 @@ import trio
 from sqlalchemy import Connection, insert
 from trio.testing import MockClock
 
+from node.authoring.author import Author
 from node.care.fsck import check_store
 from node.sync import body_fetching
 from node.sync.body_fetching import BodyFetcher
@@ -24,9 +25,9 @@ from protocol.limits.peers import (
 from protocol.publication import decode_publication
 from storage.commits.absent_bodies import find_missing, load_missing
 from storage.commits.commits import load_timeline
+from storage.repos.epochs import Epoch
 from storage.schema.schema import damaged_commits
-from storage.topics.difference import load_publications, plan_sending
-from tests.support.builders import STORE_KEY, give
+from tests.support.builders import STORE_KEY, give, publications_of, writing_topic
 from tests.support.forging import bare_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
@@ -56,6 +57,17 @@ class _Elsewhere(Source):
         return False
 
 
+class _Follower(_Source):
+    """One that follows one topic."""
+
+    def __init__(self, topic: TopicKey) -> None:
+        super().__init__()
+        self._topic = topic
+
+    def has_joined(self, topic: TopicKey) -> bool:
+        return topic == self._topic
+
+
 class _Answerer(_Source):
     """One of this version that has none of the bodies, and says so; or says nothing."""
 
@@ -74,10 +86,8 @@ class _Answerer(_Source):
 
 
 def _publications(node: Node) -> list[bytes]:
-    branch = node.branch()
-    with node.replica.database.read() as connection:
-        nums = list(plan_sending(connection, branch.topic_num, ()).nums)[1:]
-        return load_publications(connection, branch, nums, 1 << 30)
+    """Of all posts."""
+    return publications_of(node.replica, node.branch())[1:]
 
 
 def _texts(node: Node) -> list[object]:
@@ -110,7 +120,7 @@ async def _strip(alice: Node, carol: Node, count: int) -> list[bytes]:
     for number in range(count):
         alice.write(alice.branch(), f"post {number}")
     items = _publications(alice)
-    give(carol.replica, carol.branch(), [bare_of(item) for item in items])
+    give(carol.replica, [bare_of(item) for item in items])
     assert carol.digest(carol.branch()) == alice.digest(alice.branch())
     return items
 
@@ -135,9 +145,9 @@ async def test_writes_do_not_make_it_look_and_a_commit_without_its_body_does(
         assert looks == [{}]
         alice.write(alice.branch(), "stripped")
         [item] = _publications(alice)[len(items) :]
-        carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
+        carol.hub.announce(give(carol.replica, [bare_of(item)]))
         await trio.sleep(BODIES_LOOK_SECONDS / 2)
-        assert [list(one) for one in looks] == [[], [carol.branch().num]]
+        assert [list(one) for one in looks] == [[], [writing_topic(carol.replica, carol.branch()).num]]
 
 
 @pytest.mark.slow
@@ -193,7 +203,7 @@ async def test_who_gives_some_is_asked_for_the_others_and_who_leaves_is_not_wait
     carol.hub.sources.append(generous)
     async with _fetching(carol):
         await trio.sleep(10)
-        carol.hub.announce(give(carol.replica, carol.branch(), items[-1:]))
+        carol.hub.announce(give(carol.replica, items[-1:]))
         await trio.sleep(FETCH_TIMEOUT_SECONDS / 2)
         assert len(generous.asked) == 1
         await trio.sleep(FETCH_TIMEOUT_SECONDS)
@@ -224,7 +234,7 @@ async def test_who_had_all_before_is_asked_for_what_comes_bare_later(
         _, ingested = alice.author.write(alice.branch(), Post("not told to carol"))
         assert len(ingested.accepted) == 1
         item = _publications(alice)[-1]
-        carol.hub.announce(give(carol.replica, carol.branch(), [bare_of(item)]))
+        carol.hub.announce(give(carol.replica, [bare_of(item)]))
         assert _is_awaiting(carol)
         with fail_after(2 * FETCH_TIMEOUT_SECONDS):
             await _all_there(carol)
@@ -240,8 +250,8 @@ async def test_members_who_erased_send_the_bare_ones_again_and_nothing_changes(
     for text in ("one", "two"):
         alice.write(alice.branch(), text)
     items = _publications(alice)
-    give(carol.replica, carol.branch(), [bare_of(item) for item in items])
-    give(bob.replica, bob.branch(), [bare_of(item) for item in items])
+    give(carol.replica, [bare_of(item) for item in items])
+    give(bob.replica, [bare_of(item) for item in items])
     async with _fetching(carol), _fetching(bob), connected(carol, bob):
         await until_equal(carol, bob)
         await trio.sleep(10 * FETCH_TIMEOUT_SECONDS)
@@ -330,10 +340,10 @@ async def test_a_relay_is_not_asked_for_what_is_damaged_and_lacks_its_body(
     """What its publication was is not known here. A question without an id is a defect, for which a peer leaves."""
     alice, _, carol = nodes
     await _strip(alice, carol, 3)
-    branch = carol.branch()
+    topic = writing_topic(carol.replica, carol.branch())
     with carol.replica.database.write() as connection:
-        nums = [num for num, _ in load_missing(connection, branch.num, branch.topic_num, 1 << 62, 0, 3)]
-        damaged = {"commit_num": nums[1], "topic_num": branch.topic_num}
+        nums = [num for num, _ in load_missing(connection, topic.num, 1 << 62, 0, 3)]
+        damaged = {"commit_num": nums[1], "topic_num": topic.num}
         connection.execute(insert(damaged_commits).values(damaged))
     monkeypatch.setattr(body_fetching, "WANT_COUNT_MAX", 1)
     relay = _Answerer()
@@ -342,3 +352,25 @@ async def test_a_relay_is_not_asked_for_what_is_damaged_and_lacks_its_body(
     async with _fetching(carol):
         await trio.sleep(10 * BODIES_LOOK_SECONDS)
     assert [len(ids) for ids in relay.asked] == [1, 1]
+
+
+async def test_bodies_are_asked_for_by_the_topics_of_their_commits(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """A post of who lacks the writers' secret is on the epoch's own topic, which another peer may follow."""
+    alice, _, carol = nodes
+    await share(alice, carol)
+    alice.write(alice.branch(), "on the writers' topic")
+    with monkeypatch.context() as lacking:
+        lacking.setattr(Epoch, "writers_seed", None)
+        another = Author(alice.replica, alice.user_seed, lambda: 1_800_000_000_000)
+        another.write(alice.branch(), Post("on the own topic"))
+    items = _publications(alice)
+    give(carol.replica, [bare_of(item) for item in items])
+    said = [decode_publication(item) for item in items]
+    followers = [_Follower(one.topic) for one in said]
+    assert len({one.topic for one in said}) == 2
+    carol.hub.sources += followers
+    async with _fetching(carol):
+        await trio.sleep(BODIES_LOOK_SECONDS * 2)
+    assert [one.asked for one in followers] == [[(one.commit_id,)] for one in said]

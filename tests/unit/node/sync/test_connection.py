@@ -18,7 +18,7 @@ from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
-from node.sync.hub import NotFetched
+from node.sync.neighbours import NotFetched
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import peer_view
@@ -43,11 +43,11 @@ from protocol.messages import (
 )
 from protocol.session_events import SummaryLoaded
 from storage.relay.relay import KeptTopic
-from storage.repos.repos import Branch
-from storage.topics.difference import load_publications, plan_sending
+from storage.repos.epochs import Topic
+from tests.support.builders import publications_of, writing_topic
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
-from tests.support.nodes import open_nodes, share, together
+from tests.support.nodes import meet, open_nodes
 from tests.support.strangers import met
 
 UNREADABLE: dict[str, tuple[bytes, str]] = {
@@ -158,9 +158,9 @@ async def test_of_commits_that_are_wanted_and_not_held_nothing_is_said(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(alice.epoch().topic)
             await stranger.say(Receipt(topic), Want(topic, (as_commit_id(b"w" * 32),)))
             message = decode_message(await stranger.stream.receive_frame() or b"")
             assert message == KeepAlive(), "no publications, and no word that there are none"
@@ -174,7 +174,7 @@ async def test_knowing_the_topic_in_clear_is_not_enough_and_nothing_is_revealed(
         alice.create_repo()
         async with met(alice) as stranger:
             announced = await stranger.hear(Announce)
-            topics = {branch.topic for branch in alice.replica.branches.values()}
+            topics = set(alice.replica.by_topic)
             assert len(announced.topics) == len(topics)
             assert not set(announced.topics) & topics
             await stranger.say(Announce(tuple(map(AnnouncedTopic, topics))), Goodbye("bye"))
@@ -202,7 +202,7 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
         _, branch = alice.create_repo()
         before = alice.digest(branch)
         async with met(alice) as stranger:
-            topic = await stranger.compare(branch)
+            topic = await stranger.compare(writing_topic(alice.replica, branch).topic)
             await stranger.hear(Summary)
             await stranger.say(Publications(topic, (b"nothing",)))
             goodbye = await stranger.hear(Goodbye)
@@ -213,9 +213,9 @@ async def test_publications_that_their_carrier_could_have_refused_end_it(
 
 async def test_a_peer_that_knows_the_topic_is_served(tmp_path: Path, autojump_clock: MockClock) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            await stranger.compare(branch)
+            await stranger.compare(alice.epoch().topic)
             publications = await stranger.hear(Publications)
             assert len(publications.items) == 1
             await stranger.stream.aclose()
@@ -234,9 +234,9 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
 ) -> None:
     """It goes on saying that it is alive, and sends none of what it was asked for."""
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger, trio.open_nursery() as nursery:
-            await stranger.join(branch)
+            await stranger.join(alice.epoch().topic)
 
             async def live() -> None:
                 while stranger.ended is None:
@@ -247,7 +247,7 @@ async def test_a_peer_that_does_not_answer_for_blocks_is_left(
             nursery.start_soon(live)
             (source,) = alice.hub.sources
             with pytest.raises(NotFetched):
-                await source.fetch(branch.topic, BlockId(b"w" * 32))
+                await source.fetch(alice.epoch().topic, BlockId(b"w" * 32))
     assert stranger.ended == Ended("peer_does_not_answer")
     assert alice.hub.sources == []
 
@@ -257,13 +257,13 @@ async def test_a_peer_whose_version_knows_no_files_is_not_asked_for_blocks(
 ) -> None:
     """Its user is told nothing of that; this node's is told what the peer knows and this node does not."""
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
             assert (await stranger.hear(Features)).features == FEATURES
             await stranger.say(Features(("documents", "newer")))
-            await stranger.join(branch)
+            await stranger.join(alice.epoch().topic)
             (source,) = alice.hub.sources
-            assert await source.fetch(branch.topic, BlockId(b"w" * 32)) is None
+            assert await source.fetch(alice.epoch().topic, BlockId(b"w" * 32)) is None
             assert isinstance(source, Connection)
             assert source.newer_features == ["newer"]
             await stranger.say(Goodbye("bye"))
@@ -275,14 +275,14 @@ async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(
 ) -> None:
     """Also those for whose question there was no room yet."""
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            await stranger.join(branch)
+            await stranger.join(alice.epoch().topic)
             (source,) = alice.hub.sources
 
             async def ask(number: int) -> None:
                 with pytest.raises(NotFetched):
-                    await source.fetch(branch.topic, BlockId(bytes([number]) * 32))
+                    await source.fetch(alice.epoch().topic, BlockId(bytes([number]) * 32))
 
             with fail_after(5):
                 async with trio.open_nursery() as nursery:
@@ -298,14 +298,14 @@ async def test_a_slow_peer_has_time_for_each_block(tmp_path: Path, autojump_cloc
         encrypt_block(bytes([number]), ConvergenceSecret(b"s" * 32))[0] for number in range(FETCHED_COUNT_MAX)
     ]
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(alice.epoch().topic)
             (source,) = alice.hub.sources
             found: list[bytes | None] = []
 
             async def ask(wanted: BlockId) -> None:
-                found.append(await source.fetch(branch.topic, wanted))
+                found.append(await source.fetch(alice.epoch().topic, wanted))
 
             async with trio.open_nursery() as nursery:
                 for block in blocks:
@@ -325,13 +325,13 @@ async def test_what_is_asked_for_twice_is_asked_of_a_peer_once(
     block, _ = encrypt_block(b"content", ConvergenceSecret(b"s" * 32))
     found: list[bytes | None] = []
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(alice.epoch().topic)
             (source,) = alice.hub.sources
 
             async def ask() -> None:
-                found.append(await source.fetch(branch.topic, block.block_id))
+                found.append(await source.fetch(alice.epoch().topic, block.block_id))
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(ask)
@@ -347,9 +347,9 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            topic = await stranger.join(branch, count=7)
+            topic = await stranger.join(alice.epoch().topic, count=7)
             (source,) = alice.hub.sources
             assert isinstance(source, Connection)
             state = PeerState(
@@ -365,7 +365,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             since = source.progress_at
 
             def shown(later: int) -> TopicView:
-                view = peer_view(state, dict(alice.replica.by_topic), since + later)
+                view = peer_view(state, alice.replica.tables, {}, since + later)
                 return next(one for one in view["topics"] if one["state"] != "not joined")
 
             assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
@@ -382,12 +382,11 @@ async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
-        with alice.replica.database.read() as connection:
-            nums = plan_sending(connection, branch.topic_num, ()).nums
-            items = tuple(load_publications(connection, branch, nums, 1 << 20))
+        alice.create_repo()
+        followed = alice.epoch().topic
+        items = tuple(publications_of(alice.replica, alice.branch("root"))[:1])
         async with met(alice) as stranger, trio.open_nursery() as nursery:
-            topic = await stranger.join(branch)
+            topic = await stranger.join(followed)
 
             async def send() -> None:
                 while stranger.ended is None:
@@ -399,7 +398,7 @@ async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
             (source,) = alice.hub.sources
             began = trio.current_time()
             with pytest.raises(NotFetched):
-                await source.fetch(branch.topic, BlockId(b"w" * 32))
+                await source.fetch(followed, BlockId(b"w" * 32))
             assert trio.current_time() - began == pytest.approx(FETCH_SECONDS_MAX)
     assert stranger.ended == Ended("peer_does_not_answer")
 
@@ -416,7 +415,7 @@ async def test_news_at_any_moment_of_a_connections_end_fail_nobody(
         _, branch = alice.create_repo()
         for moment in [*range(8), *[2, 3, 4] * 20]:
             async with met(alice) as stranger:
-                await stranger.join(branch)
+                await stranger.join(writing_topic(alice.replica, branch).topic)
                 await stranger.stream.aclose()
                 for _ in range(moment):
                     await trio.lowlevel.checkpoint()
@@ -461,15 +460,16 @@ async def test_summaries_of_many_topics_are_read_by_few_looks_into_the_store(
         return read(replica, followed, of_publications=of_publications)
 
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await share(alice, bob)
-        for number in range(10):
-            alice.author.create_branch(alice.repo(), f"branch {number}")
+        for number in range(5):
+            repo, _ = alice.create_repo(f"repo {number}")
+            await bob.joiner.begin(alice.invite(repo))
+        await meet(alice, bob)
         monkeypatch.setattr(topic_work, "read_summaries", note)
-        await together(alice, bob)
-    assert max(looks) == 8, "ten new branches are joined at once"
+        await meet(alice, bob)
+    assert max(looks) == 8, "two topics of each repo are joined at once"
 
 
-async def test_a_new_branch_makes_a_connection_look_at_no_other_topic(
+async def test_a_new_repo_makes_a_connection_look_at_no_other_topic_and_a_new_branch_at_none(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
@@ -481,7 +481,7 @@ async def test_a_new_branch_makes_a_connection_look_at_no_other_topic(
             looked = list[TopicKey]()
             find = alice.hub.find_followed
 
-            def note(topic: TopicKey) -> Branch | KeptTopic | None:
+            def note(topic: TopicKey) -> Topic | KeptTopic | None:
                 looked.append(topic)
                 return find(topic)
 
@@ -491,11 +491,12 @@ async def test_a_new_branch_makes_a_connection_look_at_no_other_topic(
             assert len(connection.followed()) == 2 * 20
             alice.create_repo("one more")
             alice.hub.topics_changed()
-            assert len(looked) == 2, "its root branch and its branch"
+            assert len(looked) == 2, "its epoch's own topic and its writers' topic"
             assert set(looked) <= connection.followed().keys()
             looked.clear()
             alice.hub.topics_changed()
             assert looked == []
             alice.write(alice.branch(), "of which only counts change")
+            alice.author.create_branch(next(iter(alice.replica.repos.values())), "another")
             alice.hub.topics_changed()
             assert looked == []

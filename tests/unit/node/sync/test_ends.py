@@ -14,7 +14,7 @@ from node.network.peer_state import PeerState
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
-from node.sync.hub import NotFetched
+from node.sync.neighbours import NotFetched
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId
@@ -26,6 +26,7 @@ from protocol.session_outputs import Close
 from protocol.signing import public_key
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.strangers import Stranger, met
@@ -40,10 +41,10 @@ def _connection(node: Node) -> Connection:
 
 
 async def _topic_forgotten(node: Node, stranger: Stranger) -> None:
-    """A branch that both follow is here no more."""
-    repo, branch = node.create_repo()
+    """A topic that both follow is here no more."""
+    repo, _ = node.create_repo()
     node.hub.topics_changed()
-    await stranger.compare(branch)
+    await stranger.compare(node.epoch().topic)
     await trio.sleep(1)
     with node.replica.change() as change:
         forget_repo(change.connection, repo.num)
@@ -85,9 +86,9 @@ async def _moved(node: Node, stranger: Stranger) -> None:
 
 async def _storage_failed(node: Node, stranger: Stranger) -> None:
     """What the peer asks for cannot be read."""
-    _, branch = node.create_repo()
+    node.create_repo()
     node.hub.topics_changed()
-    topic = await stranger.compare(branch)
+    topic = await stranger.compare(node.epoch().topic)
     await trio.sleep(1)
 
     async def fail(*_: object) -> None:
@@ -99,15 +100,15 @@ async def _storage_failed(node: Node, stranger: Stranger) -> None:
 
 async def _peer_does_not_answer(node: Node, stranger: Stranger) -> None:
     """It was asked for a block, and says only that it is alive."""
-    _, branch = node.create_repo()
+    node.create_repo()
     node.hub.topics_changed()
-    await stranger.compare(branch)
+    await stranger.compare(node.epoch().topic)
     await trio.sleep(1)
     connection = _connection(node)
 
     async def ask() -> None:
         with pytest.raises(NotFetched):
-            await connection.fetch(branch.topic, BlockId(b"w" * 32))
+            await connection.fetch(node.epoch().topic, BlockId(b"w" * 32))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
@@ -313,7 +314,7 @@ async def test_what_a_newer_version_says_is_passed_over(
         _, branch = alice.create_repo()
         async with met(alice) as stranger:
             await stranger.stream.send_frame(UNKNOWN[what])
-            await stranger.join(branch)
+            await stranger.join(writing_topic(alice.replica, branch).topic)
             await stranger.stream.send_frames([UNKNOWN[what]] * 3)
             alice.write(branch, "after it")
             await stranger.hear(Publications)
@@ -335,9 +336,9 @@ async def test_unknown_messages_are_signs_of_life_and_few_a_second_are_passed_ov
 ) -> None:
     monkeypatch.setattr("node.sync.rate_limit.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
     with fail_after(6000), open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         async with met(alice) as stranger:
-            await stranger.join(branch)
+            await stranger.join(alice.epoch().topic)
             for _ in range(100):
                 await stranger.stream.send_frame(encode(("hello1", 7)))
                 await trio.sleep(60)

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync.fetching import fetch_blocks
-from node.sync.hub import NotFetched
+from node.sync.neighbours import NotFetched
 from protocol.block import Block, encrypt_block
 from protocol.ids import BlockId, TopicKey
 from protocol.keys import ConvergenceSecret
@@ -115,9 +115,9 @@ async def test_several_peers_give_what_each_has_and_one_may_leave(
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         sources = [
-            _Source(branch.topic, blocks[:30]),
-            _Source(branch.topic, blocks[20:]),
-            _Source(branch.topic, blocks, answers=3),
+            _Source(alice.epoch().topic, blocks[:30]),
+            _Source(alice.epoch().topic, blocks[20:]),
+            _Source(alice.epoch().topic, blocks, answers=3),
             _Source(TopicKey(b"o" * 32), blocks),
         ]
         alice.hub.sources += sources
@@ -140,7 +140,10 @@ async def test_what_nobody_has_does_not_keep_back_what_came(
     blocks = _blocks(5)
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        alice.hub.sources += [_Source(branch.topic, blocks[:2]), _Source(branch.topic, blocks[1:4])]
+        alice.hub.sources += [
+            _Source(alice.epoch().topic, blocks[:2]),
+            _Source(alice.epoch().topic, blocks[1:4]),
+        ]
         with pytest.raises(ServiceError, match="has 1 of its blocks"):
             await fetch_blocks(alice.hub, branch, [block.block_id for block in blocks])
         with alice.replica.database.read() as connection:
@@ -154,7 +157,7 @@ async def test_a_peer_that_has_none_of_a_file_is_asked_for_the_first_blocks_alon
     blocks = _blocks(40)
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        relay, other = _Source(branch.topic, []), _Source(branch.topic, blocks)
+        relay, other = _Source(alice.epoch().topic, []), _Source(alice.epoch().topic, blocks)
         alice.hub.sources += [relay, other]
         await fetch_blocks(alice.hub, branch, [block.block_id for block in blocks])
         assert 1 <= len(relay.asked) <= FETCHED_COUNT_MAX + 1
@@ -167,7 +170,7 @@ async def test_a_peer_that_has_only_the_last_blocks_is_asked_for_what_others_hav
     blocks = _blocks(40)
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        late, other = _Source(branch.topic, blocks[35:]), _Source(branch.topic, blocks[:35])
+        late, other = _Source(alice.epoch().topic, blocks[35:]), _Source(alice.epoch().topic, blocks[:35])
         alice.hub.sources += [late, other]
         await fetch_blocks(alice.hub, branch, [block.block_id for block in blocks])
         assert (len(late.given), len(other.given)) == (5, 35)
@@ -178,7 +181,7 @@ async def test_of_its_id_and_no_block_is_the_authors_fault_and_ends_nothing(
 ) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        source = _Source(branch.topic, _blocks(1))
+        source = _Source(alice.epoch().topic, _blocks(1))
         source._blocks[BlockId(b"w" * 32)] = b"no block"
         alice.hub.sources.append(source)
         with pytest.raises(ServiceError, match="not here whole"):

@@ -16,12 +16,14 @@ from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync import file_deposits, session_queries
 from node.sync.file_deposits import FileDepositor
+from protocol.ids import TopicKey
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import BLOCK_LOST_SECONDS, RELAY_FILES_SHARE
 from protocol.text import id_text
 from storage.relay.quotas import RelayQuotas, forget_topics
+from storage.repos.epochs import Epoch
 from storage.schema.peer_schema import relayed_files
-from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files
+from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
@@ -85,6 +87,33 @@ async def test_a_file_goes_through_a_relay_between_members_who_never_meet(
             await until_equal(alice, bob)
             assert await _get(bob, "far") == data
             assert await _get(bob, "small") == b"small"
+
+
+@pytest.mark.slow
+async def test_each_file_is_deposited_on_the_topic_of_the_commit_that_added_it(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member who lacks the writers' secret adds files on the epoch's own topic."""
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path) as relay:
+        alice.create_repo()
+        added = dict[TopicKey | None, int]()
+        for number in range(2):
+            await _add(alice, f"{number} by a writer", os.urandom(1000 + number))
+            added[alice.epoch().writers_topic] = 1000 + number
+            alice.author.start_epoch(alice.repo())
+        with monkeypatch.context() as lacking:
+            lacking.setattr(Epoch, "writers_seed", None)
+            await _add(alice, "by another", os.urandom(2000))
+            added[alice.epoch().topic] = 2000
+        async with _depositing(alice, relay):
+            await until(lambda: _count(alice, relayed_files) == 3)
+        query = select(relay_topics.c.topic, relay_files.c.size).join(
+            relay_topics, relay_topics.c.num == relay_files.c.topic_num
+        )
+        with relay.replica.database.read() as connection:
+            kept = dict(map(tuple, connection.execute(query)))
+        assert kept.keys() == added.keys()
+        assert len({kept[topic] - size for topic, size in added.items()}) == 1, "what a file counts beside"
 
 
 def _room_for(size: int) -> RelayQuotas:

@@ -21,6 +21,7 @@ from protocol.block import Block, encrypt_block
 from protocol.deposits import sign_deposit, size_of
 from protocol.ids import BlockId, ObjectId, PeerId
 from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.limits.formats import MARK_SIZE
 from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, RELAY_FILES_SHARE
 from protocol.signing import check_claims, public_key
 from storage.relay.files import DamagedKeptBlock
@@ -100,6 +101,15 @@ async def test_what_a_bad_file_has_earned_is_charged_again(relay: Relay) -> None
     root = _block(b"", (*(one.block_id for one in leaves), large.block_id))
     assert await relay.bring(topic, root, *leaves, large) == BAD_FILE
     assert relay.account.fruitless >= 6, "looks, and writes of blocks that are gone again"
+
+
+async def test_a_commits_block_is_no_part_of_a_file(relay: Relay) -> None:
+    topic, leaf = await relay.open(), _block(b"leaf")
+    secret, mark = ConvergenceSecret(b"c" * 32), bytes(MARK_SIZE)
+    of_commit, _ = encrypt_block(b"a commit that acks nothing", secret, mark=mark)
+    root = _block(b"", (leaf.block_id, of_commit.block_id))
+    assert await relay.bring(topic, root, leaf, of_commit) == BAD_FILE
+    assert not relay.service.has_file(topic, ObjectId(root.block_id))
 
 
 async def test_a_damaged_block_that_is_here_is_brought_again(relay: Relay) -> None:

@@ -11,8 +11,7 @@ from node.sync.given_blocks import GivenBlocks, keep_fetched
 from protocol.ids import BlockId
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX, FETCHED_COUNT_MAX
-from protocol.text import id_text
-from storage.blobs.unfetched import count_unfetched, drop_unfetched, find_of_others
+from storage.blobs.unfetched import count_unfetched
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
@@ -92,20 +91,3 @@ def test_the_blocks_that_are_remembered_are_bounded() -> None:
     for number in (0, 1, 2, 0, 3):
         given.note("one", 1, _id(number))
     assert {block_id for _, block_id in given.take_new()} == {_id(2), _id(0), _id(3)}
-
-
-@pytest.mark.slow
-async def test_an_older_store_lists_the_own_files_alone_once_it_has_been_looked_through(
-    tmp_path: Path,
-) -> None:
-    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        alice.create_repo()
-        added = await _files(alice).add("main", "mine", _content(10))
-        assert id_text(alice.author.user) == added["author"]
-        with alice.replica.database.read() as connection:
-            assert find_of_others(connection, alice.author.user) == []
-            others = find_of_others(connection, bob.author.user)
-        assert len(others) == 1
-        with alice.replica.database.write() as connection:
-            drop_unfetched(connection, others)
-        assert _unfetched(alice) == 0

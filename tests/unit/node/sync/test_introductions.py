@@ -13,6 +13,7 @@ from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.introductions import Introducer
+from protocol.body import BranchLink
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress
@@ -177,8 +178,8 @@ def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
 ) -> None:
     places = {"near": "10.0.0.2:5", "far": "93.184.216.34:5", "here": "127.0.0.1:5"}
     with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
-        repo, _ = alice.create_repo()
-        topic = alice.replica.root_branch(repo).topic
+        alice.create_repo()
+        topic = alice.epoch().topic
         book = AddressBook(alice.key, set())
         introducer = Introducer(alice.hub, book, PeerAddress(own, alice.key))
         connections = {name: _Connection(name) for name in places}
@@ -196,8 +197,8 @@ def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
 def test_a_port_that_the_router_forwards_is_told_behind_the_address_that_peers_see(tmp_path: Path) -> None:
     forwarded: list[str | None] = [None]
     with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
-        repo, _ = alice.create_repo()
-        topic = alice.replica.root_branch(repo).topic
+        alice.create_repo()
+        topic = alice.epoch().topic
         book = AddressBook(alice.key, set())
         own = PeerAddress("*:7474", alice.key)
         introducer = Introducer(alice.hub, book, own, lambda: forwarded[-1])
@@ -214,8 +215,8 @@ async def test_through_a_relay_two_learn_public_addresses_of_each_other_and_noth
     tmp_path: Path,
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
-        repo, _ = alice.create_repo()
-        topic = alice.replica.root_branch(repo).topic
+        alice.create_repo()
+        topic = alice.epoch().topic
         book = AddressBook(alice.key, set())
         own = PeerAddress("*:7474", alice.key)
         introducer = Introducer(alice.hub, book, own, lambda: None, lambda: ["8.8.4.4:7001"])
@@ -229,6 +230,31 @@ async def test_through_a_relay_two_learn_public_addresses_of_each_other_and_noth
         told = [PeerAddress(one, through.peer) for one in said]
         introducer.perform(through, LearnPeers(topic, (*told, PeerAddress("8.8.8.9:1", near.peer))))
         assert [(one.peer, one.address) for one in book.all] == [(through.peer, "8.8.8.8:1")]
+
+
+async def test_peers_are_introduced_on_the_own_topic_of_the_epoch_that_is_written_in_and_on_no_other(
+    tmp_path: Path,
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,), ExitStack() as meetings:
+        alice.create_repo()
+        root = alice.replica.root_branch(alice.repo())
+        earlier = alice.epoch()
+        alice.author.start_epoch(alice.repo())
+        alice.author.write(root, BranchLink(alice.branch().branch_id))
+        own, book = alice.epoch().topic, AddressBook(alice.key, set())
+        introducer = Introducer(alice.hub, book, PeerAddress("8.8.4.4:7474", alice.key))
+        topics = set(alice.replica.by_topic)
+        assert len(topics) == 6, "two of each epoch, and the links of a branch in both"
+        assert {earlier.topic, own} <= topics
+        for topic in topics:
+            connection = _Connection(topic.hex())
+            meetings.enter_context(introducer.meeting(connection, "8.8.8.8:5", is_dialed=True))
+            introducer.perform(connection, FindPeers(topic))
+            said = PeerAddress("8.8.8.8:1", PeerId(topic))
+            introducer.perform(connection, LearnPeers(topic, (said,)))
+            assert bool(connection.told) is (topic == own)
+            assert book.knows(PeerId(topic)) is (topic == own)
+        assert introducer.count_peers(alice.repo().repo_id) == 1
 
 
 @pytest.mark.slow
@@ -292,11 +318,11 @@ async def test_a_host_that_a_liar_names_gets_a_bounded_number_of_connections(
             at_bob.keep(alice.key, address_of(at_alice))
             await until_met(at_alice, bob)
             (connection,) = [one.connection for one in at_bob.peers if one.connection]
-            root = bob.replica.root_branch(bob.repo()).topic
+            topic = bob.epoch().topic
             hour_began = trio.current_time()
             for number in range(200):
                 lie = PeerAddress(listening_address(victims), PeerId(number.to_bytes(32, "big")))
-                connection.introduce(root, (lie,))
+                connection.introduce(topic, (lie,))
                 await trio.sleep(15)
             assert trio.current_time() - hour_began < HOST_TRIES_SECONDS
             assert hits == HOST_TRIES_MAX

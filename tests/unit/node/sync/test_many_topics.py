@@ -17,12 +17,12 @@ from protocol.session_events import Event, TopicFollowed
 from protocol.session_outputs import Output, Send, say_together
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, share, together
+from tests.support.nodes import Node, connected, open_nodes
 from tests.support.strangers import met
 
-_BRANCHES = 10
-_TOPICS = _BRANCHES + 2
-"""The branches below, `main` and the root branch."""
+_REPOS = 6
+_TOPICS = 2 * _REPOS
+"""Each repo has one epoch."""
 
 
 @pytest.fixture(autouse=True)
@@ -34,13 +34,19 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("node.sync.followed_topics.TOPICS_SETTLING_MAX", 2)
 
 
-async def _share_branches(alice: Node, bob: Node) -> None:
-    """Both know the same topics; Bob lacks the commits of most."""
-    await share(alice, bob)
-    for number in range(_BRANCHES):
-        branch, _ = alice.author.create_branch(alice.repo(), f"branch {number}")
-        alice.write(branch, f"{number}")
-    await together(alice, bob)
+async def _share_repos(alice: Node, bob: Node) -> None:
+    """Both know the same topics; Bob lacks a commit on half of them."""
+    for number in range(_REPOS):
+        repo, _ = alice.author.create_repo(f"repo {number}")
+        alice.author.create_branch(repo, f"branch {number}")
+        await bob.joiner.begin(alice.invite(repo))
+    async with connected(bob, alice):
+        for repo in alice.replica.repos.values():
+            while alice.replica.permission(repo, bob.author.user) is None:
+                await alice.hub.changes.wait(alice.hub.changes.count)
+        await wait_all_tasks_blocked()
+    for number in range(_REPOS):
+        alice.write(alice.branch(f"branch {number}"), f"{number}")
 
 
 async def test_more_topics_than_the_core_allows_are_joined_in_parts(
@@ -57,21 +63,21 @@ async def test_more_topics_than_the_core_allows_are_joined_in_parts(
 
     monkeypatch.setattr(Session, "handle", note)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _share_branches(alice, bob)
+        await _share_repos(alice, bob)
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
             assert {one.state for one in ours.topics} == {"in sync"}
             assert len(ours.topics) == len(theirs.topics) == _TOPICS
-        assert bob.digest(bob.branch("branch 9")) == alice.digest(alice.branch("branch 9"))
+        assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
     assert max(settling) <= 3, "three at first, and no more while two are compared"
 
 
 async def test_no_more_topics_are_announced_than_the_profile_allows(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("protocol.session.TOPIC_COUNT_MANY_MAX", _TOPICS - 1)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _share_branches(alice, bob)
+        await _share_repos(alice, bob)
+        monkeypatch.setattr("protocol.session.TOPIC_COUNT_MANY_MAX", _TOPICS - 1)
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
             assert len(ours.topics) == len(theirs.topics) == _TOPICS - 1
@@ -87,7 +93,7 @@ async def test_a_version_without_the_profile_joins_as_many_topics_as_ever(
     told = dict[str, int].fromkeys(("alice", "bob"), 0)
     begin, put = Connection.__init__, SendQueue.put
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _share_branches(alice, bob)
+        await _share_repos(alice, bob)
         hubs = {alice.hub: "alice", bob.hub: "bob"}
 
         def made(connection: Connection, *args: object, **named: object) -> None:
@@ -118,13 +124,13 @@ async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_chan
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        alice.create_repo()
-        for number in range(5):
-            branch, _ = alice.author.create_branch(alice.repo(), f"branch {number}")
+        for number in range(3):
+            repo, _ = alice.author.create_repo(f"repo {number}")
+        topic = alice.replica.writing_epoch(repo).topic
         alice.hub.topics_changed()
         async with met(alice) as stranger:
             await stranger.say(Features(("files",)))
-            await stranger.compare(branch)
+            await stranger.compare(topic)
             await wait_all_tasks_blocked()
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
@@ -134,6 +140,24 @@ async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_chan
                 connection._followed._tick = None  # all topics have changed
                 connection.topics_changed()
             assert (len(connection.topics), len(connection._followed._waiting)) == (3, waiting)
+
+
+async def test_topics_of_epochs_that_are_written_in_are_announced_before_those_of_earlier_ones(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """And a repo's before those of a repo that came earlier. What has no room is not followed at all."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        older, later = (alice.author.create_repo(f"repo {number}")[0] for number in range(2))
+        for _ in range(3):
+            alice.author.start_epoch(later)
+        alice.hub.topics_changed()
+        async with met(alice):
+            await wait_all_tasks_blocked()
+            (connection,) = alice.hub.sources
+            assert isinstance(connection, Connection)
+            epochs = [alice.replica.writing_epoch(repo) for repo in (later, older)]
+            announced = [one.topic for one in connection.topics]
+            assert announced == [epochs[0].topic, epochs[0].writers_topic, epochs[1].topic]
 
 
 def test_announcements_are_said_together_in_messages_that_the_peer_can_read() -> None:

@@ -13,8 +13,9 @@ from node.sync import session_queries
 from node.sync.recent_publications import RecentPublications
 from protocol.ids import TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET
-from storage.repos.repos import Branch
-from storage.topics.difference import load_publications
+from storage.repos.epochs import Topic
+from storage.topics.publishing import load_publications
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes, share, until_equal
 
@@ -66,28 +67,30 @@ async def test_what_was_written_is_sent_as_it_would_be_read_and_not_read(
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         branch = alice.branch()
+        topic = writing_topic(alice.replica, branch)
         async with connected(bob, alice):
             await trio.sleep(10)
 
             def read_others(
-                connection: Connection, of_branch: Branch, nums: Sequence[int], size: int
+                connection: Connection, other: Topic, nums: Sequence[int], size: int
             ) -> list[bytes]:
-                assert of_branch.topic != branch.topic, "it was just written"
-                return load_publications(connection, of_branch, nums, size)
+                assert other.topic != topic.topic, "it was just written"
+                return load_publications(connection, other, nums, size)
 
             monkeypatch.setattr(session_queries, "load_publications", read_others)
             nums = []
             for number in range(5):
-                nums += alice.write(branch, str(number)).accepted[branch.topic]
+                nums += alice.write(branch, str(number)).accepted[topic.topic]
                 await until_equal(alice, bob)
             assert ids(alice) == ids(bob)
             with alice.replica.database.read() as connection:
-                read = load_publications(connection, branch, nums, BATCH_SIZE_TARGET)
-            assert alice.hub.recent.find(branch.topic, nums, BATCH_SIZE_TARGET) == read
+                read = load_publications(connection, topic, nums, BATCH_SIZE_TARGET)
+            assert alice.hub.recent.find(topic.topic, nums, BATCH_SIZE_TARGET) == read
 
 
 async def test_without_peers_nothing_is_kept(tmp_path: Path) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        nums = alice.write(branch, "alone").accepted[branch.topic]
-        assert alice.hub.recent.find(branch.topic, nums, BATCH_SIZE_TARGET) is None
+        topic = writing_topic(alice.replica, branch).topic
+        nums = alice.write(branch, "alone").accepted[topic]
+        assert alice.hub.recent.find(topic, nums, BATCH_SIZE_TARGET) is None

@@ -21,9 +21,11 @@ from protocol.reconciliation.range_items import END, START
 from protocol.reconciliation.riblt import Prefix, prefix_length
 from protocol.session_events import Reconciled
 from protocol.session_outputs import OpenReconciliation
+from storage.repos.deletion import forget_repo
 from storage.topics.difference import REPLICA
 from storage.topics.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
 from storage.topics.topic_sets import TopicSet, iterate_ids, load_set
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
 
@@ -44,7 +46,7 @@ async def _apart(alice: Node, bob: Node, common: int, each: int) -> None:
 
 
 def _sent(connection: Connection, node: Node) -> int:
-    return next(one.sent for one in connection.topics if one.topic == node.branch().topic)
+    return next(one.sent for one in connection.topics if one.topic == node.epoch().writers_topic)
 
 
 @pytest.mark.slow
@@ -107,14 +109,15 @@ def test_a_sketch_follows_the_store_and_is_written_and_read(
     monkeypatch.setattr("storage.topics.sketches._WRITTEN_AFTER", 100)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        kept = TopicSet(REPLICA, branch.topic_num, branch.topic, of_publications)
+        topic = writing_topic(alice.replica, branch)
+        kept = TopicSet(REPLICA, topic.num, topic.topic, of_publications, topic)
         for count in (50, 600, 20):
             _write(alice, count)
             with alice.replica.database.read() as connection:
                 found = alice.replica.sketches.symbols(connection, kept)
                 digest = alice.replica.sketches.digest(connection, kept)
                 _, ids = load_set(connection, kept)
-            anew = Prefix(symbol_key(branch.topic), prefix_length(len(ids)))
+            anew = Prefix(symbol_key(topic.topic), prefix_length(len(ids)))
             anew.add(ids)
             assert found == anew.symbols()
             alice.replica.sketches.write()
@@ -130,8 +133,8 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
     """There is room for one: each look at another topic costs what has been added since, not what there is."""
     with open_nodes(tmp_path, "alice") as (alice,):
         monkeypatch.setattr("storage.topics.sketches._SMALL_COUNT", 0)
-        alice.create_repo()
-        _write(alice, _WRITTEN_LEAVING)  # beside its root
+        _, branch = alice.create_repo()
+        _write(alice, _WRITTEN_LEAVING)  # beside its root, and what adds the branch
         store, read = alice.replica.database, Counter[str]()
 
         def count(
@@ -142,39 +145,42 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
                 yield last, ids
 
         monkeypatch.setattr("storage.topics.sketches.iterate_ids", count)
-        main, root = (
-            TopicSet(REPLICA, branch.topic_num, branch.topic)
-            for branch in (alice.branch(), alice.branch("root"))
+        main, other = (
+            TopicSet(REPLICA, topic.num, topic.topic)
+            for topic in (
+                writing_topic(alice.replica, branch),
+                alice.replica.by_topic[alice.epoch().topic],
+            )
         )
         kept = Sketches(store, size_max=1)
         digests = set()
         for _ in range(3):
-            for one in (main, root):
+            for one in (main, other):
                 with store.read() as connection:
                     digests.add(kept.digest(connection, one))
                 kept.write()
         assert len(digests) == 2
-        assert read[main.place] == _WRITTEN_LEAVING + 1, "once"
-        assert read[root.place] == 3 * 2, "one of few commits is not worth writing"
+        assert read[main.place] == _WRITTEN_LEAVING + 2, "once"
+        assert read[other.place] == 3, "one of few commits is not worth writing"
         _write(alice, 1)
         with store.read() as connection:
             kept.symbols(connection, main)
-        assert read[main.place] == 2 * (_WRITTEN_LEAVING + 2), (
+        assert read[main.place] == 2 * (_WRITTEN_LEAVING + 3), (
             "and again for symbols, which nobody had asked for"
         )
         with store.read() as connection:
             kept.symbols(connection, main)
-        assert read[main.place] == 2 * (_WRITTEN_LEAVING + 2)
+        assert read[main.place] == 2 * (_WRITTEN_LEAVING + 3)
         with store.read() as connection:
-            kept.digest(connection, root)
+            kept.digest(connection, other)
         _write(alice, _WRITTEN_LEAVING)
         with store.read() as connection:
             kept.digest(connection, main)
-            kept.digest(connection, root)
-        with store.write() as connection:
-            connection.execute(text("DELETE FROM sketches"))
-            connection.execute(text("DELETE FROM topics"))
-        alice.is_damaged = True
+            kept.digest(connection, other)
+        repo = alice.repo()
+        with alice.replica.change() as change:
+            forget_repo(change.connection, repo.num)
+            alice.replica.forget_membership(repo.repo_id)
         kept.write()
         with store.read() as connection:
             assert connection.execute(text("SELECT count(*) FROM sketches")).scalar() == 0, "it is not there"
@@ -184,10 +190,11 @@ def test_sketches_that_leave_memory_are_written_and_go_on_from_there(
 def test_a_sketch_of_a_small_topic_is_written_when_it_has_doubled(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        main = TopicSet(REPLICA, branch.topic_num, branch.topic)
+        topic = writing_topic(alice.replica, branch)
+        main = TopicSet(REPLICA, topic.num, topic.topic)
         store = alice.replica.database
         kept, written = Sketches(store), []
-        for count in (_WRITTEN_FIRST - 2, 1, _WRITTEN_FIRST - 1, 1):  # beside its root
+        for count in (_WRITTEN_FIRST - 3, 1, _WRITTEN_FIRST - 1, 1):  # beside its root, and what adds it
             _write(alice, count)
             with store.read() as connection:
                 kept.digest(connection, main)
@@ -205,10 +212,12 @@ async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await share(alice, bob)
-        names = [f"branch {number}" for number in range(40)]
+        names = [f"branch {number}" for number in range(20)]
         for name in names:
-            alice.hub.announce(alice.author.create_branch(alice.repo(), name)[1])
+            repo, ingested = alice.author.create_repo(name)
+            alice.hub.announce(ingested)
+            alice.hub.announce(alice.author.create_branch(repo, name)[1])
+            await bob.joiner.begin(alice.invite(repo))
         async with connected(bob, alice):
             for name in names:
                 await until_equal(alice, bob, name)
@@ -218,7 +227,7 @@ async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
         async with connected(bob, alice) as (connection, _):
             for name in names:
                 await until_equal(alice, bob, name)
-            assert {one.state for one in connection.topics} == {"in sync"}
+            assert [one.state for one in connection.topics] == ["in sync"] * 2 * len(names)
 
 
 @pytest.mark.parametrize("bound, expected", [(4, [1, 1, 2]), (2, [1, 2, 3])])
@@ -236,8 +245,8 @@ def test_a_set_for_ranges_is_read_once_until_the_topic_changes(
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         _write(alice, 2)
-        branch, ranges, counted = alice.branch(), RangeSet(), []
-        kept = topic_set(branch, of_publications=False)
+        ranges, counted = RangeSet(), []
+        kept = topic_set(writing_topic(alice.replica, alice.branch()), of_publications=False)
         for more in (0, 0, 1):
             if more:
                 _write(alice, more)

@@ -19,6 +19,7 @@ from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import Visitor
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes, share
 from tests.support.relays import PLENTY, is_settled, open_relay, states, until, visit
@@ -72,7 +73,8 @@ async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_c
                 await trio.sleep(1)
                 await until(lambda: is_settled(alice))
                 await trio.sleep(1)
-                progress = next(one for one in of_alice.topics if one.topic == alice.branch().topic)
+                topic = writing_topic(alice.replica, alice.branch()).topic
+                progress = next(one for one in of_alice.topics if one.topic == topic)
                 assert (progress.sent, progress.received) == (new, new)
         assert progress.rounds.own is not None
         assert progress.rounds.peer is not None
@@ -105,21 +107,21 @@ async def test_nothing_that_a_relay_keeps_opens_anything(tmp_path: Path, autojum
         assert sum(one.commit_count for one in await relay.hub.relay.list_all()) == 4
         epoch = alice.epoch()
         secrets: set[bytes] = {
-            epoch.read_secret,
-            epoch.write_secret or b"",
+            epoch.key,
+            epoch.keys.read_key,
+            epoch.keys.convergence_secret,
+            epoch.keys.topic_seed,
+            epoch.keys.mark,
+            epoch.writers_secret or b"",
+            epoch.writers_seed or b"",
             alice.author.user,
             alice.repo().repo_id,
         }
-        for branch in alice.replica.branches.values():
-            secrets |= {
-                branch.read_key,
-                branch.convergence_secret,
-                branch.topic_seed or b"",
-                branch.branch_id,
-            }
+        secrets |= {branch.branch_id for branch in alice.replica.branches.values()}
+        assert b"" not in secrets
         root_ids = {branch.facts.root_id for branch in alice.replica.branches.values()}
         kept = b"".join(path.read_bytes() for path in (tmp_path / "r").rglob("*") if path.is_file())
-        for secret in secrets - root_ids - {b""}:
+        for secret in secrets - root_ids:
             assert secret not in kept
             assert id_text(AnyId(secret)).encode() not in kept
         for text in (b"a name of a repo", b"a text that nobody", b"main"):

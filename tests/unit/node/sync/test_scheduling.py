@@ -25,7 +25,7 @@ from protocol.limits.peers import (
     STRANGERS_SLOWED_SECONDS,
 )
 from protocol.messages import Goodbye, KeepAlive
-from tests.support.builders import World
+from tests.support.builders import World, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
 from tests.support.relays import open_relay
@@ -247,6 +247,7 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
 ) -> None:
     items = world.write("a, a <- b, b <- c, c <- d, d <- e, e <- f")
     replica, branch = world.copy()
+    topic = writing_topic(replica, branch)
     ticks = count()
     with open_nodes(tmp_path, "alice") as (alice,):
         hub = alice.hub
@@ -264,8 +265,8 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         happened = trio.Event()
         happened.set()
         bill = WorkBill(WorkAccount(_Clock()))
-        ingested = await hub.ingest(branch, items, happened, None, bill)
-        assert len(ingested.accepted[branch.topic]) == 6
+        ingested = await hub.ingest(topic, items, happened, None, bill)
+        assert len(ingested.accepted[topic.topic]) == 6
         assert ingested.left == []
         assert transactions >= 3
         assert bill.total > 3 * SLICE_SECONDS
@@ -284,14 +285,14 @@ async def test_a_peer_over_its_budget_is_told_and_left_and_not_taken_again(
             assert stranger.ended == Ended("over_budget")
 
 
-async def test_a_peer_that_joins_a_branch_has_an_account_of_its_own(
+async def test_a_peer_that_joins_a_topic_has_an_account_of_its_own(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        _, branch = alice.create_repo()
+        alice.create_repo()
         alice.hub.ledger.of_strangers("").charge(1.0)
         async with met(alice) as stranger:
-            await stranger.join(branch)
+            await stranger.join(alice.epoch().topic)
             (account,) = (one.account for one in alice.hub.sources if hasattr(one, "account"))
             assert account is not alice.hub.ledger.of_strangers("")
             assert account.fruitless < 0.9

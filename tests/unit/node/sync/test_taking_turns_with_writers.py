@@ -14,6 +14,7 @@ from node.runtime.blocking import threads
 from node.runtime.errors import ServiceError
 from node.sync.session_queries import topic_set
 from protocol.content import Post
+from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import service_of
@@ -57,8 +58,9 @@ async def test_any_number_of_waiting_writers_leaves_room_for_readers(alice: Node
 def test_topics_are_compared_while_sketches_wait_to_be_written(
     alice: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice.create_repo()
-    kept, sketches = topic_set(alice.branch(), of_publications=False), alice.replica.sketches
+    _, branch = alice.create_repo()
+    kept = topic_set(writing_topic(alice.replica, branch), of_publications=False)
+    sketches = alice.replica.sketches
     monkeypatch.setattr("storage.topics.sketches._WRITTEN_FIRST", 1)
     monkeypatch.setattr("storage.topics.sketches._SMALL_COUNT", 0)
     with alice.replica.database.read() as connection:

@@ -50,8 +50,8 @@ def _root_heads(world: World) -> tuple[bytes, ...]:
 
 
 def test_what_waits_is_shown_with_what_it_waits_for(world: World) -> None:
-    replica, branch = world.copy()
-    give(replica, branch, [world.commits["d"].encoded])
+    replica, _ = world.copy()
+    give(replica, [world.commits["d"].encoded])
     shown = describe(replica, _id(world, "d"))
     assert shown["verdict"] == "pending"
     assert {_id(world, "b"), _id(world, "c")} <= set(shown["by"])

@@ -12,9 +12,9 @@ from node.ingest import replica as replica_module
 from node.ingest import void_recheck
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
-from protocol.body import Adopt, Grant, Permission, Remove
+from protocol.body import Adopt, Permission, Remove
 from protocol.content import Post
-from protocol.keys import ReadSecret, UserSeed
+from protocol.keys import UserSeed
 from protocol.signing import public_key
 from protocol.text import id_text
 from storage.commits.heads import load_heads
@@ -238,23 +238,6 @@ async def test_an_adoption_for_another_branch_adopts_nothing(
 
 
 @pytest.mark.slow
-async def test_a_false_write_secret_is_passed_over(nodes: list[Node], autojump_clock: MockClock) -> None:
-    alice, bob, _ = nodes
-    with fail_after(120):
-        await share(alice, bob, permission=Permission.READ)
-        root = alice.replica.root_branch(alice.repo())
-        box = alice.author.seal_secret(alice.repo(), bob.author.user, ReadSecret(b"f" * 32))
-        alice.hub.announce(alice.author.write(root, Grant(bob.author.user, Permission.WRITE, box))[1])
-        await together(alice, bob)
-        assert bob.epoch().write_secret is None
-        await members_of(alice).grant("", id_text(bob.author.user), "manage")
-        async with connected(bob, alice):
-            while bob.epoch().write_secret is None:
-                await bob.hub.changes.wait(bob.hub.changes.count)
-        assert bob.epoch().write_secret == alice.epoch().write_secret
-
-
-@pytest.mark.slow
 async def test_a_store_that_fails_while_a_change_is_undone_loses_nothing(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -309,18 +292,18 @@ async def test_a_forked_feed_keeps_what_the_removal_names_and_no_twin(
 
 
 @pytest.mark.slow
-async def test_a_follower_who_is_granted_writing_gets_the_write_secret(
+async def test_a_follower_who_is_granted_writing_gets_the_writers_secret(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
     with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
-        assert bob.epoch().write_secret is None
+        assert bob.epoch().writers_secret is None
         await members_of(alice).grant("", id_text(bob.author.user), "write")
         async with connected(bob, alice):
-            while bob.epoch().write_secret is None:
+            while bob.epoch().writers_secret is None:
                 await bob.hub.changes.wait(bob.hub.changes.count)
-        assert bob.epoch().write_secret == alice.epoch().write_secret
+        assert bob.epoch().writers_secret == alice.epoch().writers_secret
         bob.write(bob.branch(), "at last")
         await together(alice, bob)
 
@@ -335,7 +318,7 @@ async def test_demoted_members_read_on_and_the_last_owner_does_not_leave_by_acci
         await members_of(alice).remove("", id_text(bob.author.user), "read")
         await together(alice, bob)
         assert bob.replica.permission(bob.repo(), bob.author.user) is Permission.READ
-        with pytest.raises(ServiceError, match="not write to it"):
+        with pytest.raises(ServiceError, match="M5"):
             bob.write(bob.branch(), "no more")
         with pytest.raises(ServiceError, match="last owner"):
             await members_of(alice).leave("", force=False)

@@ -83,7 +83,7 @@ BLIND: Final = blind_topic(TOPIC, SESSION_ID)
 SHORT: Final = ShortId(b"f" * 16)
 FOREIGN: Final = BlindTopic(b"?" * 32)
 ANNOUNCED: Final = announced_topic(TOPIC, SESSION_ID, by_dialer=False)
-FOLLOWED: Final = TopicFollowed(TOPIC, is_root=True)
+FOLLOWED: Final = TopicFollowed(TOPIC, is_own=True)
 JOINED: Final = (FOLLOWED, MessageReceived(Announce((ANNOUNCED,))))
 SMALLER, LARGER = (7, Digest(b"a" * 32)), (8, Digest(b"b" * 32))
 
@@ -110,7 +110,7 @@ def _answered_before() -> tuple[Event, ...]:
     for topic in OTHERS:
         blind = blind_topic(topic, SESSION_ID)
         events += [
-            TopicFollowed(topic, is_root=False),
+            TopicFollowed(topic, is_own=False),
             MessageReceived(Announce((announced_topic(topic, SESSION_ID, by_dialer=False),))),
             SummaryLoaded(topic, (), *LARGER, upto=9),
             MessageReceived(Summary(blind, 0, (), *SMALLER)),

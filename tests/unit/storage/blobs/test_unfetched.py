@@ -22,8 +22,6 @@ from storage.blobs.relayed_files import (
 )
 from storage.blobs.unfetched import (
     count_unfetched,
-    drop_unfetched,
-    find_of_others,
     find_unfetched,
     note_fetched,
 )
@@ -32,6 +30,7 @@ from storage.peers.holders import Holder, load_holders, put_holders
 from storage.repos.deletion import forget_repo
 from storage.schema.peer_schema import relayed_files
 from storage.schema.schema import commits
+from tests.support.builders import writing_topic
 from tests.support.nodes import Node, open_nodes
 
 
@@ -61,20 +60,21 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
         assert _count(alice, of=bob) == 0
         with database.write() as connection:
             ids = [row.object_id for row in load_files(connection, branch.num, 0, 10)]
-            found = find_unfetched(connection, branch.num, [BlockId(one) for one in ids])
+            repo_num = branch.repo_num
+            found = find_unfetched(connection, repo_num, [BlockId(one) for one in ids])
             assert sorted(found) == sorted((one, 9) for one in ids)
-            note_fetched(connection, branch.num, ids[0])
+            assert find_unfetched(connection, repo_num + 1, [BlockId(one) for one in ids]) == []
+            note_fetched(connection, repo_num + 1, ids[0])
+            note_fetched(connection, repo_num, ids[1])
         assert _count(alice) == 2
-        with database.read() as connection:
-            assert find_of_others(connection, alice.author.user) == []
-            others = find_of_others(connection, bob.author.user)
-        assert len(others) == 2
         with database.write() as connection:
-            drop_unfetched(connection, others[:1])
+            note_fetched(connection, repo_num, ids[2])
         assert _count(alice) == 1
         relay = PeerId(b"r" * 32)
         with database.write() as connection:
-            note_relayed(connection, relay, branch.topic_num, [short_file(one) for one in ids])
+            note_relayed(
+                connection, relay, writing_topic(alice.replica, branch).num, [short_file(one) for one in ids]
+            )
         assert _count(alice) == 0, "a relay says to keep it"
         with database.read() as connection:
             own = load_own_files(connection, 0, 10)
@@ -97,13 +97,13 @@ def test_who_held_a_repo_goes_with_it(tmp_path: Path) -> None:
             put_holders(connection, {repo.num: [holder]})
             assert load_holders(connection) == {repo.num: [holder]}
             last = connection.execute(select(func.max(commits.c.num))).scalar_one()
-            topics = [one.topic_num for one in alice.replica.on_topics.values()]
+            topics = list(alice.replica.topics)
             assert (has_newer(connection, topics, last), has_newer(connection, topics, last - 1)) == (
                 False,
                 True,
             )
             assert not has_newer(connection, [], 0)
-            note_relayed(connection, holder.peer, branch.topic_num, [ShortId(bytes(16))])
+            note_relayed(connection, holder.peer, topics[0], [ShortId(bytes(16))])
             forget_repo(connection, repo.num)
             assert connection.execute(select(relayed_files)).all() == [], (
                 "a new topic may never have its number"

@@ -42,7 +42,7 @@ def test_checkpoints_that_merge_the_same_count_once(world: World) -> None:
 def test_they_count_while_one_of_them_does(world: World) -> None:
     ben = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(ben.user, Permission.WRITE, None))
+    world.author.write(root, Grant(ben.user, Permission.WRITE))
     world.write("a, a <- b, a <- c")
     world.checkpoint_one("of ben", ["b"], ben)
     world.checkpoint_one("of ann", ["b"])
@@ -57,7 +57,7 @@ def test_they_count_while_one_of_them_does(world: World) -> None:
 def test_the_last_one_that_becomes_void_takes_all_back(world: World) -> None:
     ben = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(ben.user, Permission.WRITE, None))
+    world.author.write(root, Grant(ben.user, Permission.WRITE))
     world.write("a, a <- b, a <- c")
     for name in ("one", "two"):
         world.checkpoint_one(name, ["b"], ben)

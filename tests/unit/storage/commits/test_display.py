@@ -16,7 +16,7 @@ from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
-from tests.support.builders import NOW_MS, World
+from tests.support.builders import NOW_MS, World, count_accepted, writing_topic
 
 _HOUR_MS = 3_600_000
 
@@ -33,15 +33,16 @@ def _write(world: World, name: str, hour: int, acks: list[str]) -> None:
     """A post that asserts an hour, by somebody who has written nothing else."""
     author = Author(world.replica, UserSeed(name.ljust(32).encode()), lambda: NOW_MS + hour * _HOUR_MS)
     root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(author.user, Permission.WRITE, None))
+    world.author.write(root, Grant(author.user, Permission.WRITE))
     world.write_one(name, acks, author)
 
 
 def _take(world: World, name: str, there: tuple[Replica, Branch], hour: int) -> None:
     replica, branch = there
-    batch = open_batch(branch, [world.commits[name].encoded])
-    ingested = accept_batch(replica, branch, batch, NOW_MS + hour * _HOUR_MS)
-    assert len(ingested.accepted[branch.topic]) == 1
+    topic = writing_topic(replica, branch)
+    batch = open_batch(topic, [world.commits[name].encoded])
+    ingested = accept_batch(replica, topic, batch, NOW_MS + hour * _HOUR_MS)
+    assert count_accepted(ingested) == 1
 
 
 def _shown(

@@ -1,9 +1,8 @@
-"""What waits, as stored: rows of an older Ravel are carried over, and causes are crossed off in bounded steps."""
+"""What waits, as stored: causes are crossed off in bounded steps."""
 
 from pathlib import Path
 
-import pytest
-from sqlalchemy import insert, select, text
+from sqlalchemy import insert, select
 
 from storage.commits.pending_release import (
     ReleasedCommit,
@@ -15,7 +14,6 @@ from storage.commits.pending_release import (
 )
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
-from storage.engine.revisions import create, upgrade
 from storage.schema.schema import pending, pending_causes, pending_publications, rejections
 
 
@@ -73,34 +71,4 @@ def test_causes_that_were_rejected_before_a_crash_are_found(tmp_path: Path) -> N
             insert(rejections).values(num=1, branch_num=1, commit_id=bad, code="bad_body", detail="")
         )
         assert find_settled(connection) == {id_key(bad): True}
-    database.close()
-
-
-@pytest.mark.slow
-def test_what_waited_in_an_older_store_waits_on(tmp_path: Path) -> None:
-    database = Database(tmp_path)
-    causes = [b"a" * 32, b"a" * 31 + b"b", b"c" * 32]  # two with one key
-    with database.write() as connection:
-        metadata = pending.metadata
-        metadata.drop_all(connection)
-        connection.execute(text("DROP TABLE alembic_version"))
-        create(connection, "r0020")
-        old = "INSERT INTO pending (num, branch_num, topic_num, commit_id, publication, reason) VALUES "
-        rows = [(1, b"1" * 32, b"one", "causes"), (2, b"2" * 32, b"second", "version")]
-        for num, commit_id, publication, reason in rows:
-            values = {"num": num, "id": commit_id, "publication": publication, "reason": reason}
-            connection.execute(text(old + "(:num, 5, 6, :id, :publication, :reason)"), values)
-        for cause in causes:
-            connection.execute(text("INSERT INTO pending_causes VALUES (:cause, 1)"), {"cause": cause})
-        upgrade(connection)
-        columns = ("num", "topic_num", "id_key", "reason", "size", "cause_count", "lacking")
-        query = select(*(pending.c[name] for name in columns)).order_by(pending.c.num)
-        assert [tuple(row) for row in connection.execute(query)] == [
-            (1, 6, id_key(b"1" * 32), "causes", 3, 2, 2),
-            (2, 6, id_key(b"2" * 32), "version", 6, 0, 0),
-        ]
-        kept = connection.execute(select(pending_publications).order_by(pending_publications.c.pending_num))
-        assert [tuple(row) for row in kept] == [(1, b"one"), (2, b"second")]
-        found = connection.execute(select(pending_causes)).all()
-        assert {tuple(row) for row in found} == {(id_key(causes[0]), 1), (id_key(causes[2]), 1)}
     database.close()

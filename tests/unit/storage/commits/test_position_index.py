@@ -5,9 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Connection, bindparam, create_engine, insert, select, text, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
-from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
 from storage.check.check_integrity import CheckFindings
 from storage.commits.canonical_order import OrderKey
@@ -17,10 +16,8 @@ from storage.commits.heads import load_heads
 from storage.commits.position_index import find_position, find_start
 from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
-from storage.engine.id_keys import id_key
-from storage.engine.revisions import upgrade
 from storage.schema.schema import commits, heads
-from tests.support.builders import World, give
+from tests.support.builders import World, count_accepted, give, writing_topic
 from tests.support.rows import counted_steps, put_branch, put_commits, some_id
 
 
@@ -127,13 +124,18 @@ def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Pa
             with replica.database.write() as connection:
                 keys = _star(count)
                 put_commits(replica.database, connection, branch.num, keys)
-                row = {"topic_num": branch.topic_num, "branch_num": branch.num, "rank": 1, "is_acked": False}
+                row = {
+                    "topic_num": writing_topic(replica, branch).num,
+                    "branch_num": branch.num,
+                    "rank": 1,
+                    "is_acked": False,
+                }
                 connection.execute(insert(heads), [{"commit_id": key[2], **row} for key in keys])
             with counted_steps(connection) as counted:
-                ingested = give(replica, branch, items)
+                ingested = give(replica, items)
                 with replica.database.read() as reader:
                     assert len(load_heads(reader, branch.num, 100)) == min(count, 99) + 1
-            assert len(ingested.accepted[branch.topic]) == len(items)
+            assert count_accepted(ingested) == len(items)
             steps.append(counted[0])
     assert steps[1] < 2 * steps[0]
 
@@ -177,60 +179,3 @@ def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database:
             before = load_display_window(connection, branch_num, 10, after=None, before=mark)
             assert after == by_time[place + 1 : place + 11]
             assert before == by_time[max(place - 10, 0) : place]
-
-
-@pytest.mark.slow
-def test_a_store_of_before_is_counted_when_it_is_migrated(
-    tmp_path: Path, rows_in: str, request: pytest.FixtureRequest
-) -> None:
-    count = 1500
-    if rows_in == "postgresql":
-        server = request.getfixturevalue("postgresql_server")
-        server.make_older(tmp_path, server.url_of(tmp_path), "r0012", lambda found: _fill_older(found, count))
-    else:
-        engine = create_engine(f"sqlite:///{tmp_path / 'ravel.sqlite'}")
-        with engine.begin() as connection:
-            upgrade(connection, "r0012")
-            _fill_older(connection, count)
-        engine.dispose()
-    with closing(Database(tmp_path)) as database, database.read() as connection:
-        findings = CheckFindings()
-        recount_order(connection, findings)
-        assert findings.problems == []
-        assert findings.checked["order_spans"] == 4, "three of 512 commits at most, and one of these"
-        assert find_position(connection, 1, (0, 1400, NO_COMMIT)) == 1399
-        times = connection.execute(select(commits.c.display_time).order_by(commits.c.num)).scalars().all()
-    assert times == [100, 300, 300, *[500] * (count - 3)], (
-        "asserted, unless it came before or causes are later"
-    )
-
-
-def _fill_older(connection: Connection, count: int) -> None:
-    """A chain of commits, one of which is void, in a store of revision 12."""
-    repo = "INSERT INTO repos (num, repo_id, name, init_id, init_key, epoch_num) VALUES (1, :id, 'r', :id, :id, 0)"
-    connection.execute(text(repo), {"id": bytes(32)})
-    branch = (
-        "INSERT INTO branches (num, repo_num, branch_id, name, root_id, commit_count, void_count)"
-        " VALUES (1, 1, :id, 'b', :id, :count, 1)"
-    )
-    connection.execute(text(branch), {"id": bytes(32), "count": count})
-    connection.execute(text('INSERT INTO authors (num, "user") VALUES (1, :id)'), {"id": bytes(32)})
-    commit = (
-        "INSERT INTO commits (num, id_key, commit_id, branch_num, topic_num, author_num, feed_sequence, rank, acks,"
-        " commit_key, sealed_key, signature, block_nums, body_kind, size, timestamp, received_at, is_void)"
-        " VALUES (:num, :key, :id, 1, 1, 1, :num, :rank, :acks, :none, :none, :none, :none, 'post1', 0, :time, 500, :void)"
-    )
-    rows = [
-        {
-            "num": rank + 1,
-            "key": id_key(some_id(rank)),
-            "id": some_id(rank),
-            "rank": rank,
-            "acks": some_id(rank - 1) if rank else b"",
-            "time": {0: 100, 1: 300, 2: 200}.get(rank, 900),
-            "void": rank == 700,
-            "none": b"",
-        }
-        for rank in range(count)
-    ]
-    connection.execute(text(commit), rows)

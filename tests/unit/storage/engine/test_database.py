@@ -2,6 +2,7 @@
 
 import sqlite3
 import stat
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -12,17 +13,20 @@ from sqlalchemy import Connection, create_engine, insert, inspect, select, text,
 
 from protocol.block import encrypt_block
 from protocol.ids import BlockId
-from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
-from protocol.publication import create_publication, encode_publication
+from protocol.keys import ConvergenceSecret
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
-from storage.engine.id_keys import id_key
 from storage.engine.revisions import create, revision_of, upgrade
 from storage.schema.peer_schema import peers
-from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import blocks
 from storage.schema.tables import metadata
-from tests.support.older_stores import make_older_store
+from tests.support.older_stores import OLDER, make_older_store, older_is_known
+
+
+@pytest.fixture
+def older() -> Iterator[None]:
+    with older_is_known():
+        yield
 
 
 def _described(connection: Connection) -> object:
@@ -94,13 +98,14 @@ def _revision(path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.sqlite
+@pytest.mark.usefixtures("older")
 def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
-    make_older_store(tmp_path, "r0007")
-    for leftover in ("ravel-of-r0007.sqlite.part", "ravel-of-r0005.sqlite"):
+    make_older_store(tmp_path)
+    for leftover in ("ravel-of-r0000.sqlite.part", "ravel-of-r0009.sqlite"):
         (tmp_path / leftover).write_bytes(b"of an earlier time")
     Database(tmp_path).close()
-    kept = tmp_path / "ravel-of-r0007.sqlite"
-    assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == ("r0007", newest_revision())
+    kept = tmp_path / "ravel-of-r0000.sqlite"
+    assert (_revision(kept), _revision(tmp_path / "ravel.sqlite")) == (OLDER, newest_revision())
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert {path.name for path in tmp_path.iterdir()} == {kept.name, "ravel.sqlite", "ravel.sqlite-last"}
     made = kept.stat().st_mtime_ns
@@ -108,42 +113,14 @@ def test_an_older_store_is_copied_before_it_is_migrated(tmp_path: Path) -> None:
     assert kept.stat().st_mtime_ns == made, "nothing is left to migrate"
 
 
-@pytest.mark.slow
 @pytest.mark.sqlite
-@pytest.mark.parametrize("is_damaged", [False, True])
-def test_what_an_older_relay_kept_gets_the_ids_of_its_publications(tmp_path: Path, is_damaged: bool) -> None:
-    made = create_publication(
-        TopicSeed(b"t" * 32),
-        ReadKey(b"r" * 32),
-        BlockKey(b"k" * 32),
-        (encrypt_block(b"x", ConvergenceSecret(b"c" * 32))[0],),
-        b"n" * 24,
-    )
-    encoded = encode_publication(made.topic, made.sealed_key, (made.blocks[0].encoded,), made.signature)
-    make_older_store(tmp_path, "r0009")
-    with closing(sqlite3.connect(tmp_path / "ravel.sqlite")) as older:
-        insert_old = (
-            "INSERT INTO relay_commits (id_key, commit_id, topic_num, rank, acks, publication) "
-            "VALUES (1, ?, 1, 0, x'', ?)"
-        )
-        older.execute(insert_old, (made.commit_id, b"damaged" if is_damaged else encoded))
-        older.commit()
-    database = Database(tmp_path)
-    with database.read() as connection:
-        (row,) = connection.execute(select(relay_commits))
-    expected = made.commit_id if is_damaged else made.publication_id
-    assert (row.publication_id, row.publication_key) == (expected, id_key(expected[8:]))
-    assert not row.is_variant
-    database.close()
-
-
-@pytest.mark.sqlite
+@pytest.mark.usefixtures("older")
 def test_a_store_that_cannot_be_copied_is_not_migrated(tmp_path: Path) -> None:
-    make_older_store(tmp_path, "r0007")
-    (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
+    make_older_store(tmp_path)
+    (tmp_path / "ravel-of-r0000.sqlite.part").mkdir()
     with pytest.raises(StorageError, match="left as it is"):
         Database(tmp_path)
-    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
+    assert _revision(tmp_path / "ravel.sqlite") == OLDER
 
 
 def test_a_moment_of_a_store_is_read_beside_its_writer_and_never_written(tmp_path: Path) -> None:
@@ -159,13 +136,14 @@ def test_a_moment_of_a_store_is_read_beside_its_writer_and_never_written(tmp_pat
 
 
 @pytest.mark.sqlite
+@pytest.mark.usefixtures("older")
 def test_a_store_of_another_schema_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="not there"), read_store(tmp_path):
         raise AssertionError("read")
-    make_older_store(tmp_path, "r0007")
-    with pytest.raises(StorageError, match="r0007"), read_store(tmp_path):
+    make_older_store(tmp_path)
+    with pytest.raises(StorageError, match=OLDER), read_store(tmp_path):
         raise AssertionError("read")
-    assert _revision(tmp_path / "ravel.sqlite") == "r0007"
+    assert _revision(tmp_path / "ravel.sqlite") == OLDER
 
 
 @pytest.mark.sqlite

@@ -33,12 +33,14 @@ from storage.engine.database import (
 )
 from storage.engine.postgresql import PostgresqlBackend, find_risks
 from storage.engine.revisions import upgrade
-from storage.repos.repos import load_epochs, load_repos
+from storage.repos.epochs import load_epochs
+from storage.repos.repos import load_repos
 from storage.schema.peer_schema import peers
 from storage.schema.schema import authors, repos, store_seal, topics
 from storage.schema.tables import metadata
 from tests.support.builders import STORE_KEY
 from tests.support.nodes import Node
+from tests.support.older_stores import OLDER, older_is_known
 from tests.support.postgresql import PostgresqlServer
 
 pytestmark = pytest.mark.postgresql
@@ -50,6 +52,12 @@ ROW = {"peer": b"p" * 32, "address": "127.0.0.1:1"}
 def url(postgresql_server: PostgresqlServer) -> str:
     """A database without a store."""
     return postgresql_server.make_database()
+
+
+@pytest.fixture
+def older() -> Iterator[None]:
+    with older_is_known():
+        yield
 
 
 @pytest.fixture
@@ -293,7 +301,7 @@ def test_texts_and_numbers_of_peers_are_kept_as_they_came(tmp_path: Path, own: s
         )
         connection.execute(text("INSERT INTO branches VALUES (1, 1, 'b', 'x', 'r', 0, 0, false, 0)"))
         connection.execute(
-            insert(topics).values(num=1, branch_num=1, generation=2**32 - 1, topic=b"t", commit_count=2**62)
+            insert(topics).values(num=1, branch_num=1, epoch_num=2**62 - 1, topic=b"t", commit_count=2**62)
         )
     with database.read() as connection:
         found = connection.execute(select(peers.c.address).order_by(peers.c.peer)).scalars().all()
@@ -301,7 +309,7 @@ def test_texts_and_numbers_of_peers_are_kept_as_they_came(tmp_path: Path, own: s
         for number, name in enumerate(names):
             same = connection.execute(select(peers.c.peer).where(peers.c.address == name)).scalars().all()
             assert same == [number.to_bytes(32)]
-        assert connection.execute(select(topics.c.generation)).scalar_one() == 2**32 - 1
+        assert connection.execute(select(topics.c.epoch_num)).scalar_one() == 2**62 - 1
     database.close()
 
 
@@ -347,14 +355,15 @@ def test_a_folder_opens_its_own_database_and_no_other(
         raise AssertionError("read")
 
 
+@pytest.mark.usefixtures("older")
 def test_an_older_store_is_copied_to_a_file_before_it_is_migrated(
     tmp_path: Path, url: str, postgresql_server: PostgresqlServer
 ) -> None:
-    postgresql_server.make_older(tmp_path, url, "r0007", _put_peer)
-    with pytest.raises(OlderSchema, match="r0007"), read_store(tmp_path, url=url):
+    postgresql_server.make_older(tmp_path, url, OLDER, _put_peer)
+    with pytest.raises(OlderSchema, match=OLDER), read_store(tmp_path, url=url):
         raise AssertionError("read")
     Database(tmp_path, url=url).close()
-    kept = tmp_path / "ravel-of-r0007.sqlite"
+    kept = tmp_path / "ravel-of-r0000.sqlite"
     assert kept.stat().st_mode & 0o777 == 0o600
     with read_store(tmp_path, url=url) as connection:
         assert connection.execute(select(peers.c.address)).scalars().all() == ["x:1"]
@@ -368,11 +377,12 @@ def test_an_older_store_is_copied_to_a_file_before_it_is_migrated(
     assert not kept.exists(), "nothing is left to migrate"
 
 
+@pytest.mark.usefixtures("older")
 def test_a_store_that_cannot_be_copied_is_not_migrated(
     tmp_path: Path, url: str, postgresql_server: PostgresqlServer
 ) -> None:
-    postgresql_server.make_older(tmp_path, url, "r0007", _put_peer)
-    (tmp_path / "ravel-of-r0007.sqlite.part").mkdir()
+    postgresql_server.make_older(tmp_path, url, OLDER, _put_peer)
+    (tmp_path / "ravel-of-r0000.sqlite.part").mkdir()
     with pytest.raises(StorageError, match="left as it is"):
         Database(tmp_path, url=url)
     with pytest.raises(OlderSchema), read_store(tmp_path, url=url):
@@ -381,7 +391,7 @@ def test_a_store_that_cannot_be_copied_is_not_migrated(
 
 def _put_peer(connection: Connection) -> None:
     row = {"peer": b"p" * 32}
-    connection.execute(text("INSERT INTO peers (peer, address, is_dialed) VALUES (:peer, 'x:1', true)"), row)
+    connection.execute(text("INSERT INTO peers (peer, address) VALUES (:peer, 'x:1')"), row)
 
 
 def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path, own: str) -> None:
@@ -464,7 +474,7 @@ def _secrets(node: Node) -> set[bytes]:
     with node.replica.database.read() as connection:
         found: set[bytes] = {row.commit_key for row in iterate_arrivals(connection, [branch.num])}
         found |= {repo.init_key for repo in load_repos(connection)}
-        found |= {epoch.read_secret for epoch in load_epochs(connection)}
+        found |= {epoch.key for epoch in load_epochs(connection)}
     return found - {b"", bytes(32)}
 
 

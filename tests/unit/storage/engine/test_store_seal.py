@@ -21,7 +21,8 @@ from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_plac
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.snapshot_copy import copy_database, drop_open_copies
 from storage.engine.sqlite import SqliteBackend
-from storage.repos.repos import load_branches, load_epochs, load_repos
+from storage.repos.epochs import load_epochs
+from storage.repos.repos import load_branches, load_repos
 from storage.repos.single_branch import add_branch_alone
 from storage.schema.schema import store_seal
 from tests.support.builders import STORE_KEY
@@ -49,12 +50,12 @@ def _secrets(replica: Replica) -> set[bytes]:
     """All that opens anything in a store, as the node uses it."""
     with replica.database.read() as connection:
         found = {ALONE.channels[0].branch_secret, ALONE.channels[0].convergence_secret}
-        for repo in load_repos(connection):
+        repos = load_repos(connection)
+        for repo in repos:
             found |= {repo.init_key, repo.invitation or b""}
         for epoch in load_epochs(connection):
-            found |= {epoch.read_secret, epoch.write_secret or b""}
-        for branch in load_branches(connection):
-            found |= {branch.convergence_secret, branch.read_key, branch.topic_seed or b""}
+            found |= {epoch.key, epoch.writers_secret or b"", epoch.writers_seed or b"", *epoch.keys[:3]}
+        for branch in load_branches(connection, {repo.num: repo for repo in repos}):
             found |= {row.commit_key for row in iterate_arrivals(connection, [branch.num])}
             found |= {row.object_key for row in load_files(connection, branch.num, 0, 100)}
     return found - {b"", bytes(32)}
@@ -70,7 +71,7 @@ async def _fill(alice: Node, bob: Node) -> None:
     """One of every secret that a store may keep: bob's repo being joined, alice's with a file, a branch by itself."""
     repo, branch = alice.create_repo()
     alice.write(branch, "one")
-    reference, blocks = build_object(b"content" * 1000, branch.convergence_secret)
+    reference, blocks = build_object(b"content" * 1000, alice.epoch().convergence_secret)
     with alice.replica.packs.draft() as draft:
         for block in blocks:
             draft.put(block)
@@ -228,10 +229,10 @@ async def test_another_key_or_none_opens_no_secret(tmp_path: Path, nodes: list[N
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE epochs SET read_secret = :other",
-        "UPDATE epochs SET read_secret = :more",
-        "UPDATE epochs SET write_secret = read_secret",
-        "UPDATE repos SET init_key = (SELECT read_secret FROM epochs)",
+        "UPDATE epochs SET key = :other",
+        "UPDATE epochs SET key = :more",
+        "UPDATE epochs SET writers_secret = key",
+        "UPDATE repos SET init_key = (SELECT key FROM epochs)",
         "UPDATE epochs SET epoch_id = :other",
     ],
 )

@@ -9,8 +9,8 @@ from sqlalchemy import update
 
 from protocol.block import Block, decode_block, encrypt_block
 from protocol.ids import BlockId, CommitId, PeerId
+from protocol.limits.formats import MARK_SIZE
 from protocol.publication import create_publication, decode_publication
-from protocol.publication import encode_publication as encode
 from ravel.exports.schema import KEPT_NAME
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches
@@ -136,26 +136,23 @@ def test_blocks_wanted_later_are_caught_up_with_and_no_longer_wanted_are_gone_at
 
 def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, tmp_path: Path) -> None:
     world.write("a")
-    branch = world.branch
-    assert branch.topic_seed is not None
+    topic = world.topic()
+    assert topic.seed is not None
+    keys = world.replica.writing_epoch(world.repo).keys
+    secret, mark = keys.convergence_secret, b"m" * MARK_SIZE
     # By a writer that says what it likes: a commit's block with a child, which comes, and one that has none of its own.
-    last, _ = encrypt_block(b"last", branch.convergence_secret)
-    inner, _ = encrypt_block(b"inner", branch.convergence_secret, child_ids=(last.block_id,))
+    last, _ = encrypt_block(b"last", secret)
+    inner, _ = encrypt_block(b"inner", secret, child_ids=(last.block_id,))
     odd, key = encrypt_block(
-        b"odd", branch.convergence_secret, child_ids=(inner.block_id,), acks=(as_commit_id(b"k" * 32),)
+        b"odd", secret, child_ids=(inner.block_id,), acks=(as_commit_id(b"k" * 32),), mark=mark
     )
-    sealed = create_publication(branch.topic_seed, branch.read_key, key, (odd, inner, inner), b"n" * 24)
-    items = [
-        *world.publications(branch),
-        encode(
-            sealed.topic, sealed.sealed_key, (odd.encoded, inner.encoded, inner.encoded), sealed.signature
-        ),
-    ]
+    sealed = create_publication(topic.seed, keys.read_key, key, (odd, inner, inner))
+    items = [*world.publications(world.branch), sealed.encoded]
     relay = World(tmp_path / "relay")
     try:
         database = relay.replica.database
         with database.write() as connection:
-            open_topics(database, connection, [branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
+            open_topics(database, connection, [topic.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
             taken = [(decode_publication(one), one) for one in items]
             store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), taken[:1], PLENTY, 7)
         export(relay, folder, 1)
@@ -191,7 +188,7 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
         database = relay.replica.database
         items = [(decode_publication(one), one) for one in world.publications(world.branch)]
         with database.write() as connection:
-            open_topics(database, connection, [world.branch.topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
+            open_topics(database, connection, [world.topic().topic], Visitor(PeerId(b"p" * 32)), PLENTY, 5)
             store_publications(database, connection, 1, Visitor(PeerId(b"p" * 32)), items, PLENTY, 7)
             (cut, whole), (flipped, other) = items
             content = flipped.blocks[0].encoded

@@ -107,7 +107,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
         "world",
         "main",
         world.repo.repo_id,
-        world.branch.topic,
+        world.topic().topic,
     )
     assert {row["position_at"] for row in rows} == {first.watermark, second.watermark}
     listed = manifest_of(folder)["tables"]
@@ -116,16 +116,16 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
         VIEWS_NAME,
         *(part["path"] for table in ("commits", "topics") for part in listed[table]),
     }
-    root = world.replica.root_branch(world.repo)
+    epoch = world.replica.writing_epoch(world.repo)
     assert rows_of(folder, "topics") == [
         {
-            "topic": one.topic,
+            "topic": topic,
             "repo_id": world.repo.repo_id,
-            "branch_id": one.branch_id,
+            "kind": kind,
+            "branch_id": None,
             "epoch": world.repo.init_id,
-            "generation": 0,
         }
-        for one in (root, world.branch)
+        for topic, kind in ((epoch.topic, "epoch"), (epoch.writers_topic, "writers"))
     ]
     assert folder.stat().st_mode & 0o777 == 0o700
 
@@ -185,7 +185,7 @@ def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, 
 def test_what_is_void_is_stated_anew_and_edits_tell_what_became_of_it(world: World, folder: Path) -> None:
     bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
     root = world.replica.root_branch(world.repo)
-    world.author.write(root, Grant(bob.user, Permission.WRITE, None))
+    world.author.write(root, Grant(bob.user, Permission.WRITE))
     world.write_one("a", [], bob)
     export(world, folder, 1)
     assert rows_of(folder, "voids") == []
@@ -344,11 +344,13 @@ def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: 
 def _secrets(world: World) -> list[bytes]:
     """All keys that the store holds: of commits, epochs and repos; and the user's."""
     columns = {
-        "commits": ("commit_key", "sealed_key", "signature"),
-        "epochs": ("read_secret", "write_secret"),
+        "commits": ("commit_key", "signature"),
+        "epochs": ("key", "writers_secret"),
         "repos": ("init_key",),
     }
     found = [b"w" * 32]
+    for epoch in world.replica.tables.epochs.values():
+        found += [epoch.key, epoch.writers_secret or b"", *epoch.keys[:3]]  # but for what relays see of it
     with world.replica.database.read() as connection:
         for table, names in columns.items():
             for name in names:
@@ -453,7 +455,7 @@ def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder:
 
 def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, folder: Path) -> None:
     bob = Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
-    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.WRITE, None))
+    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.WRITE))
     world.write_one("a", [], bob)
     export(world, folder, 1)
     plain = rows_of(folder, "commits")
@@ -486,7 +488,7 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
     try:
         database = relay.replica.database
         with database.write() as connection:
-            open_topics(database, connection, [world.branch.topic], visitor, quotas, 5)
+            open_topics(database, connection, [world.topic().topic], visitor, quotas, 5)
             items = [(decode_publication(one), one) for one in publications]
             store_publications(database, connection, 1, visitor, items[:2], quotas, 7)
         plan = {"quotas": Quotas(3, 2, 1)}
@@ -503,7 +505,7 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
     assert [(row["blocks"], row["received_at"]) for row in rows] == [(2, 7), (2, 7), (2, 9)]
     (topic,) = rows_of(folder, "relay_topics")
     assert topic == {
-        "topic": world.branch.topic,
+        "topic": world.topic().topic,
         "is_pinned": False,
         "commits": 3,
         "size": sum(map(len, publications)),

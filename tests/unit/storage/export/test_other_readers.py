@@ -22,7 +22,7 @@ from storage.engine.database import Database
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store
 from storage.export.views import VIEWS_NAME
-from tests.support.builders import NOW_MS, World
+from tests.support.builders import NOW_MS, World, writing_topic
 from tests.support.exports import export_node
 
 
@@ -164,8 +164,9 @@ def test_times_are_timestamps_too_and_absurd_ones_none(world: World, tmp_path: P
 def test_what_waited_states_when_it_came(world: World, tmp_path: Path) -> None:
     items = world.write("a, a <- b")
     replica, branch = world.copy()
+    topic = writing_topic(replica, branch)
     for at, item in enumerate(reversed(items), 5):
-        accept_batch(replica, branch, open_batch(branch, [item]), NOW_MS + at)
+        accept_batch(replica, topic, open_batch(topic, [item]), NOW_MS + at)
     rows = rows_of(replica.database, tmp_path / "export")
     found = {row["commit_id"]: (row["arrived_at"], row["received_at"]) for row in rows}
     ids = [world.commits[name].commit_id for name in "ab"]

@@ -32,7 +32,7 @@ def node(tmp_path: Path) -> Node:
     for text in ("equal", "equal", "erased"):
         node.write(branch, text)
     for name, content in (("small", b"small"), ("large", LARGE), ("again", LARGE)):
-        reference, made = build_object(content, branch.convergence_secret)
+        reference, made = build_object(content, node.epoch().convergence_secret)
         with node.replica.packs.draft() as draft:
             for block in made:
                 draft.put(block)

@@ -9,8 +9,9 @@ import pytest
 from protocol.block import encrypt_block
 from protocol.ids import ItemId, PeerId, ShortId
 from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
+from protocol.limits.formats import MARK_SIZE
 from protocol.limits.peers import VARIANTS_WANTED_MAX
-from protocol.publication import Publication, create_publication, encode_publication
+from protocol.publication import Publication, create_publication
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
@@ -74,11 +75,13 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def _publish(name: str, text: str, *acks: Publication, size: int = 0) -> tuple[Publication, bytes]:
     block, key = encrypt_block(
-        text.encode() + bytes(size), ConvergenceSecret(b"c" * 32), acks=tuple(one.commit_id for one in acks)
+        text.encode() + bytes(size),
+        ConvergenceSecret(b"c" * 32),
+        acks=tuple(one.commit_id for one in acks),
+        mark=bytes(MARK_SIZE),
     )
-    made = create_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,), b"n" * 24)
-    encoded = tuple(one.encoded for one in made.blocks)
-    return made, encode_publication(made.topic, made.sealed_key, encoded, made.signature)
+    made = create_publication(SEEDS[name], ReadKey(b"r" * 32), key, (block,))
+    return made, made.encoded
 
 
 def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None:
@@ -100,11 +103,10 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
 
 
 def _variant(made: Publication, number: int, seed: TopicSeed = SEEDS["a"]) -> tuple[Publication, bytes]:
-    """The same commit, sealed with a key of its own."""
-    nonce = number.to_bytes(24, "big")
-    sealed = create_publication(seed, ReadKey(b"r" * 32), BlockKey(b"k" * 32), made.blocks, nonce)
-    blocks = tuple(one.encoded for one in sealed.blocks)
-    return sealed, encode_publication(sealed.topic, sealed.sealed_key, blocks, sealed.signature)
+    """The same commit, with another key than its own."""
+    key = BlockKey(number.to_bytes(32, "big"))
+    other = create_publication(seed, ReadKey(b"r" * 32), key, made.blocks)
+    return other, other.encoded
 
 
 def test_publications_of_one_commit_are_kept_and_given_each_for_itself(store: Store) -> None:

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from sqlalchemy import Connection, insert, select, text, update
+from sqlalchemy import Connection, insert, update
 
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AccountToken
 from storage.engine.database import Database
-from storage.engine.revisions import upgrade
 from storage.relay import usage
 from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER, Account, Visitor, add_share
@@ -105,13 +104,3 @@ def test_files_count_and_a_burst_goes_by_its_own_time(
     monkeypatch.setattr(usage, "RELAY_GROWTH_COUNT_MAX", 2)
     _commits(database, (3, 1000), (0, 10), (0, 10))
     assert _growth(database) == 20 * 24, "of more than are looked at, the last two: at least an hour"
-
-
-@pytest.mark.slow  # it loads alembic
-def test_a_file_of_an_older_store_began_when_blocks_last_came(database: Database) -> None:
-    with database.write() as connection:
-        _put_file(connection)
-        connection.execute(text("ALTER TABLE relay_files DROP COLUMN began_at"))
-        connection.execute(text("UPDATE alembic_version SET version_num = 'r0032'"))
-        upgrade(connection, "r0033")
-        assert connection.execute(select(relay_files.c.began_at)).scalar_one() == NOW

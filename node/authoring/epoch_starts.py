@@ -1,0 +1,147 @@
+"""Makes what starts an epoch, and what opens earlier ones: keys, boxes and bodies. Pure but for random secrets."""
+
+import secrets
+from dataclasses import dataclass, replace
+from typing import Final
+
+from node.ingest.tables import Tables
+from protocol.block import Block
+from protocol.body import BranchRoot, RepoInit
+from protocol.boxes import Sealer
+from protocol.commit import NO_EPOCH
+from protocol.content import Name
+from protocol.epochs import (
+    NONCE_SIZE,
+    EpochHand,
+    EpochInit,
+    EpochOpen,
+    EpochStatement,
+    GivenEpoch,
+    HandedBox,
+    seal_keys,
+    seal_topic,
+)
+from protocol.hashing import writers_topic_seed
+from protocol.ids import CommitId, EpochId, RepoId, TopicKey, UserId
+from protocol.keys import ConvergenceSecret, EpochKey, RepoSeed, WritersSecret
+from protocol.limits.formats import EPOCH_KEY_COUNT_MAX
+from protocol.object import build_object
+from protocol.proofs import certify_repo
+from protocol.signing import public_key
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo
+from verifier.epochs import describe_epoch
+from verifier.membership import Membership
+
+_OPENED_AT_LEAST: Final = 64
+"""Latest earlier epochs that an init opens by itself: who catches up takes one step for so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochStarting:
+    """An epoch that is about to be started. Its id is not known before the commit is encrypted."""
+
+    epoch: Epoch
+    body: EpochInit
+    blocks: tuple[Block, ...]
+    """Of the objects that the body names."""
+
+    def named(self, epoch_id: EpochId) -> Epoch:
+        """The epoch, once it has an id."""
+        return replace(self.epoch, epoch_id=epoch_id)
+
+
+def make_epoch(repo_num: int, repo_id: RepoId) -> tuple[Epoch, EpochStatement]:
+    """Make the secrets of a new epoch, and what its init states of them."""
+    key = EpochKey(secrets.token_bytes(32))
+    secret = WritersSecret(secrets.token_bytes(32))
+    epoch = Epoch(0, repo_num, repo_id, NO_EPOCH, key, secret)
+    mark, topic = epoch.keys.mark, find_writers_topic(epoch)
+    sealed = seal_topic(key, repo_id, mark, topic, secrets.token_bytes(NONCE_SIZE))
+    return epoch, EpochStatement(mark, Sealer.of_writers(secret, repo_id).mark, sealed)
+
+
+def find_writers_topic(epoch: Epoch) -> TopicKey:
+    """Find the writers' topic of an epoch whose writers' secret was made here."""
+    assert epoch.writers_secret is not None, "it was made here"
+    return public_key(writers_topic_seed(epoch.writers_secret, epoch.repo_id, epoch.keys.mark))
+
+
+def make_founding(repo_seed: RepoSeed, name: Name, owners: tuple[UserId, ...]) -> tuple[Epoch, RepoInit]:
+    """Make the founding epoch of a repo, and the body of the repo's init."""
+    repo_id = public_key(repo_seed)
+    epoch, states = make_epoch(0, repo_id)
+    return epoch, RepoInit(name, owners, certify_repo(repo_seed, name, owners), states)
+
+
+def make_init(
+    membership: Membership, tables: Tables, repo: Repo, heads: tuple[CommitId, ...], published_in: Epoch
+) -> EpochStarting:
+    """Make an epoch that follows these root branch heads. Costs a multiplication on the curve (60 us) for each box."""
+    before = membership.at(heads)
+    plan, follows = describe_epoch(before), {tip.started_epoch for tip in before.epoch_tips()}
+    epoch, states = make_epoch(repo.num, repo.repo_id)
+    assert epoch.writers_secret is not None, "it was just made"
+    sealer, writers = (
+        Sealer.of_epoch(epoch.key, repo.repo_id),
+        Sealer.of_writers(epoch.writers_secret, repo.repo_id),
+    )
+    given = _choose_keys(membership, tables, repo, heads, {*follows, published_in.epoch_id})
+    sealed = seal_keys(epoch.key, repo.repo_id, states.mark, given, secrets.token_bytes(NONCE_SIZE))
+    secret: ConvergenceSecret = published_in.convergence_secret
+    objects = [
+        build_object(plaintext, secret)
+        for plaintext in (
+            b"".join(map(sealer.seal, plan.members)),
+            b"".join(map(writers.seal, plan.writers)),
+            sealed,
+        )
+    ]
+    boxes, writers_boxes, keys = (reference for reference, _ in objects)
+    body = EpochInit(states, boxes, writers_boxes, keys)
+    blocks = {block.block_id: block for _, made in objects for block in made}
+    return EpochStarting(epoch, body, tuple(blocks.values()))
+
+
+def _choose_keys(
+    membership: Membership,
+    tables: Tables,
+    repo: Repo,
+    heads: tuple[CommitId, ...],
+    chosen: set[EpochId],
+) -> tuple[GivenEpoch, ...]:
+    """Choose the earlier epochs that an init opens: all that it follows, the latest, and what these do not open."""
+    before = membership.epochs.started_within(membership.at(heads))
+    latest = membership.operations.in_order(before)[-_OPENED_AT_LEAST:]
+    chosen |= {one.started_epoch for one in latest}
+    chosen |= membership.epochs.find_unopened(chosen, heads)
+    held = tables.held_epochs(repo.num)
+    return tuple(
+        GivenEpoch(one, held[one].key) for one in sorted(chosen)[:EPOCH_KEY_COUNT_MAX] if one in held
+    )
+
+
+def make_open(
+    membership: Membership, tables: Tables, repo: Repo, epoch: Epoch, heads: tuple[CommitId, ...]
+) -> EpochOpen | BranchRoot:
+    """Make what opens in an epoch all that is closed to it in the past of some heads; else a body without words.
+
+    Either merges root branch heads.
+    """
+    closed = membership.epochs.find_unopened({epoch.epoch_id}, heads)
+    held = tables.held_epochs(repo.num)
+    given = tuple(GivenEpoch(one, held[one].key) for one in sorted(closed) if one in held)
+    return EpochOpen(given[:EPOCH_KEY_COUNT_MAX]) if given else BranchRoot()
+
+
+def make_hand(epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]]) -> EpochHand:
+    """Make what hands an epoch to some users, each with whether it may write. Costs 60 us for each box."""
+    sealer = Sealer.of_epoch(epoch.key, epoch.repo_id)
+    writers = None
+    if epoch.writers_secret is not None and epoch.writers_seed is not None:
+        writers = Sealer.of_writers(epoch.writers_secret, epoch.repo_id)
+    boxes = tuple(
+        HandedBox(user, sealer.seal(user), writers.seal(user) if may_write and writers else None)
+        for user, may_write in sorted(users)
+    )
+    return EpochHand(epoch.epoch_id, states.mark, states.writers_mark, boxes)

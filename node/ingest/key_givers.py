@@ -1,0 +1,60 @@
+"""`KeyGivers`: commits that may give keys of epochs, and were not accepted: their keys count all the same (E7)."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from node.ingest.publication_reading import Readable
+from protocol.epochs import EpochHand, EpochInit, EpochOpen
+from protocol.ids import CommitId, RepoId
+from protocol.limits.peers import KEY_GIVERS_SIZE_MAX
+from verifier.verify import SignedCommit
+
+
+class Giver(NamedTuple):
+    """A commit that may give keys."""
+
+    readable: Readable
+    size: int
+    is_rejected: bool
+
+
+class KeyGivers:
+    """Such commits in memory, by repo, up to a size of all together: beyond it the oldest leave. Thread-safe.
+
+    Those that wait in the store are read from there, too. Those that found no room come again when topics are compared.
+    Rejected ones come no more.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._givers: OrderedDict[tuple[RepoId, CommitId], Giver] = OrderedDict()
+        self._size = 0
+
+    def note(self, repo_id: RepoId, signed: SignedCommit, size: int, *, is_rejected: bool) -> None:
+        """Keep a commit of the root branch until its keys were taken, if it may give any."""
+        if not isinstance(signed.body, EpochInit | EpochOpen | EpochHand):
+            return
+        readable = Readable(signed.commit, signed.body, signed.parts)
+        with self._lock:
+            self._discard((repo_id, signed.commit.commit_id))
+            self._givers[repo_id, signed.commit.commit_id] = Giver(readable, size, is_rejected)
+            self._size += size
+            while self._size > KEY_GIVERS_SIZE_MAX:
+                self._discard(next(iter(self._givers)))
+
+    def find(self, repo_id: RepoId) -> dict[CommitId, Giver]:
+        """Those of a repo, in the order in which they came."""
+        with self._lock:
+            return {commit_id: one for (of, commit_id), one in self._givers.items() if of == repo_id}
+
+    def discard(self, repo_id: RepoId, ids: Iterable[CommitId]) -> None:
+        """Forget commits of which all keys were taken."""
+        with self._lock:
+            for commit_id in ids:
+                self._discard((repo_id, commit_id))
+
+    def _discard(self, place: tuple[RepoId, CommitId]) -> None:
+        giver = self._givers.pop(place, None)
+        self._size -= 0 if giver is None else giver.size

@@ -1,0 +1,167 @@
+"""`Claims`: keys that are said to be an epoch's, tried within bounds, and in turns where the bounds are reached (E7).
+
+Anyone who holds an epoch can sign on its topic with an author made up for that, and claim what he likes. So claims of who is
+no member take turns: a false one delays the right one, and never keeps it out.
+"""
+
+from bisect import bisect_left
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.keys import EpochKey
+from protocol.limits.peers import (
+    CLAIM_TURN_SECONDS,
+    CLAIMS_LOOKED_AT,
+    EPOCHS_AWAITED_OF_OTHERS_MAX,
+    EPOCHS_CLAIMED_BY_MEMBER_MAX,
+    EPOCHS_CLAIMED_BY_OTHERS_MAX,
+)
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo
+
+
+@dataclass(slots=True)
+class Turns:
+    """What is remembered of a repo's claims from one look to the next. After a restart all commits are looked at again."""
+
+    began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
+    """Since when a key is tried, in seconds of a clock that only goes forward."""
+    givers: dict[tuple[EpochId, EpochKey], tuple[CommitId, bool]] = field(default_factory=dict)
+    """Which commit gave it, and whether on a writers' topic."""
+    left_out: dict[CommitId, bool] = field(default_factory=dict)
+    """Commits that had more than there was room for, and whether on a writers' topic; who had a turn last is last."""
+    left_at: int = 0
+    """How many claims there were then."""
+
+    def forget_all_but(self, names: Collection[tuple[EpochId, EpochKey]]) -> None:
+        """Forget what is no claim any more."""
+        self.began = {name: began for name, began in self.began.items() if name in names}
+        self.givers = {name: giver for name, giver in self.givers.items() if name in names}
+
+    def pop_left_out(self) -> list[CommitId]:
+        """The first commits that are to be looked at again: of writers' topics, and of others."""
+        chosen = [
+            commit_id
+            for on_writers in (True, False)
+            for commit_id in [one for one, kind in self.left_out.items() if kind == on_writers][
+                :CLAIMS_LOOKED_AT
+            ]
+        ]
+        for commit_id in chosen:
+            del self.left_out[commit_id]
+        return chosen
+
+
+@dataclass(slots=True)
+class Claims:
+    """What is known of a repo's epochs and people while commits that give keys are looked at."""
+
+    repo: Repo
+    accepted: set[EpochId]
+    marks: dict[EpochId, Mark]
+    """Of epochs whose inits were accepted, or have come here."""
+    members: list[UserId]
+    """Sorted."""
+    turns: Turns
+    now: float
+    epochs: dict[EpochId, list[Epoch]] = field(default_factory=dict)
+    """Keys that are here, and those that are taken up now."""
+    _open: list[Epoch] = field(default_factory=list)
+    """Of these, what is said to be the key of an epoch whose init was not accepted."""
+    gone: list[Epoch] = field(default_factory=list)
+    """Those that leave."""
+    is_full: bool = False
+    """Whether a key of the commit that is looked at was left out."""
+    has_had_turn: bool = False
+    """Whether it took the place of another."""
+
+    def add(self, epoch: Epoch) -> None:
+        """Know one more key."""
+        self.epochs.setdefault(epoch.epoch_id, []).append(epoch)
+        if epoch.claimed_by is not None and epoch.epoch_id not in self.accepted:
+            self._open.append(epoch)
+            self.turns.began.setdefault((epoch.epoch_id, epoch.key), self.now)
+
+    def find(self, epoch_id: EpochId, mark: Mark) -> Epoch | None:
+        """The epoch with the key that gives its mark."""
+        fitting = [one for one in self.epochs.get(epoch_id, ()) if one.keys.mark == mark]
+        return min(fitting, key=lambda one: one.claimed_by is not None, default=None)
+
+    def count(self) -> int:
+        """How many keys are tried whose epochs' inits are not here."""
+        return len(self._claimed(is_seen=False))
+
+    def drop_false(self) -> None:
+        """Have those leave that do not give the marks of their epochs."""
+        for epoch in [one for same in self.epochs.values() for one in same]:
+            mark = self.marks.get(epoch.epoch_id)
+            if epoch.claimed_by is not None and mark is not None and epoch.keys.mark != mark:
+                self._leave(epoch)
+
+    def make_room(self, author: UserId, *, is_seen: bool, on_writers: bool) -> bool:
+        """Whether another key by an author may be taken up, of which the epoch's init `is_seen` here or not.
+
+        Where there is no room for one by who is no member, the oldest whose turn is over leaves.
+        """
+        if self._is_member(author):
+            own = [one for one in self._claimed(is_seen=False) if one.claimed_by == author]
+            return is_seen or len(own) < EPOCHS_CLAIMED_BY_MEMBER_MAX
+        bound = EPOCHS_AWAITED_OF_OTHERS_MAX if is_seen else EPOCHS_CLAIMED_BY_OTHERS_MAX
+        others = self._of_others(is_seen=is_seen)
+        if len(others) < bound:
+            return True
+        kinds: dict[bool, list[Epoch]] = {True: [], False: []}
+        for one in others:
+            kinds[self._is_on_writers(one)].append(one)
+        has_share = len(kinds[on_writers]) >= bound // 2
+        over = [one for one in kinds[on_writers if has_share else not on_writers] if self._is_over(one)]
+        if self.has_had_turn or not over:
+            return False
+        self._leave(min(over, key=lambda one: (self.turns.began[one.epoch_id, one.key], one.num)))
+        self.has_had_turn = True
+        return True
+
+    def wait(self) -> float | None:
+        """Seconds until there may be room for what was left out, though nothing changes."""
+        began = min(
+            (self.turns.began[one.epoch_id, one.key] for one in self._all_of_others()), default=self.now
+        )
+        left = began + CLAIM_TURN_SECONDS - self.now
+        return (left if left > 0 else CLAIM_TURN_SECONDS) if self.turns.left_out else None
+
+    def is_time_to_look_again(self) -> bool:
+        """Whether there may be room for what was left out."""
+        if not self.turns.left_out:
+            return False
+        return self.count() < self.turns.left_at or any(map(self._is_over, self._all_of_others()))
+
+    def _claimed(self, *, is_seen: bool) -> list[Epoch]:
+        return [one for one in self._open if (one.epoch_id in self.marks) == is_seen]
+
+    def _of_others(self, *, is_seen: bool) -> list[Epoch]:
+        claimed = self._claimed(is_seen=is_seen)
+        return [one for one in claimed if one.claimed_by is not None and not self._is_member(one.claimed_by)]
+
+    def _all_of_others(self) -> list[Epoch]:
+        return [*self._of_others(is_seen=False), *self._of_others(is_seen=True)]
+
+    def _is_on_writers(self, epoch: Epoch) -> bool:
+        return self.turns.givers.get((epoch.epoch_id, epoch.key), (None, False))[1]
+
+    def _is_over(self, epoch: Epoch) -> bool:
+        return self.turns.began[epoch.epoch_id, epoch.key] + CLAIM_TURN_SECONDS <= self.now
+
+    def _leave(self, epoch: Epoch) -> None:
+        name = (epoch.epoch_id, epoch.key)
+        self.epochs[epoch.epoch_id].remove(epoch)
+        self._open = [one for one in self._open if one is not epoch]
+        self.gone.append(epoch)
+        self.turns.began.pop(name, None)
+        giver = self.turns.givers.pop(name, None)
+        if giver is not None:  # it has another turn when the others had theirs
+            self.turns.left_out[giver[0]] = giver[1]
+
+    def _is_member(self, user: UserId) -> bool:
+        place = bisect_left(self.members, user)
+        return place < len(self.members) and self.members[place] == user

@@ -1,0 +1,250 @@
+"""What a member's node does for the others' access to a repo (E9, E10): starts epochs, opens them, and hands them over.
+
+Each duty falls to everybody who could do it, one after the other: first to who caused it, then to admins, then to other
+writers, in the order of their ids. So it is done once where nodes are connected, and by whoever is left where they are not.
+
+Everything here runs in worker threads, and again after each change and when a delay is over.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import structlog
+
+from node.authoring.author import Author
+from node.authoring.drafting import Draft
+from node.authoring.epoch_starts import make_hand
+from node.ingest.ingest_result import IngestResult
+from node.ingest.replica import Replica
+from protocol.body import Join, Permission
+from protocol.epochs import EpochHand
+from protocol.ids import CommitId, EpochId, RepoId, UserId
+from protocol.limits.formats import ACK_COUNT_MAX, EPOCH_HANDED_COUNT_MAX
+from protocol.text import id_text
+from storage.engine.id_keys import chunks
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Repo
+from verifier.ended_links import is_renewal_due
+from verifier.epoch_commits import stated_by
+from verifier.epochs import EPOCHS_TOLD_IN_MAX
+from verifier.membership import Membership
+from verifier.operations import Operation
+
+log = structlog.get_logger()
+
+ADMIN_STEP_SECONDS: Final = 5.0
+"""What an admin waits before starting or opening an epoch, and again for each admin that precedes: who caused it did so at
+once, and the commit is on its way."""
+WRITER_STEP_SECONDS: Final = 60.0
+"""The same for other writers."""
+HAND_SECONDS: Final = 60.0
+"""What admins wait before they hand over what another is to hand over; other writers twice as long, and again for each
+writer that precedes."""
+_TICK_SECONDS: Final = 0.001
+"""The least that is waited: of less than a clock can tell, work would be looked for again and again at the same time."""
+_PLACES_COUNTED: Final = 10
+"""Of the members that precede, so many are waited for, and the next begin anew: nobody waits for hours where many are away
+for good, and what two do at once does no harm."""
+
+
+@dataclass(slots=True)
+class _Timers:
+    """Since when things have been due in a repo, in seconds of a clock that only goes forward."""
+
+    since: dict[bytes, float] = field(default_factory=dict)
+
+    def left(self, what: bytes, delay: float, now: float) -> float:
+        """In how many seconds something has been due for so long; 0.0: it has."""
+        left = self.since.setdefault(what, now) + delay - now
+        return max(left, _TICK_SECONDS) if left > 0 else 0.0
+
+
+_START: Final = b"start"
+_OPEN: Final = b"open"
+
+
+class EpochDuties:
+    """The duties of one user. Not for two threads at a time."""
+
+    def __init__(self, replica: Replica, author: Author) -> None:
+        self._replica = replica
+        self._author = author
+        # By repo: root branch heads at which nothing was due, nor will be.
+        self._done: dict[RepoId, tuple[CommitId, ...]] = {}
+        self._timers: dict[RepoId, _Timers] = {}
+
+    def perform(self, repo: Repo, now: float) -> tuple[IngestResult, float | None]:
+        """Do what is due in a repo; gives what it came to, and in how many seconds more is due.
+
+        Costs O(members) where the root branch has grown since, else O(1). Raises ServiceError, StorageError.
+        """
+        replica = self._replica
+        if repo.repo_id in replica.own_feeds.uncertain or repo.repo_id in replica.lobbies:
+            return IngestResult(), None
+        with self._author.alone():
+            wait = self._perform(replica.repos[repo.num], now)
+        return self._author.pop_begun(), wait
+
+    def _perform(self, repo: Repo, now: float) -> float | None:
+        replica, me = self._replica, self._author.user
+        epoch = replica.writing_epoch(repo)
+        with replica.membership_lock:
+            membership = replica.membership(repo.repo_id)
+            state, epochs = membership.now(), membership.epochs
+            if self._done.get(repo.repo_id) == state.heads or epochs.find(epoch.epoch_id) is None:
+                return None
+            held = state.permission(me) or 0
+            if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
+                return None
+            people = _People(membership, me)
+            is_renewed = held >= Permission.ADMIN and is_renewal_due(membership.operations, state, me)
+            is_due = epochs.is_due(state)
+            is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
+            heads = state.heads
+        timers = self._timers.setdefault(repo.repo_id, _Timers())
+        if is_renewed:
+            log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
+            self._author.hold(self._author.start_epoch(repo))
+            return 0.0
+        if is_due or is_closed:
+            what, delay = (_START, people.step()) if is_due else (_OPEN, people.step())
+            if left := timers.left(what, delay, now):
+                return left
+            timers.since.clear()
+            self._author.begin(repo)
+            return 0.0
+        timers.since.pop(_START, None)
+        timers.since.pop(_OPEN, None)
+        wait = self._hand_over(repo, epoch, people, timers, now)
+        if wait is None:
+            timers.since.clear()
+            self._done[repo.repo_id] = heads
+        return wait
+
+    # --- handing over ---
+
+    def _hand_over(
+        self, repo: Repo, epoch: Epoch, people: "_People", timers: _Timers, now: float
+    ) -> float | None:
+        """Hand the epoch that is written in to members who lack it; gives in how many seconds more is due."""
+        with self._replica.membership_lock:
+            lacking = [*self._find_lacking(people.membership, epoch)]
+            delays = {user: people.hand_delay(epoch.epoch_id, user) for user, _ in lacking}
+        for user in timers.since.keys() - delays.keys() - {_START, _OPEN}:
+            del timers.since[user]
+        waits = {user: timers.left(user, delay, now) for user, delay in delays.items()}
+        due = [one for one in lacking if not waits[one[0]]]
+        if due:
+            self._author.begin(repo)
+            # What could not be handed over, since something is closed that is not held here, is tried again later.
+            return 0.0 if self._write_hands(repo, epoch, people.membership, due) else HAND_SECONDS
+        return min(waits.values(), default=None)
+
+    def _find_lacking(self, membership: Membership, epoch: Epoch) -> Iterator[tuple[UserId, bool]]:
+        """Members who do not surely hold an epoch, and writers who do not surely hold its writers' secret, in order.
+
+        Each with whether the member may write. Of those to whom all was handed that can be, none.
+        """
+        epochs, members = membership.epochs, membership.now().members()
+        has_secret = epoch.writers_seed is not None
+        for user, held in members.items():
+            may_write = held >= Permission.WRITE
+            if epochs.surely_holds(user, epoch.epoch_id) and not (
+                may_write and has_secret and not epochs.surely_writes(user, epoch.epoch_id)
+            ):
+                continue
+            if self._find_places(membership, epoch, user, needs_secret=may_write and has_secret):
+                yield user, may_write
+
+    def _find_places(
+        self, membership: Membership, epoch: Epoch, user: UserId, *, needs_secret: bool
+    ) -> list[Epoch]:
+        """The epochs in which a member is to be told: the latest one that the member surely holds, else the latest."""
+        here = self._replica.tables.held_epochs(epoch.repo_num)
+        operations = membership.operations
+        held = [one for one in membership.epochs.find_held(user) if one.started_epoch in here]
+        places = held[:1]
+        if not places:
+            # Who lacks the epoch cannot be told in it; but a follower by its link may lack the writers' secret alone.
+            started = [
+                one
+                for one in operations.epochs
+                if one.started_epoch in here and (needs_secret or one.started_epoch != epoch.epoch_id)
+            ]
+            places = sorted(started, key=operations.place, reverse=True)[:EPOCHS_TOLD_IN_MAX]
+        told = {
+            one.epoch
+            for one in operations.hands_of(epoch.epoch_id)
+            if isinstance(one.body, EpochHand)
+            for item in one.body.boxes
+            if item.user == user and (item.writers_box is not None or not needs_secret)
+        }
+        return [here[one.started_epoch] for one in places if one.started_epoch not in told]
+
+    def _write_hands(
+        self, repo: Repo, epoch: Epoch, membership: Membership, due: list[tuple[UserId, bool]]
+    ) -> bool:
+        """Write what hands an epoch to members; whether any was written."""
+        with self._replica.membership_lock:
+            now = membership.now()
+            started = membership.epochs.find(epoch.epoch_id)
+            if started is None or not membership.epochs.opens_all(epoch.epoch_id, now.heads):
+                return False
+            told: dict[int, tuple[Epoch, list[tuple[UserId, bool]]]] = {}
+            for user, may_write in due:
+                if now.permission(user) is None:
+                    continue
+                needs_secret = may_write and epoch.writers_seed is not None
+                for place in self._find_places(membership, epoch, user, needs_secret=needs_secret):
+                    told.setdefault(place.num, (place, []))[1].append((user, may_write))
+            heads = now.heads
+        root = self._replica.root_branch(repo)
+        for place, users in told.values():
+            for part in chunks(users, EPOCH_HANDED_COUNT_MAX):
+                if len(heads) > ACK_COUNT_MAX:
+                    return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
+                body = make_hand(epoch, stated_by(started), list(part))
+                self._author.write_begun(root, place, Draft(body, heads))
+                heads = self._heads(membership)
+        return bool(told)
+
+    def _heads(self, membership: Membership) -> tuple[CommitId, ...]:
+        with self._replica.membership_lock:
+            return membership.now().heads
+
+
+class _People:
+    """Who is to act, and how soon this user is. Hold `membership_lock`."""
+
+    def __init__(self, membership: Membership, me: UserId) -> None:
+        self.membership = membership
+        self._me = me
+        members = membership.now().members()
+        writers = [user for user, held in members.items() if held >= Permission.WRITE]
+        admins = [user for user in writers if members[user] >= Permission.ADMIN]
+        self._is_admin = me in admins
+        self._place = (admins if self._is_admin else writers).index(me) % _PLACES_COUNTED
+
+    def step(self) -> float:
+        """Seconds to wait before starting or opening an epoch that is due."""
+        return (ADMIN_STEP_SECONDS if self._is_admin else WRITER_STEP_SECONDS) * (1 + self._place)
+
+    def hand_delay(self, epoch_id: EpochId, user: UserId) -> float:
+        """Seconds to wait before handing an epoch to a member."""
+        operations = self.membership.operations
+        started = self.membership.epochs.find(epoch_id)
+        causes = [one.author for one in (started,) if one is not None]
+        causes += [_admitter(self.membership, one) for one in operations.grants_of(user)]
+        if self._me in causes:
+            return 0.0
+        if self._is_admin:
+            return HAND_SECONDS + ADMIN_STEP_SECONDS * self._place
+        return 2 * HAND_SECONDS + WRITER_STEP_SECONDS * self._place
+
+
+def _admitter(membership: Membership, grant: Operation) -> UserId:
+    """Who gave a permission: the author of a grant, or of the invitation that a join used."""
+    if isinstance(grant.body, Join):
+        return membership.operations[grant.body.invitation].author
+    return grant.author

@@ -1,0 +1,328 @@
+"""Takes up the keys of epochs that others give this user (E7), from all that opens, whatever becomes of it.
+
+A commit may wait for what only its own contents open, find no room to wait, or be rejected. So keys are taken before it is
+judged, and each is checked by the mark that its epoch's init states. While that init is not here either, a key is a *claim*:
+the epoch's topics are followed, until what comes there tells (`epoch_claims`). What an init says counts as right where its
+own epoch is known to be right: the repo's members have accepted it.
+
+Everything here runs in worker threads, and again after each change.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import structlog
+
+from node.authoring.author import Author
+from node.ingest.key_givers import Giver
+from node.ingest.membership_effects import follow_links
+from node.ingest.publication_parsing import read_pending
+from node.ingest.replica import Replica, load_start_parts
+from node.ingest.tables import choose_epoch
+from node.membership.epoch_claims import Claims, Turns
+from protocol.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
+from protocol.commit import Commit
+from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
+from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
+from protocol.keys import EpochKey, WritersSecret
+from protocol.limits.peers import (
+    BOXES_TRIED_MAX,
+    PENDING_COUNT_MAX,
+)
+from protocol.text import id_text
+from storage.commits.pending import load_pending
+from storage.engine.id_keys import id_key
+from storage.repos.deletion import forget_claim
+from storage.repos.epochs import Epoch, add_epoch
+from storage.repos.repo_changes import set_writing_epoch
+from storage.repos.repos import Repo
+from verifier.epoch_commits import stated_by
+from verifier.verify import key_mark
+
+log = structlog.get_logger()
+
+_REMEMBERED_MAX: Final = 2 * PENDING_COUNT_MAX
+"""Commits of which something is remembered, of each kind: some 100 bytes each. Beyond it they are looked at again."""
+
+
+class KeyTaker:
+    """Takes up the keys and writers' secrets of one user. Not for two threads at a time."""
+
+    def __init__(self, replica: Replica, author: Author) -> None:
+        self._replica = replica
+        self._author = author
+        self._looked_at: set[CommitId] = set()  # commits that waited, and say nothing new any more
+        self._opened: set[CommitId] = set()  # accepted ones of which this user's box for writers was opened
+        self._turns: dict[RepoId, Turns] = {}
+        self._marks: dict[RepoId, dict[EpochId, Mark]] = {}  # as inits state them that wait, or have waited
+        self._boxes_tried: Counter[UserId] = Counter()  # in vain, by who made them
+
+    def take(self, repo: Repo, now: float = 0.0) -> bool:
+        """Store the keys and secrets that are offered; whether any was new, so that more may be judged now.
+
+        `now` is in seconds of a clock that only goes forward. Costs O(what has come to wait since the last call). Raises
+        StorageError.
+        """
+        for seen in (self._looked_at, self._opened):
+            if len(seen) > _REMEMBERED_MAX:
+                seen.clear()
+        for marks in self._marks.values():
+            while len(marks) > _REMEMBERED_MAX:
+                del marks[next(iter(marks))]
+        fresh, gone = self._find_given(repo, now)
+        fresh += self._find_writers_secrets(repo)
+        return bool(fresh or gone) and self.keep(repo, fresh, gone)
+
+    def wait(self, repo: Repo, now: float) -> float | None:
+        """In how many seconds to take again though nothing changes."""
+        turns = self._turns.get(repo.repo_id)
+        return None if turns is None or not turns.left_out else self._know(repo, now).wait()
+
+    def _find_given(self, repo: Repo, now: float) -> tuple[list[Epoch], list[Epoch]]:
+        """Find the keys that commits give which were not accepted, and claims that leave for others."""
+        # First: it says which epochs' inits are here, so that fewer keys are claims.
+        turns = self._turns.setdefault(repo.repo_id, Turns())
+        self._forget_givers(repo, turns)
+        waiting = self._read_waiting(repo)
+        if not waiting and not turns.left_out:
+            return [], []
+        known = self._know(repo, now)
+        known.drop_false()
+        if known.is_time_to_look_again():
+            turns.left_at = known.count()
+            self._looked_at.difference_update(turns.pop_left_out())
+            waiting = self._read_waiting(repo)
+        fresh: list[Epoch] = []
+        for giver in self._give_again(waiting):
+            commit_id, on_writers = giver.readable.commit.commit_id, giver.readable.commit.content.by_writer
+            known.is_full = known.has_had_turn = False
+            for epoch in self._find_keys(known, giver):
+                known.add(epoch)
+                fresh.append(epoch)
+                turns.givers[epoch.epoch_id, epoch.key] = commit_id, on_writers
+                self._looked_at.discard(CommitId(epoch.epoch_id))  # its init, which may say more now
+            self._looked_at.add(commit_id)
+            if known.is_full:
+                turns.left_out[commit_id] = on_writers
+        while len(turns.left_out) > _REMEMBERED_MAX:
+            self._looked_at.discard(turns.left_out.popitem()[0])  # looked at when it comes again
+        if turns.left_out:
+            turns.left_at = max(turns.left_at, known.count())
+        return [one for one in fresh if one not in known.gone], [one for one in known.gone if one.num]
+
+    def keep(self, repo: Repo, fresh: list[Epoch], gone: Iterable[Epoch] = ()) -> bool:
+        """Store epochs, follow their topics, and write in the right one; whether anything changed. Raises StorageError."""
+        replica, has_changed = self._replica, False
+        with replica.change() as change:
+            connection = change.connection
+            for epoch in gone:
+                forget_claim(connection, epoch.num)
+                has_changed = True
+            added = [add_epoch(replica.database, connection, epoch) for epoch in fresh]
+            membership = replica.membership(repo.repo_id)
+            follow_links(replica.database, connection, change.reload(), repo.num, membership)
+            tables = change.refresh()
+            now = tables.repos[repo.num]
+            number, is_behind = choose_epoch(membership, now, tables)
+            if (number, is_behind) != (now.epoch_num, now.is_behind):
+                set_writing_epoch(connection, repo.num, number, is_behind=is_behind)
+            change.unreleased |= {id_key(key_mark(epoch.epoch_id)): False for epoch in fresh}
+        return has_changed or any(num is not None for num in added)
+
+    def _know(self, repo: Repo, now: float) -> Claims:
+        replica = self._replica
+        with replica.membership_lock:
+            membership = replica.membership(repo.repo_id)
+            marks = {one.started_epoch: stated_by(one).mark for one in membership.operations.epochs}
+            members = list(membership.now().members())
+        seen = self._marks.setdefault(repo.repo_id, {})
+        turns = self._turns.setdefault(repo.repo_id, Turns())
+        known = Claims(repo, {*marks}, {**seen, **marks}, members, turns, now)
+        here = replica.tables.epochs_in(repo.num)
+        turns.forget_all_but({(one.epoch_id, one.key) for one in here})
+        for one in here:
+            known.add(one)
+        return known
+
+    # --- commits that were not accepted ---
+
+    def _read_waiting(self, repo: Repo) -> dict[CommitId, Giver]:
+        """Commits of the root branch that give keys and were not looked at; and note the marks that inits state."""
+        replica = self._replica
+        found = {
+            commit_id: one
+            for commit_id, one in replica.givers.find(repo.repo_id).items()
+            if commit_id not in self._looked_at
+        }
+        with replica.database.read() as connection:
+            waiting = load_pending(connection, replica.root_branch(repo).num, {*self._looked_at, *found})
+        for commit_id, topic_num, publication in waiting:
+            topic = replica.topics.get(topic_num)
+            readable = None if topic is None else read_pending(topic, publication)
+            # What waits for a branch that nobody has added yet stands here, too.
+            is_root = readable is not None and readable.commit.branch_id == root_branch(repo.repo_id)
+            if (
+                readable is None
+                or not is_root
+                or not isinstance(readable.body, EpochInit | EpochOpen | EpochHand)
+            ):
+                self._looked_at.add(commit_id)
+            else:
+                found[commit_id] = Giver(readable, len(publication), is_rejected=False)
+        for commit_id, one in found.items():
+            if isinstance(one.readable.body, EpochInit):
+                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.readable.body.states.mark
+        return found
+
+    def _forget_givers(self, repo: Repo, turns: Turns) -> None:
+        """Forget commits that give no more, and of which no key is tried."""
+        tried = {commit_id for commit_id, _ in turns.givers.values()}
+        here = self._replica.givers.find(repo.repo_id).keys()
+        self._replica.givers.discard(repo.repo_id, (here & self._looked_at) - tried - turns.left_out.keys())
+
+    def _give_again(self, waiting: dict[CommitId, Giver]) -> Iterator[Giver]:
+        """Commits that were not looked at, writers' first, as long as they are given back for another look."""
+        while again := [one for commit_id, one in waiting.items() if commit_id not in self._looked_at]:
+            yield from sorted(again, key=lambda one: not one.readable.commit.content.by_writer)
+
+    def _find_keys(self, known: Claims, giver: Giver) -> Iterator[Epoch]:
+        """What a commit gives that is new and may be taken up."""
+        commit, body = giver.readable.commit, giver.readable.body
+        known.marks |= self._marks[known.repo.repo_id]
+        match body:
+            case EpochInit():
+                yield from self._open_init(known, giver, body)
+            case EpochOpen():
+                for given in body.epochs:
+                    yield from self._check(known, given, commit, is_right=False)
+            case EpochHand():
+                for epoch in self._open_hand(known.repo, body):
+                    given = GivenEpoch(epoch.epoch_id, epoch.key)
+                    yield from self._check(known, given, commit, is_right=False)
+            case _:
+                pass
+
+    def _open_init(self, known: Claims, giver: Giver, body: EpochInit) -> Iterator[Epoch]:
+        commit, parts = giver.readable.commit, giver.readable.parts
+        assert parts is not None, "an init is read with what it names"
+        epoch_id, mark, repo_id = EpochId(commit.commit_id), body.states.mark, known.repo.repo_id
+        held = known.find(epoch_id, mark)
+        if held is None:
+            key = self._find_own_box(known, commit.content.author, mark, parts.boxes)
+            if key is None:
+                return
+            held = Epoch(0, known.repo.num, repo_id, epoch_id, key, claimed_by=commit.content.author)
+            if not giver.is_rejected:  # nobody writes in the epoch of a rejected one; but it may give others
+                yield from self._check(known, GivenEpoch(epoch_id, key), commit, is_right=False)
+        for given in open_keys(held.key, repo_id, mark, parts.keys) or ():
+            yield from self._check(known, given, commit, is_right=held.claimed_by is None)
+
+    def _check(self, known: Claims, given: GivenEpoch, by: Commit, *, is_right: bool) -> Iterator[Epoch]:
+        """The key, if it is new and gives its epoch's mark, or while that is not known, may be claimed by this author."""
+        repo, author = known.repo, by.content.author
+        epoch = Epoch(
+            0, repo.num, repo.repo_id, given.epoch, given.key, claimed_by=None if is_right else author
+        )
+        same = known.epochs.get(given.epoch, ())
+        if any(one.key == given.key and (not is_right or one.claimed_by is None) for one in same):
+            return
+        mark = known.marks.get(given.epoch)
+        if mark is not None and epoch.keys.mark != mark:
+            return
+        if mark is None and not is_right and any(one.claimed_by == author for one in same):
+            return  # of each author one for an epoch
+        on_writers = by.content.by_writer
+        if is_right or known.make_room(author, is_seen=mark is not None, on_writers=on_writers):
+            yield epoch
+        else:
+            known.is_full = True
+
+    # --- boxes ---
+
+    def _find_own_box(self, known: Claims, author: UserId, mark: Mark, boxes: bytes) -> EpochKey | None:
+        """The key of an epoch from this user's box, which stands about where the user stands among the members known here.
+
+        Costs 60 us for each box that is tried: one, unless the init's past is not here. Each author has BOXES_TRIED_MAX.
+        """
+        count = len(boxes) // BOX_SIZE
+        expected = min(bisect_left(known.members, self._author.user), max(count - 1, 0))
+        opener = self._author.open_boxes(mark)
+        for place in sorted(range(count), key=lambda place: (abs(place - expected), place)):
+            if self._boxes_tried[author] >= BOXES_TRIED_MAX:
+                log.warning("too many boxes of one author open nothing", author=id_text(author))
+                return None
+            opened = opener.open(boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)])
+            if opened is None:
+                return None
+            key = EpochKey(opened)
+            if epoch_mark(key, known.repo.repo_id) == mark:
+                return key
+            self._boxes_tried[author] += 1
+        return None
+
+    def _open_hand(self, repo: Repo, body: EpochHand) -> Iterator[Epoch]:
+        """The epoch that is handed to this user, if its box opens."""
+        for item in body.boxes:
+            if item.user != self._author.user:
+                continue
+            opened = self._author.open_boxes(body.mark).open(item.box)
+            if opened is None or epoch_mark(EpochKey(opened), repo.repo_id) != body.mark:
+                return
+            secret = None
+            if item.writers_box is not None:
+                secret = self._open_writers_box(repo, body.writers_mark, item.writers_box)
+            yield Epoch(0, repo.num, repo.repo_id, body.epoch, EpochKey(opened), secret)
+
+    def _open_writers_box(self, repo: Repo, mark: Mark, box: bytes) -> WritersSecret | None:
+        opener: BoxOpener = self._author.open_boxes(mark)
+        opened = opener.open(box)
+        if opened is None or writers_mark(WritersSecret(opened), repo.repo_id) != mark:
+            log.warning("a writers' box for this user does not open", repo=id_text(repo.repo_id))
+            return None
+        return WritersSecret(opened)
+
+    # --- writers' secrets ---
+
+    def _find_writers_secrets(self, repo: Repo) -> list[Epoch]:
+        """Writers' secrets of accepted epochs, from this user's boxes in their inits, and in what hands them over."""
+        replica, user = self._replica, self._author.user
+        lacking = {
+            one.epoch_id: one
+            for one in replica.tables.held_epochs(repo.num).values()
+            if one.writers_secret is None
+        }
+        if not lacking:
+            return []
+        with replica.membership_lock:
+            membership = replica.membership(repo.repo_id)
+            inits: list[tuple[Epoch, EpochStatement, int]] = []
+            hands: list[tuple[Epoch, EpochHand]] = []
+            for started in membership.operations.epochs:
+                epoch = lacking.get(started.started_epoch)
+                if epoch is None:
+                    continue
+                start = started.start
+                if start is not None and user in start.writers and started.commit_id not in self._opened:
+                    inits.append((epoch, stated_by(started), start.writers.index(user)))
+                for one in membership.operations.hands_of(started.started_epoch):
+                    if isinstance(one.body, EpochHand) and one.commit_id not in self._opened:
+                        self._opened.add(one.commit_id)
+                        hands.append((epoch, one.body))
+        found: list[Epoch] = []
+        for epoch, states, place in inits:
+            self._opened.add(CommitId(epoch.epoch_id))
+            with replica.database.read() as connection:
+                parts = load_start_parts(connection, replica.tables, CommitId(epoch.epoch_id))
+            box = parts.writers_boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)]
+            secret = self._open_writers_box(repo, states.writers_mark, box)
+            found += [] if secret is None else [replace(epoch, writers_secret=secret)]
+        for epoch, hand in hands:
+            found += [
+                replace(epoch, writers_secret=one.writers_secret)
+                for one in self._open_hand(repo, hand)
+                if one.writers_secret is not None
+            ]
+        return found

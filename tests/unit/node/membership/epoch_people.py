@@ -1,0 +1,201 @@
+"""People of one repo, each with a store of its own and without a network: they hear each other when a test says so."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from node.authoring.author import Author
+from node.authoring.drafting import AuthorKeys, CommitPosition, Draft, aim, encode_draft, make_publication
+from node.ingest.acceptance import accept_batch, release_more
+from node.ingest.ingest_result import IngestResult
+from node.ingest.publication_parsing import open_batch
+from node.ingest.replica import Replica
+from node.membership.epoch_duties import EpochDuties
+from node.membership.epoch_keys import KeyTaker
+from protocol.block import Block
+from protocol.body import Body, Grant, Permission, Remove
+from protocol.epochs import EpochHand, EpochInit
+from protocol.ids import CommitId, EpochId, UserId
+from protocol.keys import UserSeed
+from protocol.signing import key_pair
+from storage.repos.epochs import Epoch
+from storage.repos.repos import Branch, Repo, add_repo
+from storage.topics.difference import plan_sending
+from storage.topics.publishing import load_publications
+from tests.support.builders import NOW_MS, STORE_KEY
+from tests.support.ids import as_commit_id
+from verifier.operations import Operation
+
+ABSENT = as_commit_id(b"a commit that never comes".ljust(32, b"."))
+
+
+class Person:
+    """A user and a node."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        folder.mkdir(parents=True)
+        self.replica = Replica(folder, STORE_KEY)
+        clock = count(NOW_MS)
+        self.seed = UserSeed(name.encode().ljust(32, b"-"))
+        self.author = Author(self.replica, self.seed, lambda: next(clock))
+        self.keys = KeyTaker(self.replica, self.author)
+        self.duties = EpochDuties(self.replica, self.author)
+
+    @property
+    def user(self) -> UserId:
+        """The user's id."""
+        return self.author.user
+
+    @property
+    def repo(self) -> Repo:
+        """The one repo."""
+        (repo,) = self.replica.repos.values()
+        return repo
+
+    @property
+    def root(self) -> Branch:
+        """Its root branch."""
+        return self.replica.root_branch(self.repo)
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch in which this user writes."""
+        return self.replica.writing_epoch(self.repo)
+
+    @property
+    def heads(self) -> tuple[CommitId, ...]:
+        """Heads of the root branch."""
+        return self.replica.membership(self.repo.repo_id).now().heads
+
+    @property
+    def epochs(self) -> list[Operation]:
+        """What started the epochs that are known here."""
+        return self.replica.membership(self.repo.repo_id).operations.epochs
+
+    @property
+    def hands(self) -> list[tuple[Operation, EpochHand]]:
+        """What hands epochs over."""
+        operations = self.replica.membership(self.repo.repo_id).operations
+        return [
+            (one, one.body)
+            for epoch in operations.epochs
+            for one in operations.hands_of(epoch.started_epoch)
+            if isinstance(one.body, EpochHand)
+        ]
+
+    def found(self) -> "Person":
+        """Create the repo."""
+        self.author.create_repo("repo", "main")
+        return self
+
+    def follow(self, other: "Person", *, epoch: Epoch | None = None, with_secret: bool = True) -> "Person":
+        """Follow the repo by what a link gives: an epoch, for writers with its writers' secret; hear nothing yet."""
+        given = epoch or other.epoch
+        stored = replace(
+            given, writers_topic=None, writers_secret=given.writers_secret if with_secret else None
+        )
+        with self.replica.change() as change:
+            repo = replace(other.repo, epoch_num=0)
+            add_repo(self.replica.database, change.connection, repo, stored)
+        self.keys.keep(self.repo, [replace(stored, repo_num=self.repo.num)])
+        return self
+
+    def grant(self, *others: "Person", permission: Permission = Permission.WRITE) -> None:
+        """Give others a permission."""
+        for other in others:
+            self.author.write(self.root, Grant(other.user, permission))
+
+    def remove(self, other: "Person", keeps: Permission | None = None) -> CommitId:
+        """Exclude somebody, and start no epoch yet."""
+        return self.author.write(self.root, Remove(other.user, keeps, ()))[0].commit_id
+
+    def hear(self, *others: "Person") -> None:
+        """Take in all that others have and this node follows, and the keys in it, until nothing is new."""
+        before = None
+        while before != (before := (self.heads, [*self.replica.topics], self.replica.tables.commit_count)):
+            for other in others:
+                for topic in [*self.replica.topics.values()]:
+                    self.hear_on(other, topic.topic)
+            self.take()
+
+    def hear_on(self, other: "Person", topic: bytes) -> None:
+        """Take in what another has on one topic."""
+        theirs = next((one for one in other.replica.topics.values() if one.topic == topic), None)
+        if theirs is None:
+            return
+        with other.replica.database.read() as connection:
+            nums = plan_sending(connection, theirs.num, ()).nums
+            items = load_publications(connection, theirs, nums, 1 << 30)
+        self.receive(*items, topic=topic)
+
+    def receive(self, *items: bytes, topic: bytes | None = None) -> IngestResult:
+        """Take publications in that came on a topic: on the epoch's own where nothing else is said."""
+        name = topic or self.epoch.topic
+        target = next(one for one in self.replica.topics.values() if one.topic == name)
+        return accept_batch(self.replica, target, open_batch(target, items), NOW_MS)
+
+    def take(self, now: float = 0.0) -> bool:
+        """Take up keys and what waited for them; whether any was new."""
+        has_taken = False
+        while self.keys.take(self.repo, now):
+            has_taken = True
+            while release_more(self.replica, NOW_MS).is_unfinished:
+                pass
+        return has_taken
+
+    def act(self, now: float) -> float | None:
+        """Do what is due at a time; in how many seconds more is due, once nothing more is due at once."""
+        while (wait := self.duties.perform(self.repo, now)[1]) == 0.0:
+            pass
+        return wait
+
+    def says(
+        self,
+        body: Body,
+        *acks: CommitId,
+        seed: UserSeed | None = None,
+        epoch: Epoch | None = None,
+        blocks: tuple[Block, ...] = (),
+        rank: int = 1,
+        by_writer: bool = False,
+    ) -> tuple[CommitId, bytes]:
+        """A root branch commit that this node does not take in itself: its id, and its publication on the epoch's topic.
+
+        That is the writers' topic if the commit is `by_writer`. It waits for ever, unless the acks say otherwise. `seed` is
+        of another author who holds the epoch.
+        """
+        published_in = epoch or self.epoch
+        target = replace(aim(self.root.facts, self.root.num, published_in), by_writer=by_writer)
+        position = CommitPosition(published_in.epoch_id, 1, acks=acks or (ABSENT,), rank=rank)
+        keys = key_pair(self.seed if seed is None else seed)
+        draft = Draft(body, further_blocks=blocks)
+        written = make_publication(target, encode_draft(AuthorKeys(*keys), NOW_MS, target, draft, position))
+        return written.commit_id, written.encoded
+
+    def holds(self, epoch: EpochId) -> bool:
+        """Whether an epoch was accepted here, and so its key is."""
+        return epoch in self.replica.tables.held_epochs(self.repo.num)
+
+    def claims(self, epoch: EpochId) -> list[Epoch]:
+        """Keys that are kept for an epoch."""
+        return [one for one in self.replica.tables.epochs_in(self.repo.num) if one.epoch_id == epoch]
+
+
+@contextmanager
+def open_people(folder: Path, *names: str) -> Iterator[list[Person]]:
+    """People with stores in folders of their own, closed at the end."""
+    people = [Person(folder / name, name) for name in names]
+    try:
+        yield people
+    finally:
+        for one in people:
+            one.replica.close()
+
+
+def init_of(person: Person, epoch: EpochId) -> EpochInit:
+    """The body that started an epoch."""
+    body = next(one.body for one in person.epochs if one.started_epoch == epoch)
+    assert isinstance(body, EpochInit)
+    return body

@@ -1,0 +1,557 @@
+"""Keys of epochs that others give: taken from commits that wait, believed by their marks, and within bounds (E7)."""
+
+import secrets
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from sqlalchemy import update
+
+from node.authoring.epoch_starts import EpochStarting, make_hand, make_init
+from node.ingest import key_givers
+from node.membership import epoch_claims, epoch_keys
+from node.membership.epoch_keys import KeyTaker
+from protocol.body import Body, BranchRoot, Permission
+from protocol.boxes import BOX_SIZE, BoxOpener, Sealer
+from protocol.commit import NO_EPOCH
+from protocol.epochs import (
+    NONCE_SIZE,
+    EpochInit,
+    EpochOpen,
+    EpochStatement,
+    GivenEpoch,
+    seal_keys,
+    seal_topic,
+)
+from protocol.ids import CommitId, EpochId, Mark, UserId
+from protocol.keys import EpochKey, UserSeed
+from protocol.limits.peers import (
+    CLAIM_TURN_SECONDS,
+    EPOCHS_CLAIMED_BY_MEMBER_MAX,
+    EPOCHS_CLAIMED_BY_OTHERS_MAX,
+)
+from protocol.object import build_object
+from protocol.signing import key_pair
+from storage.commits import pending
+from storage.commits.pending import count_pending, load_rejected
+from storage.repos.epochs import Epoch
+from storage.repos.row_changes import row_changes
+from storage.schema.schema import epochs
+from tests.support.ids import as_commit_id
+from tests.unit.node.membership.epoch_people import Person, open_people
+from verifier.epoch_commits import stated_by
+
+STRANGER, OTHER = UserSeed(b"s" * 32), UserSeed(b"o" * 32)
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[list[Person]]:
+    """Alice has founded a repo, which bob and carol, who may write, have heard of."""
+    with open_people(tmp_path, "alice", "bob", "carol") as made:
+        alice, bob, carol = made
+        alice.found().grant(bob, carol)
+        for one in (bob, carol):
+            one.follow(alice).hear(alice)
+        yield made
+
+
+def start(person: Person, epoch: Epoch | None = None) -> EpochStarting:
+    """What would start an epoch after all that somebody knows."""
+    replica, repo = person.replica, person.repo
+    membership = replica.membership(repo.repo_id)
+    return make_init(membership, replica.tables, repo, person.heads, epoch or person.epoch)
+
+
+def tell(
+    target: Person, made: EpochStarting, *acks: CommitId, seed: UserSeed | None = None, by: Person
+) -> EpochId:
+    """Give somebody an init, which waits for its past where no acks are named; the epoch's id."""
+    commit_id, encoded = by.says(made.body, *acks, seed=seed, blocks=made.blocks)
+    target.receive(encoded)
+    return EpochId(commit_id)
+
+
+def box_up(
+    person: Person, boxes: list[bytes], mark: Mark, key: EpochKey, given: tuple[GivenEpoch, ...] = ()
+) -> EpochStarting:
+    """An init with just these boxes, whatever they hold."""
+    repo_id = person.repo.repo_id
+    topic = person.epoch.topic
+    states = EpochStatement(mark, mark, seal_topic(key, repo_id, mark, topic, bytes(NONCE_SIZE)))
+    secret = person.epoch.convergence_secret
+    sealed = seal_keys(key, repo_id, mark, given, bytes(NONCE_SIZE))
+    objects = [build_object(one, secret) for one in (b"".join(boxes), b"", sealed)]
+    blocks = {block.block_id: block for _, made in objects for block in made}
+    body = EpochInit(states, *(reference for reference, _ in objects))
+    epoch = Epoch(0, person.repo.num, repo_id, NO_EPOCH, key)
+    return EpochStarting(epoch, body, tuple(blocks.values()))
+
+
+def boxed(person: Person, *users: UserId, given: tuple[GivenEpoch, ...] = ()) -> EpochStarting:
+    """An init with right boxes for these users."""
+    key = EpochKey(secrets.token_bytes(32))
+    sealer = Sealer.of_epoch(key, person.repo.repo_id)
+    return box_up(person, [sealer.seal(user) for user in users], sealer.mark, key, given)
+
+
+def unknown(number: int) -> GivenEpoch:
+    """A key that is said to be of an epoch of which nothing is known."""
+    return GivenEpoch(EpochId(as_commit_id(number.to_bytes(32, "big"))), EpochKey(secrets.token_bytes(32)))
+
+
+# --- from commits that wait ---
+
+
+def test_the_own_box_of_an_init_that_waits_gives_its_key(people: list[Person]) -> None:
+    alice, bob, _ = people
+    made = start(alice)
+    epoch_id = tell(bob, made, by=alice)
+    assert bob.take()
+    (epoch,) = bob.claims(epoch_id)
+    assert (epoch.key, epoch.claimed_by, epoch.writers_topic) == (made.epoch.key, alice.user, None)
+    assert made.epoch.topic in bob.replica.by_topic, "what its holders publish is followed"
+    assert not bob.holds(epoch_id)
+    assert not bob.take(), "nothing more is new"
+
+
+@pytest.mark.parametrize("is_handed", [True, False])
+def test_what_waits_gives_the_key_of_an_init_that_waits(people: list[Person], *, is_handed: bool) -> None:
+    """The init has no box for bob."""
+    alice, bob, carol = people
+    made = boxed(alice, alice.user, carol.user)
+    epoch_id = tell(bob, made, by=alice)
+    assert not bob.take()
+    named = made.named(epoch_id)
+    body = make_hand(named, made.body.states, [(bob.user, False)])
+    if not is_handed:
+        body = EpochOpen((GivenEpoch(epoch_id, made.epoch.key),))  # type: ignore[assignment]  # the other kind
+    bob.receive(carol.says(body)[1])
+    assert bob.take()
+    assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
+
+
+def test_an_opening_that_came_before_the_init_is_not_lost(people: list[Person]) -> None:
+    """And what the init gives is found in the same go."""
+    alice, bob, carol = people
+    further = unknown(1)
+    made = boxed(alice, alice.user, carol.user, given=(further,))
+    commit_id, encoded = alice.says(made.body, blocks=made.blocks)
+    bob.receive(carol.says(EpochOpen((GivenEpoch(EpochId(commit_id), made.epoch.key),)))[1])
+    assert bob.keys.take(bob.repo)
+    bob.receive(encoded)
+    assert bob.keys.take(bob.repo)
+    assert [one.key for one in bob.claims(further.epoch)] == [further.key]
+    assert not bob.keys.take(bob.repo)
+
+
+def test_a_hand_over_for_others_gives_nothing(people: list[Person]) -> None:
+    alice, bob, carol = people
+    made = boxed(alice, alice.user)
+    epoch_id = tell(bob, made, by=alice)
+    bob.receive(alice.says(make_hand(made.named(epoch_id), made.body.states, [(carol.user, True)]))[1])
+    assert not bob.take()
+
+
+def test_what_waits_is_opened_once(people: list[Person], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever else changes; but what gave a key is looked at until it gives no more."""
+    alice, bob, carol = people
+    opened, find = 0, KeyTaker._find_keys
+
+    def look(*arguments: Any) -> Any:  # noqa: ANN401  # as it is
+        nonlocal opened
+        opened += 1
+        return find(*arguments)
+
+    monkeypatch.setattr(KeyTaker, "_find_keys", look)
+    bob.receive(carol.says(EpochOpen((unknown(1),)))[1])
+    tell(bob, boxed(alice, carol.user), by=alice)
+    bob.take()
+    before = opened
+    alice.grant(carol, permission=Permission.MANAGE)
+    bob.hear(alice)
+    bob.take()
+    assert opened == before == 2
+
+
+def test_an_init_is_judged_once_its_key_comes(people: list[Person], tmp_path: Path) -> None:
+    """Its past is here; but dave, who follows by a link of the epoch before, is no member, and has no box."""
+    alice, bob, _ = people
+    with open_people(tmp_path / "more", "dave") as (dave,):
+        dave.follow(alice).hear(alice)
+        alice.author.start_epoch(alice.repo)
+        dave.hear(alice)
+        epoch_id = alice.epoch.epoch_id
+        with dave.replica.database.read() as connection:
+            assert count_pending(connection, dave.root.num) == 1
+        assert dave.claims(epoch_id) == []
+        assert dave.epoch.epoch_id == bob.epoch.epoch_id
+        dave.receive(bob.says(EpochOpen((GivenEpoch(epoch_id, alice.epoch.key),)))[1])
+        dave.take()
+        assert dave.holds(epoch_id)
+        assert dave.epoch.epoch_id == epoch_id
+
+
+def test_what_finds_no_room_gives_its_keys(people: list[Person], monkeypatch: pytest.MonkeyPatch) -> None:
+    alice, bob, carol = people
+    monkeypatch.setattr(pending, "PENDING_COUNT_MAX", 0)
+    alice.author.start_epoch(alice.repo)
+    given = GivenEpoch(alice.epoch.epoch_id, alice.epoch.key)
+    assert bob.receive(carol.says(EpochOpen((given,)))[1]).dropped["pending_full"]
+    assert bob.take()
+    assert [one.key for one in bob.claims(given.epoch)] == [given.key]
+
+
+@pytest.mark.parametrize("is_handed", [True, False])
+def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: bool) -> None:
+    """No order of arrival matters: it might have waited."""
+    alice, bob, carol = people
+    before = bob.heads
+    alice.author.start_epoch(alice.repo)
+    body: Body = EpochOpen((GivenEpoch(alice.epoch.epoch_id, alice.epoch.key),))
+    if is_handed:
+        body = make_hand(alice.epoch, stated_by(alice.epochs[-1]), [(bob.user, False)])
+    operations = bob.replica.membership(bob.repo.repo_id).operations
+    rank = 1 + max(operations.place(operations[one])[0] for one in before)
+    result = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1])
+    assert [one.code for one in result.rejected] == ["unknown_author"]
+    assert bob.take()
+    assert [one.key for one in bob.claims(alice.epoch.epoch_id)] == [alice.epoch.key]
+
+
+def test_a_rejected_init_gives_the_keys_of_others_and_not_its_own(people: list[Person]) -> None:
+    _, bob, carol = people
+    further = unknown(1)
+    made = boxed(carol, bob.user, given=(further,))
+    operations = bob.replica.membership(bob.repo.repo_id).operations
+    rank = 1 + max(operations.place(operations[one])[0] for one in bob.heads)
+    before, wrong = carol.says(BranchRoot(), *bob.heads, seed=STRANGER, rank=rank)
+    commit_id, encoded = carol.says(made.body, before, blocks=made.blocks, rank=rank + 1)
+    bob.receive(wrong)
+    bob.receive(encoded)
+    bob.take()
+    assert [one.key for one in bob.claims(further.epoch)] == [further.key]
+    with bob.replica.database.read() as connection:
+        assert load_rejected(connection, [commit_id])
+    assert not bob.claims(EpochId(commit_id))
+
+
+def test_commits_that_give_keys_are_kept_up_to_a_size(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "PENDING_COUNT_MAX", 0)
+    _, bob, carol = people
+    given = [unknown(number) for number in range(3)]
+    said = [carol.says(EpochOpen((one,)))[1] for one in given]
+    monkeypatch.setattr(key_givers, "KEY_GIVERS_SIZE_MAX", len(said[1]) + len(said[2]))
+    bob.receive(*said)
+    bob.take()
+    assert [bool(bob.claims(one.epoch)) for one in given] == [False, True, True]
+    assert not bob.replica.givers.find(bob.repo.repo_id) or bob.take() is False
+
+
+# --- claims ---
+
+
+def test_a_key_that_does_not_give_the_stated_mark_is_not_taken(people: list[Person]) -> None:
+    alice, bob, carol = people
+    epoch_id = tell(bob, boxed(alice, alice.user), by=alice)
+    bob.receive(carol.says(EpochOpen((GivenEpoch(epoch_id, EpochKey(b"k" * 32)),)))[1])
+    assert not bob.take()
+
+
+def test_of_each_author_one_key_of_an_epoch_is_tried(people: list[Person]) -> None:
+    alice, bob, carol = people
+    one = unknown(1)
+    others = [GivenEpoch(one.epoch, EpochKey(secrets.token_bytes(32))) for _ in range(2)]
+    bob.receive(carol.says(EpochOpen((one,)))[1], carol.says(EpochOpen((others[0],)))[1])
+    assert bob.take()
+    (kept,) = bob.claims(one.epoch)
+    assert kept.claimed_by == carol.user
+    bob.receive(alice.says(EpochOpen((others[1],)))[1])
+    assert bob.take()
+    assert {item.claimed_by for item in bob.claims(one.epoch)} == {alice.user, carol.user}
+
+
+def test_a_false_key_shuts_nobody_out(people: list[Person]) -> None:
+    """Carol, excluded, gives bob a key of her own for the epoch that her exclusion starts, before that comes."""
+    alice, bob, carol = people
+    alice.remove(carol)
+    alice.author.start_epoch(alice.repo)
+    epoch = alice.epoch
+    bob.receive(carol.says(EpochOpen((GivenEpoch(epoch.epoch_id, EpochKey(b"k" * 32)),)))[1])
+    assert bob.take()
+    bob.hear(alice)
+    assert (bob.epoch.epoch_id, bob.epoch.key) == (epoch.epoch_id, epoch.key)
+    assert bob.epoch.claimed_by is None
+    assert len(bob.claims(epoch.epoch_id)) == 1, "what is false leaves"
+
+
+def test_a_member_claims_so_many_epochs_and_more_as_their_inits_come(people: list[Person]) -> None:
+    alice, bob, carol = people
+    made = boxed(alice, alice.user)
+    commit_id, encoded = alice.says(made.body, blocks=made.blocks)
+    given = [
+        GivenEpoch(EpochId(commit_id), made.epoch.key),
+        *map(unknown, range(EPOCHS_CLAIMED_BY_MEMBER_MAX)),
+    ]
+    for one in given:
+        bob.receive(carol.says(EpochOpen((one,)))[1])
+    bob.take()
+    taken = [one for one in given if bob.claims(one.epoch)]
+    assert len(taken) == EPOCHS_CLAIMED_BY_MEMBER_MAX
+    assert given[0] in taken
+    bob.receive(encoded)
+    bob.take()
+    assert all(bob.claims(one.epoch) for one in given), "one of them is no claim any more"
+
+
+def test_all_who_are_no_members_claim_so_many_together(people: list[Person]) -> None:
+    _, bob, carol = people
+    given = [unknown(number) for number in range(EPOCHS_CLAIMED_BY_OTHERS_MAX + 1)]
+    for number, one in enumerate(given):
+        bob.receive(carol.says(EpochOpen((one,)), seed=(STRANGER, OTHER)[number % 2])[1])
+    bob.take()
+    assert sum(bool(bob.claims(one.epoch)) for one in given) == EPOCHS_CLAIMED_BY_OTHERS_MAX
+    member = unknown(1000)
+    bob.receive(carol.says(EpochOpen((member,)))[1])
+    assert bob.take(), "members have room of their own"
+
+
+def made_up(number: int) -> UserSeed:
+    """The seed of an author whom nobody knows."""
+    return UserSeed(number.to_bytes(32, "big"))
+
+
+def claimed(person: Person, given: list[GivenEpoch]) -> list[GivenEpoch]:
+    """Those of some keys that are tried."""
+    return [one for one in given if person.claims(one.epoch)]
+
+
+@pytest.mark.slow  # hundreds of commits, and as many topics
+def test_claims_of_who_is_no_member_take_turns(people: list[Person]) -> None:
+    """Made-up authors claimed first, as many as there is room for, and more than one turn of them."""
+    alice, bob, carol = people
+    false = [unknown(number) for number in range(2 * EPOCHS_CLAIMED_BY_OTHERS_MAX)]
+    for number, one in enumerate(false):
+        bob.receive(carol.says(EpochOpen((one,)), seed=made_up(number))[1])
+    alice.author.start_epoch(alice.repo)
+    right = GivenEpoch(alice.epoch.epoch_id, alice.epoch.key)
+    bob.receive(carol.says(EpochOpen((right,)), seed=STRANGER)[1])
+    bob.take()
+    tried = [claimed(bob, false)]
+    assert len(tried[0]) == EPOCHS_CLAIMED_BY_OTHERS_MAX
+    assert not bob.claims(right.epoch)
+    assert bob.keys.wait(bob.repo, 1.0) == CLAIM_TURN_SECONDS - 1
+    assert not bob.take(CLAIM_TURN_SECONDS - 1)
+    for turn in (1, 2):
+        bob.take(turn * CLAIM_TURN_SECONDS)
+        tried.append(claimed(bob, false))
+    assert bob.claims(right.epoch), "its turn has come"
+    assert {one.epoch for one in (*tried[0], *tried[1])} == {one.epoch for one in false}
+    assert not {one.epoch for one in tried[0]} & {one.epoch for one in tried[1]}
+    assert {one.epoch for one in tried[2]} <= {one.epoch for one in tried[0]}, "and these again"
+    here = {one.topic for one in bob.replica.tables.topics.values()}
+    assert len(here) == 2 + EPOCHS_CLAIMED_BY_OTHERS_MAX, "topics of the others are followed no more"
+    bob.hear(alice)
+    assert bob.epoch.epoch_id == right.epoch
+
+
+def test_what_is_remembered_of_floods_is_bounded(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 2)
+    monkeypatch.setattr(epoch_keys, "_REMEMBERED_MAX", 3)
+    _, bob, carol = people
+    for number in range(8):
+        bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
+        bob.take()
+    turns = bob.keys._turns[bob.repo.repo_id]
+    assert (len(turns.left_out), len(turns.givers), len(turns.began)) == (3, 2, 2)
+
+
+def test_half_of_the_room_is_for_claims_on_writers_topics(people: list[Person]) -> None:
+    _, bob, carol = people
+    seed = count(1)
+
+    def claim(number: int, *, by_writer: bool) -> list[GivenEpoch]:
+        given = [unknown(next(seed)) for _ in range(number)]
+        said = [
+            carol.says(EpochOpen((one,)), seed=made_up(next(seed)), by_writer=by_writer)[1] for one in given
+        ]
+        bob.receive(*said, topic=bob.epoch.writers_topic if by_writer else None)
+        return given
+
+    bound = EPOCHS_CLAIMED_BY_OTHERS_MAX
+    of_all = claim(bound, by_writer=False)
+    bob.take()
+    of_writers = claim(bound, by_writer=True)
+    bob.take(CLAIM_TURN_SECONDS)
+    assert len(claimed(bob, of_writers)) == len(claimed(bob, of_all)) == bound // 2
+    claim(bound, by_writer=False)
+    bob.take(1.5 * CLAIM_TURN_SECONDS)
+    assert len(claimed(bob, of_writers)) == bound // 2
+
+
+def test_keys_of_epochs_whose_inits_wait_take_turns_too(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_claims, "EPOCHS_AWAITED_OF_OTHERS_MAX", 2)
+    _, bob, carol = people
+    made = [tell(bob, boxed(carol, bob.user), seed=made_up(number), by=carol) for number in range(3)]
+    bob.take()
+    assert [bool(bob.claims(one)) for one in made] == [True, True, False]
+    bob.take(CLAIM_TURN_SECONDS)
+    assert bob.claims(made[2]), "its turn has come"
+    assert sum(bool(bob.claims(one)) for one in made) == 2
+    member = tell(bob, boxed(carol, bob.user), by=carol)
+    bob.take(CLAIM_TURN_SECONDS)
+    assert bob.claims(member)
+
+
+def test_the_bound_of_claims_holds_after_a_restart(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, bob, carol = people
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_MEMBER_MAX", 2)
+    bob.receive(carol.says(EpochOpen(tuple(map(unknown, range(3)))))[1])
+    bob.take()
+    bob.keys = epoch_keys.KeyTaker(bob.replica, bob.author)
+    assert not bob.take()
+    assert sum(one.claimed_by == carol.user for one in bob.replica.tables.epochs.values()) == 2
+
+
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_what_a_trusted_init_gives_is_taken_without_a_bound(
+    people: list[Person], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_trusted: bool
+) -> None:
+    """Dave follows by a link of the last epoch, or has its key from the word of somebody; he has heard nothing else."""
+    alice, *_ = people
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_MEMBER_MAX", 2)
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 2)
+    for _ in range(5):
+        alice.author.start_epoch(alice.repo)
+    last = alice.epoch
+    with open_people(tmp_path / "more", "dave") as (dave,):
+        dave.follow(alice, with_secret=False)
+        if not is_trusted:
+            with dave.replica.change() as change:
+                change.connection.execute(update(epochs).values(claimed_by=alice.user))
+                row_changes(change.connection).repos.add(dave.repo.num)
+        dave.hear_on(alice, last.topic)
+        dave.keys.take(dave.repo)
+        here = {one.epoch_id for one in dave.replica.tables.epochs.values()}
+        assert len(here) == (6 if is_trusted else 1 + 2)
+
+
+# --- boxes ---
+
+
+def test_the_own_box_is_found_where_nothing_of_the_members_is_known(
+    people: list[Person], tmp_path: Path
+) -> None:
+    alice, *_ = people
+    with open_people(tmp_path / "more", "dave") as (dave,):
+        dave.follow(alice)
+        others = [key_pair(UserSeed(bytes([number]) * 32))[0] for number in range(30)]
+        made = boxed(alice, *sorted([dave.user, *others]))
+        epoch_id = tell(dave, made, by=alice)
+        assert dave.take()
+        assert [one.key for one in dave.claims(epoch_id)] == [made.epoch.key]
+
+
+def test_where_the_members_are_known_one_box_is_tried(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob, _ = people
+    tried = 0
+
+    class Counted(BoxOpener):
+        def open(self, box: bytes) -> bytes | None:
+            nonlocal tried
+            tried += 1
+            return super().open(box)
+
+    monkeypatch.setattr(bob.author, "open_boxes", lambda mark: Counted(bob.user, key_pair(bob.seed)[1], mark))
+    tell(bob, start(alice), by=alice)
+    assert bob.take()
+    assert tried == 1
+
+
+def test_boxes_of_one_author_are_tried_in_vain_so_often(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob, carol = people
+    monkeypatch.setattr(epoch_keys, "BOXES_TRIED_MAX", 5)
+    garbage = [secrets.token_bytes(BOX_SIZE) for _ in range(6)]
+    mark = Sealer.of_epoch(EpochKey(b"k" * 32), alice.repo.repo_id).mark
+    epoch_id = tell(bob, box_up(carol, garbage, mark, EpochKey(b"k" * 32)), by=carol)
+    assert not bob.take()
+    assert not bob.claims(epoch_id)
+    assert bob.keys._boxes_tried == {carol.user: 5}
+    right = tell(bob, boxed(carol, bob.user), by=carol)
+    assert not bob.take(), "her boxes are tried no more"
+    assert not bob.claims(right)
+    tell(bob, boxed(alice, bob.user), by=alice)
+    assert bob.take(), "those of others are"
+
+
+def test_the_last_box_within_the_bound_is_tried(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, bob, carol = people
+    monkeypatch.setattr(epoch_keys, "BOXES_TRIED_MAX", 3)
+    made = boxed(carol, key_pair(STRANGER)[0], key_pair(OTHER)[0], bob.user)
+    tell(bob, made, by=carol)
+    assert bob.take()
+
+
+def test_a_mark_that_is_no_key_opens_nothing(people: list[Person]) -> None:
+    _, bob, carol = people
+    tell(bob, box_up(carol, [bytes(BOX_SIZE)] * 3, Mark(bytes(32)), EpochKey(b"k" * 32)), by=carol)
+    assert not bob.take()
+
+
+# --- writers' secrets ---
+
+
+def test_the_writers_secret_comes_with_an_init_that_waited(people: list[Person]) -> None:
+    alice, bob, _ = people
+    alice.author.start_epoch(alice.repo)
+    bob.hear(alice)
+    assert bob.epoch.epoch_id == alice.epoch.epoch_id
+    assert bob.epoch.writers_secret == alice.epoch.writers_secret is not None
+    assert bob.epoch.writers_seed is not None
+
+
+def test_a_reader_gets_the_key_alone_until_the_writers_secret_is_handed_over(people: list[Person]) -> None:
+    alice, bob, _ = people
+    alice.remove(bob, keeps=Permission.READ)
+    alice.author.start_epoch(alice.repo)
+    bob.hear(alice)
+    assert bob.epoch.epoch_id == alice.epoch.epoch_id
+    assert bob.epoch.writers_secret is None
+    alice.grant(bob)
+    states = stated_by(alice.epochs[-1])
+    alice.author.write(alice.root, make_hand(alice.epoch, states, [(bob.user, True)]))
+    bob.hear(alice)
+    assert bob.epoch.writers_secret == alice.epoch.writers_secret
+
+
+def test_a_false_writers_box_is_passed_over_and_a_right_one_taken(people: list[Person]) -> None:
+    alice, bob, _ = people
+    alice.remove(bob, keeps=Permission.READ)
+    alice.author.start_epoch(alice.repo)
+    alice.grant(bob)
+    states = stated_by(alice.epochs[-1])
+    right = make_hand(alice.epoch, states, [(bob.user, True)])
+    (box,) = right.boxes
+    false = replace(right, boxes=(replace(box, writers_box=bytes(BOX_SIZE)),))
+    alice.author.write(alice.root, false)
+    bob.hear(alice)
+    assert bob.epoch.writers_secret is None
+    alice.author.write(alice.root, right)
+    bob.hear(alice)
+    assert bob.epoch.writers_secret == alice.epoch.writers_secret
