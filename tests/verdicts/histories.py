@@ -1,0 +1,74 @@
+"""All makers of histories: the named ones, by families, and the random ones."""
+
+import gzip
+import json
+from itertools import groupby
+from pathlib import Path
+
+from . import (  # noqa: F401  # importing a family registers its cases
+    family_bodies,
+    family_branches,
+    family_claims,
+    family_commits,
+    family_epochs,
+    family_keys,
+    family_order,
+    family_publications,
+    family_quorums,
+    family_readings,
+    family_rights,
+    family_rules,
+    scenarios,
+)
+from .cases import CASES, tell
+from .random_histories import random_history
+
+VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "verdicts.json.gz"
+OF_EACH_FAMILY = 56
+SIZE_MAX = 16_000
+# In these Ravel has differed once, so they are always among the vectors.
+PINNED = {
+    "a box that only a rejected hand-over has",
+    "a key that only a rejected opening gives",
+    "a second init that acks something",
+    "a signer whom the quorum has excluded goes on signing",
+    "an admin's epoch that was due stays though its author is taken down to writing",
+    "ranks",
+    "the body of an init outside the root branch",
+}
+
+
+def named():
+    """All named histories, judged."""
+    for _, history in of_families():
+        yield history
+
+
+def of_families():
+    """All named histories, each with its family."""
+    for history in scenarios.histories():
+        yield "scenarios", history
+    for entry in CASES:
+        yield entry[4].__module__, tell(entry)
+
+
+def written() -> str:
+    """The text of a file of histories: of each family some, evenly among those that are not large."""
+    lines = []
+    for _, family in groupby(of_families(), key=lambda one: one[0]):
+        texts = [(one["name"], json.dumps(one, separators=(",", ":"))) for _, one in family]
+        small = [name for name, text in texts if len(text) <= SIZE_MAX]
+        count = min(OF_EACH_FAMILY, len(small))
+        chosen = PINNED | {small[number * len(small) // count] for number in range(count)}
+        lines += [text for name, text in texts if name in chosen]
+    return '{"histories": [\n' + ",\n".join(lines) + "\n]}\n"
+
+
+def write_vectors() -> None:
+    """Write the vectors where they are not these: compressed bytes may differ from machine to machine."""
+    text = written().encode()
+    if not VECTORS.exists() or gzip.decompress(VECTORS.read_bytes()) != text:
+        VECTORS.write_bytes(gzip.compress(text, mtime=0))
+
+
+__all__ = ["VECTORS", "named", "random_history", "write_vectors", "written"]

@@ -1,0 +1,224 @@
+// Rules R and Q of membership-rules.md, as plain functions of a closed set of operations.
+//
+// An operation is { id, author, rank, past: Set of ids, kind, need, ...fields of its body }; users are hex. `need` is the
+// permission that M names for it: 0 where it needs nothing.
+
+export const READ = 1;
+export const WRITE = 2;
+export const MANAGE = 3;
+export const ADMIN = 4;
+export const OWNER = 5;
+export const PERMISSIONS = [null, 'read', 'write', 'manage', 'admin', 'owner'];
+
+/** Canonical order in the root branch: there are no checkpoints, so rank, then id. */
+const inOrder = (a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1);
+export const isConcurrent = (a, b) => a !== b && !a.past.has(b.id) && !b.past.has(a.id);
+export const isLeave = (op) => op.kind === 'remove1' && op.user === op.author;
+export const isRemovalOfAnother = (op) => op.kind === 'remove1' && op.user !== op.author;
+/** What a removal leaves, as a number. */
+export const leaves = (removal) => removal.keeps ?? 0;
+
+/** R1. A right is { credential, permission, quorum: whether it is one of a quorum }. */
+export function isSenior(a, b) {
+  if (a.permission !== b.permission) return a.permission > b.permission;
+  return b.credential.past.has(a.credential.id);
+}
+
+/** A closed set of operations, and what the rules say of it. */
+export class View {
+  /** `all` maps ids to operations; `set` has the ids of this closed set. */
+  constructor(all, set) {
+    this.all = all;
+    this.set = set;
+    this.operations = [...set].map((id) => all.get(id));
+    this.memo = new Map();
+  }
+
+  /** The operations of a kind. */
+  of(kind) {
+    return this.operations.filter((op) => op.kind === kind);
+  }
+
+  /** A value that is computed once. */
+  once(name, compute) {
+    if (!this.memo.has(name)) this.memo.set(name, compute());
+    return this.memo.get(name);
+  }
+
+  /** The credentials that give permissions to a user: [operation, permission]. A quorum's go to its signers together. */
+  credentials(user) {
+    return this.once(`credentials ${user}`, () => {
+      const found = [];
+      for (const op of this.operations) {
+        if (op.kind === 'init2' && op.owners.includes(user)) found.push([op, OWNER]);
+        if (op.kind === 'grant2' && op.user === user) found.push([op, op.permission]);
+        if (op.kind === 'join1' && op.author === user) found.push([op, this.all.get(op.invitation).permission]);
+      }
+      return found;
+    });
+  }
+
+  /** All rights of a user whose credential is in a past, held or not, of at least a permission. */
+  rights(user, past, least) {
+    const found = [];
+    for (const [credential, highest] of this.credentials(user)) {
+      if (!past.has(credential.id)) continue;
+      for (let permission = Math.max(least, READ); permission <= highest; permission++) {
+        found.push({ credential, permission, quorum: false });
+      }
+    }
+    return found;
+  }
+
+  /** The rights that suffice for an operation (Words). */
+  sufficing(op) {
+    const found = this.rights(op.author, op.past, op.need);
+    if (isRemovalOfAnother(op)) {
+      for (const quorum of this.pastOf(op).coveringQuorums()) {
+        found.push({ credential: quorum, permission: OWNER, quorum: true });
+      }
+    }
+    return found;
+  }
+
+  /** The view of an operation's past. */
+  pastOf(op) {
+    op.pastView ??= new View(this.all, op.past);
+    return op.pastView;
+  }
+
+  /**
+   * R2: whether an operation counts. With a `limit`, a right, only as far as removals and revocations say that act by
+   * rights senior to it (R6).
+   */
+  counts(op, limit = null) {
+    const ask = () => {
+      if (op.kind === 'join1') {
+        if (!this.counts(this.all.get(op.invitation), limit)) return false;
+        return !this.of('revoke1').some((revocation) => revocation.invitation === op.invitation
+          && isConcurrent(revocation, op) && this.revokes(revocation, limit));
+      }
+      if (op.need === 0) return true;
+      if (isRemovalOfAnother(op)) return this.sufficing(op).some((right) => this.isHeldBy(op, right));
+      return this.sufficing(op).some((right) => this.holds(op.author, right, op, limit));
+    };
+    return this.once(`counts ${op.id} ${limitName(limit)}`, ask);
+  }
+
+  /** Whether a revocation counts; with a limit, by a right senior to it. */
+  revokes(revocation, limit) {
+    if (!limit) return this.counts(revocation);
+    return this.sufficing(revocation).some((right) => isSenior(right, limit)
+      && this.holds(revocation.author, right, revocation));
+  }
+
+  /** R3: whether a user holds a right for an operation of that user. */
+  holds(user, right, op, limit = null) {
+    if (!op.past.has(right.credential.id) || !this.counts(right.credential, limit)) return false;
+    const removals = this.of('remove1').filter((removal) => removal.user === user);
+    return !removals.some((removal) => this.takes(removal, right, op, limit));
+  }
+
+  /** R4 and R5: whether a removal takes a right of its member from an operation. */
+  takes(removal, right, op, limit) {
+    if (right.permission <= leaves(removal) || right.credential.past.has(removal.id)) return false;
+    if (isLeave(removal)) return op.past.has(removal.id);
+    if (removal === op || removal.past.has(op.id) || op.isNamedBy?.(removal)) return false;
+    return this.sufficing(removal).some((by) => isSenior(by, right) && (!limit || isSenior(by, limit))
+      && this.isHeldBy(removal, by));
+  }
+
+  /** Whether a removal of another member is held by a right that suffices for it (R2, R6). */
+  isHeldBy(removal, right) {
+    return this.once(`held ${removal.id} ${limitName(right)}`, () => {
+      const has = right.quorum ? this.counts(right.credential) : this.holds(removal.author, right, removal);
+      return has && this.isApproved(removal, right);
+    });
+  }
+
+  /** R6: whether enough approvals of a removal count, as seen from a right by which it may be held. */
+  isApproved(removal, right) {
+    const past = this.pastOf(removal);
+    const quorums = past.coveringQuorums();
+    if (quorums.length === 0) return true;
+    const approvals = past.restsOn(removal, right);
+    return approvals !== null && quorums.every((quorum) => {
+      const counting = approvals.filter((a) => quorum.signers.includes(a.author) && this.counts(a, right));
+      return counting.length >= quorum.threshold;
+    });
+  }
+
+  /** Q1: the quorums that are in force after this set. */
+  quorumsInForce() {
+    return this.once('in force', () => {
+      const counting = this.of('quorum1').filter((quorum) => this.counts(quorum));
+      return counting.filter((quorum) => !counting.some((other) => other.past.has(quorum.id)));
+    });
+  }
+
+  /** The quorums in force that cover removals. */
+  coveringQuorums() {
+    return this.quorumsInForce().filter((quorum) => quorum.removals);
+  }
+
+  /** The counting approvals of a proposal, of each signer the first in canonical order. */
+  approvals(proposal, limit = null) {
+    const found = new Map();
+    for (const op of this.of('approve1').sort(inOrder)) {
+      if (op.proposal === proposal && !found.has(op.author) && this.counts(op, limit)) found.set(op.author, op);
+    }
+    return [...found.values()];
+  }
+
+  /** Q2: whether approvals satisfy all of some quorums. */
+  satisfied(quorums, approvals) {
+    return quorums.every((quorum) =>
+      approvals.filter((approval) => quorum.signers.includes(approval.author)).length >= quorum.threshold);
+  }
+
+  /**
+   * The approvals on which a removal rests as held by a right; null where there are too few (Q2, Q3). This is the view of
+   * its past. That approvals count there is meant as R6 says: a signer that the quorum has excluded goes on signing.
+   */
+  restsOn(removal, right) {
+    return this.once(`rests ${removal.id} ${limitName(right)}`, () => {
+      const usedUp = (proposal) => this.operations.some((op) => isRemovalOfAnother(op) && op.user === removal.user
+        && op.past.has(proposal.id));
+      for (const proposal of this.of('propose-removal1').sort(inOrder)) {
+        if (proposal.user !== removal.user || proposal.keeps !== removal.keeps || usedUp(proposal)) continue;
+        const approvals = this.approvals(proposal.id, right);
+        if (this.satisfied(this.coveringQuorums(), approvals)) return approvals;
+      }
+      return null;
+    });
+  }
+
+  /** The rights that a user holds after this set. */
+  heldRights(user) {
+    const after = { id: null, past: this.set };
+    return this.once(`rights ${user}`, () =>
+      this.rights(user, this.set, READ).filter((right) => this.holds(user, right, after)));
+  }
+
+  /** The permission of a user after this set; 0 of who is no member. */
+  permission(user) {
+    return Math.max(0, ...this.heldRights(user).map((right) => right.permission));
+  }
+
+  /** The members after this set, with their permissions, in the order of their ids. */
+  members() {
+    return this.once('members', () => {
+      const users = new Set();
+      for (const op of this.operations) {
+        if (op.kind === 'init2') op.owners.forEach((owner) => users.add(owner));
+        if (op.kind === 'grant2') users.add(op.user);
+        if (op.kind === 'join1') users.add(op.author);
+      }
+      const members = [...users].sort().map((user) => [user, this.permission(user)]);
+      return new Map(members.filter(([, permission]) => permission > 0));
+    });
+  }
+}
+
+/** A name for a right, in the keys of what was computed once. */
+const limitName = (right) => (right ? `${right.credential.id}${right.quorum ? 'q' : ''}${right.permission}` : '');

@@ -1,0 +1,239 @@
+// Rules M, E2 and E4: what a commit may do, judged by its own past (V7 and V12 of protocol.md, 6).
+import { isPublicKey, verify } from './curve.mjs';
+import { Epochs, MAX_BOXES, isDue, isInit, writersOf } from './epochs.mjs';
+import { epochKeys, invitationDigest, repoDigest } from './keys.mjs';
+import { ADMIN, MANAGE, OWNER, READ, WRITE, isLeave, isRemovalOfAnother, isSenior, leaves } from './membership.mjs';
+import { Refused } from './msgpack.mjs';
+import { readGivenKeys } from './shapes.mjs';
+
+const bin = (hex) => Buffer.from(hex, 'hex');
+
+const NEEDS = {
+  init2: 0,
+  'branch-add2': MANAGE,
+  'branch-edit1': MANAGE,
+  tag1: MANAGE,
+  'branch-link1': WRITE,
+  invite1: ADMIN,
+  join1: 0,
+  revoke1: ADMIN,
+  adopt1: ADMIN,
+  'epoch-hand1': WRITE,
+  'epoch-open1': WRITE,
+  offer1: READ,
+  quorum1: OWNER,
+  approve1: READ,
+};
+
+/** What an operation needs: the permission that M names for it, by its own past. */
+export function needOf(op, view) {
+  switch (op.kind) {
+    case 'grant2': return Math.max(ADMIN, op.permission);
+    case 'remove1': return isLeave(op) ? 0 : ADMIN;
+    case 'epoch-init3': return isDue(view) ? WRITE : ADMIN;
+    case 'answer1': return isWithdrawal(op, view) ? 0 : ADMIN;
+    default: return NEEDS[op.kind] ?? WRITE; // M5
+  }
+}
+
+/** Whether an answer withdraws an offer of its own author. */
+function isWithdrawal(op, view) {
+  const offer = inPast(op.offer, view, ['offer1']);
+  return offer !== null && offer.author === op.author && !op.accepts;
+}
+
+/** The operation of an id, where it is in the past and of one of some kinds; else null. */
+function inPast(id, view, kinds) {
+  const op = view.set.has(id) ? view.all.get(id) : null;
+  return op && kinds.includes(op.kind) ? op : null;
+}
+
+const isAdded = (branch, view) => view.of('branch-add2').some((op) => op.branch === branch);
+const ascending = (ids) => ids.every((id, i) => i === 0 || ids[i - 1] < id);
+
+// What M asks of each kind beyond the permission. Each returns the codes of what is broken.
+const CHECKS = {
+  // M2
+  'branch-add2': (op, view, { repoId }) => [
+    (op.branch === repoId || isAdded(op.branch, view)) && 'branch_exists',
+    op.branch !== op.root.id && 'bad_branch',
+  ],
+  'branch-link1': (op, view, { repoId }) => [(op.branch === repoId || !isAdded(op.branch, view)) && 'bad_branch'],
+  // M3
+  invite1: (op) => [op.permission > WRITE && 'not_permitted'],
+  // M4
+  join1: (op, view, { repo }) => {
+    const invitation = inPast(op.invitation, view, ['invite1']);
+    if (!invitation || !view.counts(invitation)) return ['unknown_invitation'];
+    const revoked = view.of('revoke1').some((r) => r.invitation === invitation.id && view.counts(r));
+    const joined = new Set(view.of('join1').filter((j) => j.invitation === invitation.id && view.counts(j))
+      .map((j) => j.author));
+    const removedSince = view.of('remove1').some((r) => r.user === op.author && view.counts(r)
+      && !invitation.past.has(r.id));
+    return [
+      revoked && 'invitation_revoked',
+      !verify(invitation.key, invitationDigest(repo, bin(op.author)), op.proof) && 'bad_proof',
+      op.timestamp >= invitation.expiresAt && 'invitation_expired',
+      !joined.has(op.author) && joined.size >= invitation.uses && 'invitation_used',
+      removedSince && 'not_permitted',
+    ];
+  },
+  // M6
+  grant2: (op, view) => [
+    !isPublicKey(bin(op.user)) && 'bad_user',
+    view.permission(op.user) >= op.permission && 'already_holds',
+  ],
+  // M7
+  remove1: (op, view) => {
+    const taken = view.heldRights(op.user).filter((right) => right.permission > leaves(op));
+    const branches = op.feeds.map((end) => end.branch);
+    return [
+      taken.length === 0 && 'nothing_to_remove',
+      new Set(branches).size < branches.length && 'bad_feed_ends',
+      ...(isRemovalOfAnother(op) ? removalOfAnother(op, view, taken) : []),
+    ];
+  },
+  // M8
+  revoke1: (op, view) => [!inPast(op.invitation, view, ['invite1']) && 'unknown_invitation'],
+  // M9
+  'epoch-init3': (op, view, { keysOfInit, repo }) => [!isInitRight(op, view, keysOfInit, repo) && 'bad_epoch'],
+  // M10
+  'epoch-hand1': (op, view, { keysOf }) => {
+    const init = new Epochs(view).init(op.epoch);
+    if (!init || !init.states.mark.equals(op.mark) || !init.states.writersMark.equals(op.writersMark)) return ['bad_epoch'];
+    const right = ascending(op.boxes.map((box) => box.user)) && op.boxes.every((box) => {
+      const permission = view.permission(box.user);
+      return permission >= (box.writersBox ? WRITE : READ) && keysOf(op.epoch).box(bin(box.user)).equals(box.box);
+    });
+    return [!right && 'bad_epoch'];
+  },
+  // M11
+  'epoch-open1': (op, view, { repo }) => {
+    const right = ascending(op.epochs.map((o) => o.epoch)) && op.epochs.every((o) => givesMark(o, view, repo));
+    return [!right && 'bad_epoch'];
+  },
+  // M12
+  offer1: (op, view, { repoId }) => [(op.branch === repoId || !isAdded(op.branch, view)) && 'bad_branch'],
+  answer1: (op, view) => [!inPast(op.offer, view, ['offer1']) && 'unknown_offer'],
+  // M13
+  quorum1: (op, view) => {
+    const right = ascending(op.signers) && op.signers.every((s) => view.permission(s) > 0)
+      && op.threshold <= op.signers.length;
+    return [!right && 'bad_quorum'];
+  },
+  // M14
+  approve1: (op, view) => {
+    const named = view.quorumsInForce().some((quorum) => quorum.signers.includes(op.author));
+    const known = inPast(op.proposal, view, ['propose-checkpoint1', 'propose-removal1']);
+    return [!known && 'unknown_proposal', !named && 'not_permitted'];
+  },
+};
+
+/** M7 of a removal of another member: by which rights it is held. */
+function removalOfAnother(op, view, taken) {
+  const sufficing = view.sufficing(op);
+  const lacksQuorum = view.coveringQuorums().length > 0 && sufficing.every((right) => view.restsOn(op, right) === null);
+  const holding = sufficing.filter((right) => view.isHeldBy(op, right));
+  const junior = taken.every((right) => holding.some((by) => isSenior(by, right)));
+  return [
+    lacksQuorum && 'needs_quorum',
+    !lacksQuorum && !junior && 'not_permitted',
+    view.permission(op.author) < WRITE && 'not_permitted',
+  ];
+}
+
+/** Whether a key gives the mark of the init of its epoch, which is in the past. */
+function givesMark({ epoch, key }, view, repo) {
+  const init = inPast(epoch, view, ['init2', 'epoch-init3']);
+  return init !== null && epochKeys(key, repo).mark.equals(init.states.mark);
+}
+
+/** E2 of an init whose epoch has these keys; says of the operation what it gives, and for whom it was made. */
+function isInitRight(op, view, keys, repo) {
+  const members = [...view.members()];
+  op.sealedFor = members;
+  const given = readGiven(keys.openKeys(op.sealedKeys));
+  if (!given) return false;
+  op.gives = given.map((g) => g.epoch);
+  const boxes = members.slice(0, MAX_BOXES).map(([user]) => keys.box(bin(user)));
+  return keys.openTopic(op.states.sealedTopic) !== null
+    && given.every((g) => givesMark(g, view, repo)) && op.gives.includes(op.publishedIn)
+    && !view.operations.some((other) => isInit(other) && other.states.mark.equals(op.states.mark))
+    && op.boxObject.equals(Buffer.concat(boxes))
+    && op.writersBoxObject.length === 32 * Math.min(MAX_BOXES, writersOf(members).length);
+}
+
+/** The keys that an init gives, or null where what it seals does not open or decode. */
+function readGiven(plaintext) {
+  try {
+    return plaintext && readGivenKeys(plaintext);
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
+}
+
+/** M1 of the repo's init. */
+export function checkFounding(op, { repo, keysOfInit }) {
+  // Without owners nobody is a member; which code that has is not said.
+  if (op.kind !== 'init2') return new Set(['not_permitted', 'unknown_author', 'bad_certificate']);
+  const owners = op.owners.map(bin);
+  return codes([
+    !op.owners.includes(op.author) && 'not_permitted',
+    !verify(repo, repoDigest(repo, op.name, owners), op.certificate) && 'bad_certificate',
+    !owners.every(isPublicKey) && 'bad_certificate',
+    !keysOfInit.openTopic(op.states.sealedTopic) && 'bad_epoch', // E2, as far as it is about this init
+  ]);
+}
+
+const codes = (found) => new Set(found.filter(Boolean));
+
+/** V7 of an operation with a past: the codes of what is broken. `op.need` is known. */
+export function checkOperation(op, view, context) {
+  const permission = view.permission(op.author);
+  const found = [];
+  // An init acks nothing: M1
+  if (op.kind === 'init2') found.push('not_permitted');
+  if (op.need > 0 && !isRemovalOfAnother(op) && permission < op.need) found.push('not_permitted');
+  if (op.need > 0 && permission === 0) found.push('unknown_author');
+  return codes([...found, ...(CHECKS[op.kind]?.(op, view, context) ?? [])]);
+}
+
+/** V7 of a content commit: { author, kind, proposal, acks }; the view is that of the past of its place. */
+export function checkContent(commit, view) {
+  const permission = view.permission(commit.author);
+  const least = leastOfContent(commit.kind);
+  const checkpoint = commit.kind === 'checkpoint1' ? checkCheckpoint(commit, view) : [];
+  return codes([permission < least && 'not_permitted', permission === 0 && 'unknown_author', ...checkpoint]);
+}
+
+/** M5, M15: what the author of a content commit must hold. */
+export const leastOfContent = (kind) => (kind === 'compaction1' ? MANAGE : WRITE);
+
+/** M13 of a checkpoint. */
+function checkCheckpoint(commit, view) {
+  const proposal = inPast(commit.proposal, view, ['propose-checkpoint1']);
+  const quorums = view.quorumsInForce();
+  if (!proposal || quorums.length === 0) return ['unknown_proposal'];
+  const same = proposal.branch === commit.branch && new Set(proposal.commits).size === commit.acks.length
+    && commit.acks.every((ack) => proposal.commits.includes(ack));
+  return [
+    !same && 'bad_checkpoint',
+    !view.satisfied(quorums, view.approvals(proposal.id)) && 'needs_quorum',
+  ];
+}
+
+/** V12, E4: whether the epoch opens all that was started in the past. `op` is null of a content commit. */
+export function opensItsPast(epoch, view, op = null) {
+  const epochs = new Epochs(view, op);
+  const asked = op?.kind === 'epoch-init3' ? op.id : op?.kind === 'epoch-hand1' ? op.epoch : epoch;
+  const opened = epochs.opens(asked);
+  return epochs.inits.every((init) => opened.has(init.id));
+}
+
+/** N4: whether the approvals of a checkpoint, of which `past` is the view of its place, count after all operations. */
+export function isStillApproved(commit, past, all) {
+  const approvals = past.of('approve1').filter((a) => a.proposal === commit.proposal && all.counts(a));
+  const signers = [...new Set(approvals.map((a) => a.author))].map((author) => ({ author }));
+  return past.satisfied(past.quorumsInForce(), signers);
+}

@@ -1,0 +1,441 @@
+"""The rules R, Q and N of membership-rules.md as functions over sets of operations.
+
+A *view* is a closed set of root branch commits: an operation's past, or all that is here. A *right* is a
+pair of a credential (the id of an operation) and one permission. Each question is answered as the page words
+it; answers are remembered for each view, since the page asks the same ones again and again.
+"""
+
+NONE, READ, WRITE, MANAGE, ADMIN, OWNER = range(6)
+NAMES = {READ: "read", WRITE: "write", MANAGE: "manage", ADMIN: "admin", OWNER: "owner"}
+
+
+class Graph:
+    """Commits by id with their pasts. What is here is not yet accepted: views say which set is meant."""
+
+    def __init__(self, repo, init):
+        self.repo = repo
+        self.init = init
+        self.commits = {}
+        self.past = {}  # root branch commits in the past: of a content commit those that its place follows
+        self.branch_past = {}  # of content commits: those of its branch in its past
+        self.views = {}
+        self.answers = {}
+
+    def is_root(self, commit):
+        """Whether a commit is of the root branch."""
+        return commit.branch == self.repo
+
+    def closure(self, ids):
+        """These root branch commits with all in their past."""
+        past = set(ids)
+        for one in ids:
+            past |= self.past[one]
+        return frozenset(past)
+
+    def add(self, commit):
+        """Take in a commit whose causes are all here."""
+        if commit.id in self.past:
+            return
+        if self.is_root(commit):
+            past = self.closure(commit.acks)
+        else:
+            past = self.closure(commit.place[1])
+            around = set(commit.acks)
+            for ack in commit.acks:
+                around |= self.branch_past[ack]
+            self.branch_past[commit.id] = frozenset(around)
+        self.commits[commit.id] = commit
+        self.past[commit.id] = past
+
+    def view(self, ops):
+        """The view of a closed set."""
+        found = self.views.get(ops)
+        if found is None:
+            found = self.views[ops] = View(self, ops)
+        return found
+
+    def before(self, op):
+        """The view of an operation's past."""
+        return self.view(self.past[op])
+
+
+class View:
+    """A closed set of operations, sorted by what they are."""
+
+    def __init__(self, graph, ops):
+        self.graph = graph
+        self.ops = ops
+        self.memo = {}
+        self.by_tag = by_tag = {}
+        commits = graph.commits
+        for op in ops:
+            by_tag.setdefault(commits[op].body.tag, []).append(commits[op])
+        for found in by_tag.values():
+            found.sort(key=lambda commit: (commit.rank, commit.id))
+
+    def all(self, tag):
+        """The operations of a kind, in canonical order."""
+        return self.by_tag.get(tag, ())
+
+
+def remembered(question):
+    """Make a function of a view and plain values remember its answers in the view."""
+    name = question.__name__
+
+    def ask(view, *values):
+        key = (name, *values)
+        memo = view.memo
+        if key not in memo:
+            memo[key] = question(view, *values)
+        return memo[key]
+
+    ask.__doc__ = question.__doc__
+    ask.__name__ = name
+    return ask
+
+
+# Words.
+
+
+def is_removal(commit):
+    """Whether this is a removal, of whomever."""
+    return commit.body.tag == "remove1"
+
+
+def is_leave(commit):
+    """Whether this is a removal of oneself."""
+    return is_removal(commit) and commit.author == commit.body.user
+
+
+def leaves(commit):
+    """The permission that a removal leaves."""
+    return commit.body.keeps or NONE
+
+
+def is_withdrawal(graph, commit):
+    """Whether this takes back an offer of its own author."""
+    if commit.body.tag != "answer1" or commit.body.accepts or commit.body.offer not in graph.past[commit.id]:
+        return False
+    offer = graph.commits[commit.body.offer]
+    return offer.body.tag == "offer1" and offer.author == commit.author
+
+
+def concurrent(graph, one, other):
+    """Whether neither is in the other's past."""
+    return one != other and one not in graph.past[other] and other not in graph.past[one]
+
+
+def invited(graph, join):
+    """The permission that the invitation of a join gives."""
+    return graph.commits[join.body.invitation].body.permission
+
+
+NEEDS = {
+    "branch-add2": MANAGE,
+    "branch-edit1": MANAGE,
+    "tag1": MANAGE,
+    "invite1": ADMIN,
+    "revoke1": ADMIN,
+    "adopt1": ADMIN,
+    "offer1": READ,
+    "quorum1": OWNER,
+    "approve1": READ,
+}
+
+
+def needs(graph, commit):
+    """What an operation needs: the permission that M names for it; 0 where it needs nothing."""
+    tag = commit.body.tag
+    if tag in ("init2", "join1") or is_leave(commit) or is_withdrawal(graph, commit):
+        return NONE
+    if tag == "remove1" or tag == "answer1":
+        return ADMIN
+    if tag == "grant2":
+        return max(ADMIN, commit.body.permission)
+    if tag == "epoch-init3":
+        from .epochs import due  # E rests on R, and what an init needs rests on E of a smaller set
+
+        return WRITE if due(graph.before(commit.id)) else ADMIN
+    return NEEDS.get(tag, WRITE)
+
+
+@remembered
+def credentials(view, user):
+    """The credentials that give this user permissions, each with the highest that it gives."""
+    found = [(op.id, OWNER) for op in view.all("init2") if user in op.body.owners]
+    found += [(op.id, op.body.permission) for op in view.all("grant2") if op.body.user == user]
+    found += [(op.id, invited(view.graph, op)) for op in view.all("join1") if op.author == user]
+    return found
+
+
+def senior(graph, one, other):
+    """R1: whether the right `one` is senior to the right `other`."""
+    return one[1] > other[1] or (one[1] == other[1] and one[0] in graph.past[other[0]])
+
+
+# Q: quorums.
+
+
+@remembered
+def in_force(view):
+    """Q1: the quorums that count and that no counting quorum follows."""
+    counting = [op for op in view.all("quorum1") if counts(view, op.id)]
+    past = view.graph.past
+    return [op for op in counting if not any(op.id in past[other.id] for other in counting)]
+
+
+def covering(view):
+    """The quorums in force that cover removals."""
+    return [op for op in in_force(view) if op.body.removals]
+
+
+def used_up(view, proposal):
+    """Q3: whether another's removal of the member has this proposal in its past, counting or not."""
+    user = proposal.body.user
+    return any(
+        op.body.user == user and op.author != user and proposal.id in view.graph.past[op.id]
+        for op in view.all("remove1")
+    )
+
+
+def enough(quorums, approvals):
+    """Q2: whether by each quorum enough of its signers are authors of these approvals."""
+    authors = {op.author for op in approvals}
+    return all(len(authors & set(quorum.body.signers)) >= quorum.body.threshold for quorum in quorums)
+
+
+def first_approvals(view, proposal, above):
+    """Of each author the first approval of a proposal in canonical order that counts."""
+    chosen = {}
+    for op in view.all("approve1"):
+        if op.body.proposal == proposal.id and op.author not in chosen and counts(view, op.id, above):
+            chosen[op.author] = op
+    return list(chosen.values())
+
+
+def rests_on(graph, removal, right):
+    """The approvals on which a removal rests as held by this right; None where there are too few.
+
+    The removal's own past decides, so that its id fixes them.
+    """
+    key = ("rests on", removal, right)
+    if key not in graph.answers:
+        graph.answers[key] = _rests_on(graph, removal, right)
+    return graph.answers[key]
+
+
+def _rests_on(graph, removal, right):
+    before = graph.before(removal)
+    body = graph.commits[removal].body
+    quorums = covering(before)
+    for proposal in before.all("propose-removal1"):
+        if proposal.body.user != body.user or proposal.body.keeps != body.keeps or used_up(before, proposal):
+            continue
+        approvals = first_approvals(before, proposal, right)
+        if enough(quorums, approvals):
+            return approvals
+    return None
+
+
+def approved(view, removal, right):
+    """R6: whether enough of a removal's approvals count, by what acts by rights senior to `right`."""
+    quorums = covering(view.graph.before(removal))
+    if not quorums:
+        return True
+    approvals = rests_on(view.graph, removal, right)
+    return approvals is not None and enough(quorums, [op for op in approvals if counts(view, op.id, right)])
+
+
+# R: what counts, and who holds what.
+
+
+def sufficing(view, op):
+    """The rights that suffice for an operation."""
+    graph = view.graph
+    commit = graph.commits[op]
+    need = needs(graph, commit)
+    past = graph.past[op]
+    rights = [
+        (credential, permission)
+        for credential, top in credentials(view, commit.author)
+        if credential in past
+        for permission in range(max(need, READ), top + 1)
+    ]
+    if is_removal(commit) and not is_leave(commit):
+        rights += [(quorum.id, OWNER) for quorum in covering(graph.before(op))]
+    return rights
+
+
+@remembered
+def held_by(view, op, right):
+    """R2, R6: whether an operation is held by a right that suffices for it."""
+    graph = view.graph
+    commit = graph.commits[op]
+    if graph.commits[right[0]].body.tag == "quorum1":
+        if not counts(view, right[0]):  # no removal takes a quorum's right
+            return False
+    elif not holds(view, commit.author, right, op):
+        return False
+    return not is_removal(commit) or is_leave(commit) or approved(view, op, right)
+
+
+def counts(view, op, above=None):
+    """R2: whether an operation counts; with `above`, by what acts by rights senior to that right."""
+    return _counts(view, op, above)
+
+
+@remembered
+def _counts(view, op, above):
+    graph = view.graph
+    commit = graph.commits[op]
+    if commit.body.tag == "join1":
+        if not counts(view, commit.body.invitation, above):
+            return False
+        return not any(
+            other.body.invitation == commit.body.invitation
+            and concurrent(graph, other.id, op)
+            and acts(view, other.id, above)
+            for other in view.all("revoke1")
+        )
+    if needs(graph, commit) == NONE:
+        return True
+    if is_removal(commit):
+        return any(held_by(view, op, right) for right in sufficing(view, op))
+    return any(holds(view, commit.author, right, op, above) for right in sufficing(view, op))
+
+
+def acts(view, op, above):
+    """Whether a removal or revocation counts, and does so by a right senior to `above`."""
+    graph = view.graph
+    return any(
+        (above is None or senior(graph, right, above)) and held_by(view, op, right)
+        for right in sufficing(view, op)
+    )
+
+
+def holds(view, user, right, op=None, above=None):
+    """R3: whether a member holds a right for an operation; without one, after all of the set."""
+    return _holds(view, user, right, op, above)
+
+
+@remembered
+def _holds(view, user, right, op, above):
+    graph = view.graph
+    credential = right[0]
+    if op is not None and credential not in graph.past[op]:
+        return False
+    if not counts(view, credential, above):
+        return False
+    return not any(
+        takes(view, removal, right, op, above) for removal in view.all("remove1") if removal.body.user == user
+    )
+
+
+def takes(view, removal, right, op, above):
+    """R4, R5: whether a removal takes a right of the removed member from an operation."""
+    graph = view.graph
+    if right[1] <= leaves(removal) or removal.id in graph.past[right[0]]:
+        return False
+    if is_leave(removal):
+        return op is None or removal.id in graph.past[op]
+    if op is not None and (op in graph.past[removal.id] or names(view, removal.id, op)):
+        return False
+    return any(
+        senior(graph, by, right)
+        and (above is None or senior(graph, by, above))
+        and held_by(view, removal.id, by)
+        for by in sufficing(view, removal.id)
+    )
+
+
+def permission(view, user):
+    """The permission that a user has after all operations of the set; 0 for who is no member."""
+    return _permission(view, user)
+
+
+@remembered
+def _permission(view, user):
+    best = NONE
+    for credential, top in credentials(view, user):
+        for level in range(top, best, -1):
+            if holds(view, user, (credential, level)):
+                best = level
+                break
+    return best
+
+
+@remembered
+def members(view):
+    """All members after the set, with their permissions."""
+    users = {op.body.user for op in view.all("grant2")} | {op.author for op in view.all("join1")}
+    for op in view.all("init2"):
+        users.update(op.body.owners)
+    found = {user: permission(view, user) for user in users}
+    return {user: level for user, level in found.items() if level}
+
+
+# N: what is void.
+
+
+@remembered
+def names(view, removal, commit):
+    """N2: whether an end in the removal's `feeds` names a content commit."""
+    graph = view.graph
+    one = graph.commits[commit]
+    if graph.is_root(one):
+        return False
+    body = graph.commits[removal].body
+    if one.author != body.user:
+        return False
+    return any(commit in named_by_end(graph, body.user, *end) for end in body.feeds)
+
+
+def named_by_end(graph, user, branch, sequence, last):
+    """The accepted commits that one end names. A ledger sets `accepted_content` to what is accepted."""
+    of_feed = {
+        commit.id: commit
+        for commit in graph.accepted_content
+        if commit.author == user and commit.of_branch == branch
+    }
+    if last in of_feed and of_feed[last].sequence == sequence:
+        named = set()
+        at = of_feed[last]
+        while at is not None:
+            named.add(at.id)
+            before = of_feed.get(at.feed_previous)
+            at = before if before is not None and before.sequence == at.sequence - 1 else None
+        return named
+    below = [commit for commit in of_feed.values() if commit.sequence <= sequence]
+    if len({commit.sequence for commit in below}) < len(below):
+        return set()
+    return {commit.id for commit in below}
+
+
+def is_void(view, commit):
+    """N1 to N4: whether an accepted content commit is void."""
+    graph = view.graph
+    one = graph.commits[commit]
+    tag = None if one.said else one.body.tag
+    if tag == "checkpoint1" and not checkpoint_stands(view, one):
+        return True
+    if any(
+        commit in op.body.commits and op.body.branch == one.of_branch and counts(view, op.id)
+        for op in view.all("adopt1")
+    ):
+        return False
+    need = MANAGE if tag == "compaction1" else WRITE
+    return not any(
+        holds(view, one.author, (credential, level), commit)
+        for credential, top in credentials(view, one.author)
+        for level in range(need, top + 1)
+    )
+
+
+def checkpoint_stands(view, commit):
+    """N4: whether enough approvals in a checkpoint's past count."""
+    before = view.graph.before(commit.id)
+    proposal = view.graph.commits[commit.body.proposal]
+    approvals = [
+        op for op in before.all("approve1") if op.body.proposal == proposal.id and counts(view, op.id)
+    ]
+    return enough(in_force(before), approvals)

@@ -1,0 +1,77 @@
+"""The scenarios of membership-rules.md, played as they stand there."""
+
+import re
+from pathlib import Path
+
+from .rules import WRITE, members, permission
+from .story import Story
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "membership-rules.md"
+FENCE = re.compile(r"\*\*(.+?)\.\*\*\n\n```\n(.*?)```", re.S)
+
+
+def scenarios():
+    """The scenarios of the page: title and lines."""
+    text = PAGE.read_text()
+    return [(title, body.strip().splitlines()) for title, body in FENCE.findall(text)]
+
+
+def play(title, lines, content=False):
+    """Make a history of a scenario and compare its members with those of the page.
+
+    With content, each author also writes into a branch where it writes operations, if it may.
+    """
+    story = Story(f"scenario{' with content' if content else ''}: {title}", ["R", "N"] if content else ["R"])
+    refused = next((line.split(":")[1].split() for line in lines if line.startswith("refused:")), [])
+    wanted = next(line.split(":")[1].split() for line in lines if line.startswith("members:"))
+    done = {"0": story.graph.init}
+    branch = None
+    if content:
+        branch = story.branch("ann")
+        done["0"] = story.heads()[0]
+    number = 0
+    for line in lines:
+        if line.startswith(("refused:", "members:")):
+            continue
+        number += 1
+        said, parents = line.split(" < ")
+        label, said = said.split(": ") if ": " in said else (str(number), said)
+        acks = [done[parent] for parent in parents.split()]
+        expect = "not_permitted|needs_quorum|rejected_cause" if str(number) in refused else "accepted"
+        if content and permission(story.view(acks), story.id(said.split()[0])) >= WRITE:
+            story.note(said.split()[0], said, branch=branch, acks=[branch], place=acks, expect=None)
+        done[label] = done[str(number)] = step(story, said.split(), done, acks=acks, expect=expect)
+    after = members(story.view([one.id for one in story.accepted()]))
+    assert set(after) == {story.id(user) for user in wanted}, title
+    return story.finish()
+
+
+def step(story, words, done, **how):
+    """Write what one line says."""
+    author, verb, *rest = words
+    if verb == "+":
+        return story.grant(author, *rest, **how)
+    if verb == "-":
+        return story.remove(author, *rest, **how)
+    if verb == ".":
+        return story.note(author, **how)
+    if verb == "invite":
+        return story.invite(author, *rest, **how)
+    if verb == "join":
+        return story.join(author, done[rest[0]], **how)
+    if verb == "revoke":
+        return story.revoke(author, done[rest[0]], **how)
+    if verb == "quorum":
+        return story.quorum(author, int(rest[0]), rest[1:], **how)
+    if verb == "propose":
+        return story.propose(author, *rest, **how)
+    if verb == "approve":
+        return story.approve(author, done[rest[0]], **how)
+    raise ValueError(verb)
+
+
+def histories():
+    """All scenarios as histories."""
+    for title, lines in scenarios():
+        yield play(title, lines)
+        yield play(title, lines, content=True)
