@@ -15,11 +15,17 @@ GIT ?=
 ARGS ?=
 # Processes that run tests side by side.
 JOBS ?= 2
-# For `make fuzz`: how long all together, and which targets (all if empty).
+# For `make fuzz`: how long all together, and which targets (all if empty). For `make model`: how long each part.
 SECONDS ?= 120
 TARGETS ?=
+# For `make model`: its seed.
+SEED ?= 1
 # For `make histories`: how many random ones.
+
+# For `make histories` and `make verdicts`: how many random ones.
 COUNT ?= 20000
+# For `make verdicts`: which ones; of today.
+VERDICTS_SEED ?= $(shell date +%Y%m%d)
 # Apart from what `make setup` installs, so that the tests run without it.
 FUZZER := .venv/fuzzer
 
@@ -27,7 +33,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +94,16 @@ histories: setup ## Judge all membership histories of five operations, and COUNT
 	RAVEL_OPERATIONS=5 $(VENV)/pytest -q --tier all tests/unit/verifier/test_membership.py -k small_history -o timeout=1200
 	RAVEL_HISTORIES=$(COUNT) $(VENV)/pytest -q --tier all tests/property/test_members.py
 	RAVEL_EPOCHS=$$(( $(COUNT) / 40 )) $(VENV)/pytest -q --tier all tests/property/test_epochs.py
+
+model: setup ## Run the model of members and epochs (SECONDS=120 for each of six parts, SEED=1)
+	@$(VENV)/python -m tests.model --seconds $(SECONDS) --seed $(SEED)
+
+promise: setup ## Play histories of whole nodes, and check what they promise each other (BUDGET=600, SEED=n: the first, MUTANTS=1: the table)
+	$(VENV)/python -m tests.promise --start $(or $(SEED),1) --processes $(JOBS) $(if $(MUTANTS),--mutants,--budget $(or $(BUDGET),600))
+
+verdicts: setup ## Have two judges written apart agree on COUNT=20000 random histories, and Ravel on a part (seven minutes; VERDICTS_SEED=n)
+	@echo "seed $(VERDICTS_SEED)"
+	@$(VENV)/python -m tests.verdicts --count $(COUNT) --seed $(VERDICTS_SEED) --js --orders 1 --product 60
 
 fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds (SECONDS=120, TARGETS='body config')
 	@PYTHONPATH=$(FUZZER) $(VENV)/python -m tests.fuzz.harness $(SECONDS) $(TARGETS)

@@ -1,0 +1,393 @@
+"""The promise, as checks with names. Each compares nodes with one another, or with what the generator knows."""
+
+from itertools import pairwise
+
+from node.ingest.replica import load_blocks_of, open_stored
+from protocol.body import Permission
+from protocol.content import Post
+from protocol.epochs import EpochHand, EpochInit, EpochOpen
+from protocol.ids import BranchId, CommitId, EpochId, UserId
+from storage.commits.commits import TimelineRow, iterate_arrivals, load_timeline
+from storage.commits.pending import count_pending, load_pending, load_rejected
+from tests.promise.draw import NEVER_RIGHT, RELAY
+from tests.promise.people import Person
+from tests.promise.texts import show_documents
+from tests.promise.world import Broken, World, Written
+from tests.support.tables import assert_tables_are_stored
+
+Shown = dict[BranchId, list[CommitId]]
+
+
+def check_faults(world: World) -> None:
+    """Nothing failed inside of a node, as far as it logged that."""
+    if world.faults:
+        raise Broken("no_faults", world.faults[0][-3000:])
+
+
+def counts_of(person: Person) -> tuple[int, int]:
+    """How many commits a node has accepted, and how many wait there."""
+    nums = list(person.replica.branches)
+    with person.replica.database.read() as connection:
+        accepted = sum(1 for _ in iterate_arrivals(connection, nums))
+        return accepted, count_pending(connection)
+
+
+def rows_of(person: Person) -> list[TimelineRow]:
+    """Rows of all accepted commits of a node, void ones too."""
+    with person.replica.database.read() as connection:
+        return list(iterate_arrivals(connection, list(person.replica.branches)))
+
+
+def accepted_by(person: Person) -> set[CommitId]:
+    """Ids of all accepted commits of a node, void ones too."""
+    return {row.commit_id for row in rows_of(person)}
+
+
+def voids_of(person: Person) -> set[CommitId]:
+    """Ids of its void ones."""
+    return {row.commit_id for row in rows_of(person) if row.is_void}
+
+
+def waiting_at(person: Person) -> set[CommitId]:
+    """Ids of the commits that wait at a node."""
+    found: set[CommitId] = set()
+    with person.replica.database.read() as connection:
+        for num in person.replica.branches:
+            found |= {commit_id for commit_id, _, _ in load_pending(connection, num, set())}
+    return found
+
+
+def orders_of(person: Person) -> Shown:
+    """The timeline of each branch."""
+    with person.replica.database.read() as connection:
+        return {
+            branch.branch_id: [row.commit_id for row in load_timeline(connection, branch.num, 0, 100_000)]
+            for branch in person.replica.branches.values()
+        }
+
+
+async def epochs_of(person: Person) -> dict[str, dict[str, object]]:
+    """Epochs with all that follows from the set of commits, and where the node writes."""
+    shown = (await person.rotation.list_epochs(""))["epochs"]
+    return {one["epoch"]: {**one, "follows": sorted(one["follows"])} for one in shown}
+
+
+async def check_promise(world: World) -> None:
+    """Compare all honest members. Raises Broken."""
+    members = world.members()
+    _check_verdicts(world)
+    _check_rules(world)
+    _check_nothing_waits(world, members)
+    _check_equal(world, "equal_sets", {one.name: accepted_by(one) for one in members})
+    held = {one.name: one.replica.members(one.repo()) for one in members}
+    for one, other in pairwise(held):
+        if held[one] != held[other]:
+            raise Broken(
+                "equal_members",
+                f"{one}: {_say_members(world, held[one])}; {other}: {_say_members(world, held[other])}",
+            )
+    _check_equal(world, "equal_voids", {one.name: voids_of(one) for one in members})
+    orders = {one.name: orders_of(one) for one in members}
+    for one, other in pairwise(orders):
+        if orders[one] != orders[other]:
+            raise Broken("equal_order", f"{one} and {other} show branches in other orders")
+    digests = {
+        one.name: sorted(one.digest(branch) for branch in one.replica.branches.values()) for one in members
+    }
+    for one, other in pairwise(digests):
+        if digests[one] != digests[other]:
+            raise Broken("equal_order", f"{one} and {other} have other digests")
+    epochs = {one.name: await epochs_of(one) for one in members}
+    for one, other in pairwise(epochs):
+        if epochs[one] != epochs[other]:
+            said = [
+                f"{epoch[:8]} {one}: {epochs[one].get(epoch)} {other}: {epochs[other].get(epoch)}"
+                for epoch in epochs[one].keys() | epochs[other].keys()
+                if epochs[one].get(epoch) != epochs[other].get(epoch)
+            ]
+            raise Broken("equal_epochs", "; ".join(said))
+    for member in members:
+        _check_opens_all(world, member)
+    _check_secrecy(world)
+    _check_writers(world)
+
+
+def _say_members(world: World, held: dict[UserId, Permission]) -> str:
+    return ", ".join(f"{world.name_of(user)} {one.name.lower()}" for user, one in held.items())
+
+
+def say_commit(world: World, commit_id: CommitId) -> str:
+    """Say what a commit is."""
+    for one in world.written:
+        if one.commit_id == commit_id:
+            return f"{commit_id.hex()[:8]} ({one.text!r})"
+    for person in world.honest():
+        for row in rows_of(person):
+            if row.commit_id == commit_id:
+                return f"{commit_id.hex()[:8]} ({row.body_kind} by {world.name_of(row.author)})"
+    return f"{commit_id.hex()[:8]} ({world.forged.get(commit_id, 'unknown')})"
+
+
+def _check_equal(world: World, check: str, sets: dict[str, set[CommitId]]) -> None:
+    whole = set().union(*sets.values())
+    lacking = {name: whole - held for name, held in sets.items() if whole - held}
+    if lacking:
+        said = "; ".join(
+            f"{name} lacks {len(ids)}: {', '.join(say_commit(world, one) for one in sorted(ids)[:4])}"
+            for name, ids in lacking.items()
+        )
+        raise Broken(check, said)
+
+
+def _check_verdicts(world: World) -> None:
+    """What one honest node accepts, none rejects: members or not. What honest people wrote, none rejects at all."""
+    honest = world.honest()
+    accepted = {one.name: accepted_by(one) for one in honest}
+    whole = set().union(*accepted.values())
+    for one in honest:
+        with one.replica.database.read() as connection:
+            rejected = load_rejected(connection, sorted(whole))
+        if rejected:
+            names = [name for name, ids in accepted.items() if ids & rejected]
+            said = ", ".join(say_commit(world, commit_id) for commit_id in sorted(rejected)[:4])
+            raise Broken("equal_verdicts", f"{one.name} rejects what {' '.join(names)} accepted: {said}")
+
+
+def _check_rules(world: World) -> None:
+    """No honest node has accepted what breaks a rule however its past stands."""
+    wrong = {commit_id for commit_id, why in world.forged.items() if why.rpartition(" by ")[0] in NEVER_RIGHT}
+    for one in world.honest():
+        for commit_id in sorted(wrong & accepted_by(one)):
+            raise Broken(
+                "rules_hold", f"{one.name} accepted {say_commit(world, commit_id)}: {world.forged[commit_id]}"
+            )
+
+
+def _check_nothing_waits(world: World, members: list[Person]) -> None:
+    """At a member nothing waits that an honest person wrote, or honest member accepted."""
+    for one in members:
+        waiting = waiting_at(one) - world.forged.keys()
+        if waiting:
+            said = ", ".join(say_commit(world, commit_id) for commit_id in sorted(waiting)[:4])
+            raise Broken("nothing_waits", f"at {one.name} {len(waiting)} wait: {said}")
+
+
+def _check_opens_all(world: World, person: Person) -> None:
+    """A member reads each post as it was written."""
+    texts = {one.commit_id: one.text for one in world.written}
+    replica = person.replica
+    rows = [row for row in rows_of(person) if row.commit_id in texts and not row.is_erased]
+    with replica.database.read() as connection:
+        blocks = load_blocks_of(connection, rows)
+        for row in rows:
+            _, body = open_stored(replica, row, blocks[row.num])
+            if not isinstance(body, Post) or body.text != texts[row.commit_id]:
+                raise Broken(
+                    "opens_all", f"{person.name} reads {body!r} where {texts[row.commit_id]!r} was written"
+                )
+
+
+# --- secrecy ---
+
+
+def _check_secrecy(world: World) -> None:
+    """No former member holds the key in which somebody wrote who knew that it is none any more."""
+    for outsider in world.people.values():
+        if outsider.name == RELAY or not outsider.has_repo:
+            continue
+        keys = {(one.epoch_id, one.key) for one in world.keys_of(outsider)}
+        for written in world.written:
+            author = world.people[written.author]
+            key = next(
+                one.key
+                for one in author.replica.tables.epochs.values()
+                if one.epoch_id == written.epoch_id and one.claimed_by is None
+            )
+            if (written.epoch_id, key) in keys and not _may_read(world, outsider, written):
+                raise Broken(
+                    "nobody_excluded_reads",
+                    f"{outsider.name} opens {written.text!r} in epoch {written.epoch_id.hex()[:8]}, "
+                    f"whose author knew that {outsider.name} is no member any more",
+                )
+
+
+def _check_writers(world: World) -> None:
+    """Nobody has the writers' secret of an epoch in which somebody wrote who could see that, and knew of the demotion."""
+    for reader in world.people.values():
+        secrets = {one.epoch_id for one in reader.replica.tables.epochs.values() if one.writers_secret}
+        for written in world.written:
+            held = written.view.members.get(reader.user, Permission.OWNER)
+            if written.epoch_id not in secrets or held >= Permission.WRITE:
+                continue
+            author = world.people[written.author]
+            known = set(author.roots()[: written.view.count])
+            if reader.user in _find_known_holders(author, written.epoch_id, known, of_writers=True):
+                detail = f"{reader.name}, who may read, has the writers' secret by which {written.text!r} was published"
+                raise Broken("nobody_demoted_writes", detail)
+
+
+async def check_duties(world: World) -> None:
+    """Nodes have started by themselves what is due, where anybody may write. Raises Broken."""
+    for one in world.members():
+        held = one.replica.members(one.repo())[one.user]
+        if held >= Permission.WRITE and not any(epoch["clean"] for epoch in (await epochs_of(one)).values()):
+            raise Broken("duties_are_done", f"at {one.name} an epoch is due")
+
+
+def _may_read(world: World, outsider: Person, written: Written) -> bool:
+    """Whether that somebody reads words is no breach of the promise."""
+    if outsider.user in written.view.members:
+        return True
+    author = world.people[written.author]
+    known = set(author.roots()[: written.view.count])
+    if outsider.user in _find_known_holders(author, written.epoch_id, known):
+        return False  # the author could see it
+    causes = _find_ends(world, author, outsider.user, known)
+    if causes is None:
+        return True  # never a member as far as the author knew: a follower by a link
+    for one in world.honest():
+        roots = one.roots()
+        for view in world.views[one.name]:
+            if outsider.user in view.members and causes <= set(roots[: view.count]) and _holds(one, written):
+                # Not all that ended the membership counted there: what was handed over then is not taken back.
+                return True
+    given = world.given.get(outsider.name, ())
+    if any(_reaches(one, epoch, written) for one in world.honest() for epoch in given):
+        return True  # a link opens the repo until the next epoch, whoever holds it
+    gives = {leak.commit_id for leak in world.leaks if _reaches(author, leak.epoch_id, written)}
+    return bool(gives - known)
+
+
+def _find_known_holders(
+    author: Person, epoch: EpochId, known: set[CommitId], *, of_writers: bool = False
+) -> set[UserId]:
+    """Return who has the key of an epoch by what its author knew: by a box, by publishing in it, or in one that opens it.
+
+    `of_writers`, who has its writers' secret by a box.
+    """
+    with author.replica.membership_lock:
+        operations = author.replica.membership(author.repo().repo_id).operations
+        roots = [operations[one] for one in author.roots() if one in known]
+    if of_writers:
+        return {
+            user
+            for one in roots
+            for user in (
+                one.start.writers
+                if one.start is not None and one.started_epoch == epoch
+                else [item.user for item in one.body.boxes if item.writers_box is not None]
+                if isinstance(one.body, EpochHand) and one.body.epoch == epoch
+                else ()
+            )
+        }
+    opens = {
+        (one.started_epoch, given)
+        for one in roots
+        if isinstance(one.body, EpochInit) and one.start is not None
+        for given in one.start.gives
+    }
+    opens |= {
+        (one.epoch, given.epoch)
+        for one in roots
+        if isinstance(one.body, EpochOpen)
+        for given in one.body.epochs
+    }
+    reaching = {epoch}
+    while fresh := {one for one, given in opens if given in reaching} - reaching:
+        reaching |= fresh
+    found = {one.author for one in roots if one.epoch in reaching}
+    for one in roots:
+        if isinstance(one.body, EpochInit) and one.started_epoch in reaching and one.start is not None:
+            found.update(one.start.members)
+        elif isinstance(one.body, EpochHand) and one.body.epoch in reaching:
+            found.update(item.user for item in one.body.boxes)
+    return found
+
+
+def _find_ends(world: World, author: Person, user: UserId, known: set[CommitId]) -> set[CommitId] | None:
+    """What ended a membership as far as an author knew; empty where it was the member's own leave alone."""
+    with author.replica.membership_lock:
+        operations = author.replica.membership(author.repo().repo_id).operations
+        people, ahead = {user}, [user]
+        found: set[CommitId] = set()
+        was_member = False
+        while ahead:
+            one = ahead.pop()
+            for grant in operations.grants_of(one):
+                if grant.commit_id not in known:
+                    continue
+                was_member = was_member or one == user
+                givers = {grant.author}
+                invitation = getattr(grant.body, "invitation", None)
+                if invitation is not None:
+                    givers = {operations[invitation].author}
+                    found |= {
+                        r.commit_id for r in operations.revocations_of(invitation) if r.commit_id in known
+                    }
+                fresh = givers - people
+                people |= fresh
+                ahead += sorted(fresh)
+            found |= {r.commit_id for r in operations.removals_by_others(one) if r.commit_id in known}
+    return found if was_member else None
+
+
+def _holds(person: Person, written: Written) -> bool:
+    return any(one.epoch_id == written.epoch_id for one in person.replica.tables.epochs.values())
+
+
+def _reaches(author: Person, epoch: EpochId, written: Written) -> bool:
+    """Whether an epoch opens the one that something was written in, by all that its author knows."""
+    with author.replica.membership_lock:
+        epochs = author.replica.membership(author.repo().repo_id).epochs
+        if epochs.find(epoch) is None:
+            return False
+        return bool(epochs.reach(epochs.number(epoch)) >> epochs.number(written.epoch_id) & 1)
+
+
+async def check_documents(world: World) -> None:
+    """Compare the sets, dicts and texts of all honest members. Raises Broken."""
+    for branch_id in world.branches:
+        shown = {one.name: await show_documents(one, branch_id) for one in world.members()}
+        for one, other in pairwise(shown):
+            for what, said in shown[one].items():
+                if said != shown[other][what]:
+                    told = f"{what} of {branch_id.hex()[:8]}: {one}: {said[-900:]}; {other}: {shown[other][what][-900:]}"
+                    raise Broken("equal_documents", told)
+
+
+async def check_restarts(world: World) -> None:
+    """What a node has in memory is what its store has; after a restart it says the same."""
+    people = world.honest()
+    for person in world.rng.sample(people, min(2, len(people))):
+        await person.stop()
+        assert_tables_are_stored(person.replica)
+        before = await _said(person)
+        person.reopen()
+        after = await _said(person)
+        if before != after:
+            parts = [name for name in before if before[name] != after[name]]
+            raise Broken(
+                "restarts_agree", f"{person.name} says otherwise after a restart: {', '.join(parts)}"
+            )
+
+
+async def _said(person: Person) -> dict[str, object]:
+    repo = person.repo()
+    with person.replica.membership_lock:
+        membership = person.replica.membership(repo.repo_id)
+        now = membership.now()
+        lacking = [
+            (epoch.epoch_id, user, membership.epochs.surely_holds(user, epoch.epoch_id))
+            for epoch in person.replica.tables.held_epochs(repo.num).values()
+            for user in sorted(now.members())
+            if membership.epochs.find(epoch.epoch_id) is not None
+        ]
+    return {
+        "members": person.replica.members(repo),
+        "order": orders_of(person),
+        "voids": voids_of(person),
+        "epochs": await epochs_of(person),
+        "surely holds": sorted(lacking),
+        "waiting": waiting_at(person),
+        "writes in": person.epoch().epoch_id,
+    }

@@ -1,0 +1,320 @@
+"""Draws histories from seeds: who takes part, and what each does next.
+
+A step names people and numbers alone. What a number stands for (which branch, which link) is looked up when it is done: a
+history stays one when steps are left out of it. A step that cannot be done then is passed over. Steps are drawn while the
+history is played, of what people can do as they see it: most that are drawn blindly would come to nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from protocol.body import Permission
+
+if TYPE_CHECKING:
+    from tests.promise.world import World
+
+NAMES: Final = ("ann", "ben", "cat", "dan", "eve", "fay", "gus")
+"""The founder, then others."""
+STRANGERS: Final = ("hal", "ivy")
+"""Who are not there at first, and may come by links."""
+RELAY: Final = "rel"
+LAST: Final = "zoe"
+"""Who joins last."""
+LEVELS: Final = ("read", "write", "manage", "admin", "owner")
+_WAITS: Final = (1, 6, 11, 30, 65, 130, 700)
+"""Seconds: between and beyond the delays of duties."""
+
+_ANYBODY: Final = 0
+_ACTS: Final[dict[str, tuple[int, int]]] = {
+    "write": (16, Permission.WRITE),
+    "words": (4, Permission.WRITE),
+    "text": (6, Permission.WRITE),
+    "link-branch": (2, Permission.WRITE),
+    "device": (1, Permission.WRITE),
+    "merge": (2, Permission.WRITE),
+    "branch": (5, Permission.MANAGE),
+    "fork": (2, Permission.MANAGE),
+    "edit-branch": (2, Permission.MANAGE),
+    "compact": (2, Permission.MANAGE),
+    "renew": (6, Permission.ADMIN),
+    "exclude": (10, Permission.ADMIN),
+    "demote": (8, Permission.ADMIN),
+    "exclude and stop": (4, Permission.ADMIN),
+    "grant": (12, Permission.ADMIN),
+    "invite": (6, Permission.ADMIN),
+    "revoke": (5, Permission.ADMIN),
+    "adopt": (2, Permission.ADMIN),
+    "quorum": (1, Permission.OWNER),
+    "propose": (1, Permission.WRITE),
+    "approve": (2, Permission.READ),
+    "checkpoint": (1, Permission.WRITE),
+    "offer": (1, Permission.READ),
+    "withdraw": (1, _ANYBODY),
+    "leave": (1, Permission.READ),
+    "erase": (1, _ANYBODY),
+    "restart": (2, _ANYBODY),
+    "stop": (2, _ANYBODY),
+    "wait": (4, _ANYBODY),
+}
+"""What honest people do: how often, and what it needs."""
+_OUTSIDE: Final = {"join": 12, "follow": 3, "wait": 2, "restart": 1}
+"""What somebody does who is no member."""
+FORGED: Final = {
+    "write": 8,
+    "act": 12,
+    "init": 10,
+    "open": 8,
+    "hand": 8,
+    "claims": 4,
+    "graph": 8,
+    "place": 6,
+    "epoch": 8,
+    "feed": 4,
+    "body": 4,
+    "removal": 6,
+    "grant": 4,
+    "join": 4,
+    "topic": 6,
+    "bytes": 5,
+    "branch": 4,
+}
+"""What adversaries forge, and how often."""
+NEVER_RIGHT: Final = frozenset(
+    (
+        *("graph: rank", "graph: far rank", "graph: none", "place: too old", "place: content", "place: none"),
+        *(
+            "place: other root",
+            "place: missing",
+            "place: in the root branch",
+            "epoch: nowhere",
+            "epoch: no epoch",
+        ),
+        *(
+            "epoch: flipped",
+            "epoch: later than its past",
+            "branch: second root",
+            "branch: root",
+            "branch: other id",
+        ),
+        *("init: junk box", "init: no boxes", "init: no keys", "init: junk keys", "init: other keys"),
+        *("hand: junk box", "hand: mark", "hand: writers' mark", "open: junk key", "open: nowhere"),
+        *("join: junk", "join: late", "Invite to admin"),
+    )
+)
+"""Of these, what breaks a rule wherever it stands."""
+
+
+_QUARRELS: Final = (
+    *("circle", "circle", "two circles", "renewals", "branches", "back", "to and fro", "let in", "let in"),
+    "revoked",
+)
+"""What several do at once."""
+
+
+class Step(NamedTuple):
+    """One thing that somebody does."""
+
+    who: str
+    act: str
+    args: tuple[int | str, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(map(str, (self.who, self.act, *self.args)))
+
+
+@dataclass(frozen=True)
+class History:
+    """A history: who is a member at first and holds what, who is hostile, and the steps, if these are known already."""
+
+    seed: int
+    levels: tuple[tuple[str, str], ...]
+    """Members beside the founder, each with what the founder grants it. All come by a link to write, or to read."""
+    strangers: tuple[str, ...]
+    hostile: frozenset[str]
+    has_relay: bool
+    has_sessions: bool
+    """Whether people meet by sessions; else each hands over all that the other lacks, which takes less time."""
+    length: int
+    """How many steps are drawn."""
+    steps: tuple[Step, ...] | None = None
+    """None: they are drawn."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Everybody who is there before the last."""
+        return (NAMES[0], *(name for name, _ in self.levels), *self.strangers)
+
+    def with_steps(self, steps: Sequence[Step]) -> "History":
+        """Return it with these steps."""
+        return replace(self, steps=tuple(steps))
+
+    def describe(self) -> str:
+        """Say it in a line."""
+        levels = ", ".join(f"{name} {level}" for name, level in self.levels)
+        said = f"seed {self.seed}: {NAMES[0]} founds; members: {levels}; strangers: {' '.join(self.strangers) or 'none'}"
+        said += f"; hostile: {' '.join(sorted(self.hostile)) or 'nobody'}; they meet "
+        return f"{said}{'by sessions' if self.has_sessions else 'and hand over'}{', and by a relay' * self.has_relay}"
+
+
+def draw_history(seed: int) -> History:
+    """Draw who takes part."""
+    rng = Random(f"history {seed}")
+    count = rng.choice((2, 3, 3, 4, 4, 5, 6))
+    levels = tuple((name, rng.choices(LEVELS, (2, 4, 1, 7, 2))[0]) for name in NAMES[1 : 1 + count])
+    strangers = STRANGERS[: rng.choice((0, 0, 1, 1, 2))]
+    names = [name for name, _ in levels]
+    hostile = frozenset(rng.sample(names, rng.choice((0, 0, 1, 1, 1, 2)) if count > 2 else 0))
+    return History(
+        seed, levels, strangers, hostile, rng.random() < 0.2, rng.random() < 0.3, rng.randint(20, 60)
+    )
+
+
+class Drawing:
+    """Draws steps. People meet in groups that change now and then."""
+
+    def __init__(self, history: History) -> None:
+        self._rng = rng = Random(f"steps {history.seed}")
+        self._names = list(history.names)
+        self._groups: list[list[str]] = [self._names]
+        self._meets = rng.choice((0.1, 0.2, 0.3, 0.45))
+        """How often people meet: histories with few meetings have more side by side."""
+        self._forges = rng.choice((0.2, 0.35, 0.6))
+        self._planned: list[Step] = []
+
+    def draw_step(self, known: "World") -> Step:
+        """Draw the next one."""
+        rng, states, history = self._rng, known.states(), known.history
+        if rng.random() < 0.12:
+            self._part()
+        stopped = [name for name in self._names if states[name] is None]
+        if stopped and rng.random() < 0.12:
+            return Step(rng.choice(stopped), "start")
+        running = [name for name in self._names if states[name] is not None]
+        if not running:
+            return Step(stopped[0], "start")
+        if not self._planned and rng.random() < 0.1:
+            self._planned = self._draw_quarrel({name: states[name] or 0 for name in running})
+        if self._planned:
+            return self._planned.pop(0)
+        if rng.random() < self._meets:
+            meeting = self._draw_meeting(running, has_relay=history.has_relay)
+            if meeting is not None:
+                return meeting
+        hostile = [name for name in running if name in history.hostile]
+        if hostile and rng.random() < self._forges:
+            return Step(rng.choice(hostile), f"forge {_choose(rng, FORGED)}", (rng.randrange(1 << 30),))
+        # Who may more does more: twice as likely as a reader.
+        who = max(rng.sample(running, min(2, len(running))), key=lambda name: states[name] or 0)
+        held = states[who] or 0
+        if not held and rng.random() < 0.8:
+            kind = _choose(rng, _OUTSIDE)
+        else:
+            kind = _choose(rng, {act: weight for act, (weight, needs) in _ACTS.items() if held >= needs})
+        return self._with_args(who, kind, running, known.levels_at(who))
+
+    def _draw_quarrel(self, held: Mapping[str, int]) -> list[Step]:
+        """Draw what several do at once, nobody knowing of the others."""
+        rng = self._rng
+        admins = [name for name in held if held[name] >= Permission.ADMIN]
+        rng.shuffle(admins)
+        some = admins[: rng.choice((2, 2, 3))]
+        rest = sorted((name for name in held if name not in some), key=lambda name: held[name] > 0)
+        others = rest[:1] if rng.random() < 0.5 else rng.sample(rest, min(len(rest), 2))
+        if len(some) < 2:
+            return []
+        circle = list(zip(some, (*some[1:], some[0]), strict=True))
+        match rng.choice(_QUARRELS):
+            case "circle":
+                plan = [
+                    Step(one, rng.choice(("exclude", "demote")), (other, "write")) for one, other in circle
+                ]
+            case "two circles":
+                pairs = zip(admins[::2], admins[1::2], strict=False)
+                plan = [Step(one, "exclude", (other,)) for pair in pairs for one, other in (pair, pair[::-1])]
+            case "renewals":
+                plan = [Step(one, "renew") for one in some] * rng.choice((1, 2))
+            case "branches":
+                plan = [Step(one, "branch") for one in some]
+            case "back":
+                plan = [Step(some[0], "exclude", (one,)) for one in others]
+                plan += [Step(one, "join", (self._number(),)) for one in others]
+                plan += [Step(some[1], "grant", (one, "write")) for one in others]
+            case "let in":
+                plan = [Step(some[0], "exclude", (some[1],))]
+                for one in others:
+                    plan += [Step(some[1], "invite", ("write", 1)), Step(one, "join", (-1,))]
+                    plan += [Step(one, "meet", (some[1], 12)), Step(some[1], "wait", (130,))]
+            case "revoked":
+                plan = [Step(some[0], "invite", ("write", 5)), Step(some[0], "meet", (some[1], 2))]
+                for one in others:
+                    plan += [Step(one, "join", (-1,)), Step(one, "meet", (some[0], 12))]
+                plan.append(Step(some[1], "revoke", (-1,)))
+            case _:
+                plan = [
+                    Step(one, rng.choice(("demote", "grant")), (other, rng.choice(LEVELS[:4])))
+                    for other in others
+                    for one in some
+                ]
+        return [*plan, *(Step(one, "write", (self._number(),)) for one in (*some, *others))]
+
+    def _number(self) -> int:
+        return self._rng.randrange(1 << 20)
+
+    def _part(self) -> None:
+        places = self._rng.choice((1, 2, 2, 3))
+        of = {name: self._rng.randrange(places) for name in self._names}
+        groups = [[name for name in self._names if of[name] == place] for place in range(places)]
+        self._groups = [group for group in groups if group]
+
+    def _draw_meeting(self, running: Sequence[str], *, has_relay: bool) -> Step | None:
+        rng = self._rng
+        groups = [[name for name in group if name in running] for group in self._groups]
+        groups = [group for group in groups if len(group) > 1]
+        seconds = rng.choice((2, 2, 2, 7, 12))
+        if has_relay and rng.random() < 0.4:
+            return Step(rng.choice(running), "visit", (RELAY, seconds))
+        if not groups:
+            return None
+        group = rng.choice(groups)
+        if len(group) > 2 and rng.random() < 0.25:
+            return Step(group[0], "gather", (*group[1:], seconds))
+        one, other = rng.sample(group, 2)
+        return Step(one, "meet", (other, seconds))
+
+    def _with_args(self, who: str, kind: str, running: Sequence[str], held: Mapping[str, int]) -> Step:
+        rng = self._rng
+        number = self._number()
+        others = [name for name in self._names if name != who]
+        members = [name for name in others if 0 < held[name] <= held[who]] or others
+        other = rng.choice(
+            members if kind in ("exclude", "exclude and stop", "demote", "propose") else others
+        )
+        if kind == "demote" and rng.random() < 0.1:
+            return Step(who, kind, (who, rng.choice(LEVELS[:2])))
+        match kind:
+            case "exclude" | "exclude and stop" | "device":
+                return Step(who, kind, (other,))
+            case "follow":
+                return Step(who, kind, (rng.choice(running),))
+            case "demote":
+                below = LEVELS[: max(held[other] - 1, 1)]
+                return Step(who, kind, (other, rng.choice((*below, "write") if "write" in below else below)))
+            case "grant":
+                weights = [weight if place < held[who] else 0 for place, weight in enumerate((2, 5, 1, 6, 2))]
+                return Step(who, kind, (other, rng.choices(LEVELS, weights)[0]))
+            case "invite":
+                return Step(who, kind, (rng.choice(LEVELS[:2]), rng.choice((1, 1, 2, 5))))
+            case "propose":
+                return Step(who, kind, (other, rng.choice(("", "write", "read"))))
+            case "wait":
+                return Step(who, kind, (rng.choice(_WAITS),))
+            case "leave" | "restart" | "erase" | "stop" | "renew" | "branch" | "quorum":
+                return Step(who, kind, (number,) if kind == "quorum" else ())
+            case _:
+                return Step(who, kind, (number,))
+
+
+def _choose(rng: Random, table: Mapping[str, int]) -> str:
+    return rng.choices(list(table), list(table.values()))[0]

@@ -1,0 +1,121 @@
+"""Takes rules and duties out of the product, one after another, and counts the histories until that is found.
+
+A mutant replaces one piece of a module's source. It is installed in a process of its own, before the module is loaded.
+"""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Final, NamedTuple
+
+MUTANT: Final = "RAVEL_MUTANT"
+"""Environment variable that names the mutant of a process."""
+_TABLE: Final = Path(__file__).with_name("mutants.txt")
+
+
+class Mutant(NamedTuple):
+    """One change of a module. What is replaced stands in it once."""
+
+    module: str
+    says: str
+    """What no longer holds."""
+    old: str
+    new: str
+
+
+def load_mutants() -> dict[str, Mutant]:
+    """Read the table."""
+    found: dict[str, Mutant] = {}
+    for part in _TABLE.read_text().split("\n\n"):
+        head, *lines = part.strip("\n").split("\n")
+        if not head.startswith("["):
+            continue
+        name, _, rest = head[1:].partition("] ")
+        module, _, says = rest.partition(": ")
+        old, new = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "-+")
+        found[name] = Mutant(module, says, old, new)
+    return found
+
+
+class Found(NamedTuple):
+    """What came of a mutant."""
+
+    name: str
+    played: int
+    """Histories."""
+    check: str
+    """The check that found it, or nothing."""
+
+
+class _Loader(SourceFileLoader):
+    """Loads a module with one piece of its source replaced."""
+
+    def __init__(self, fullname: str, path: str, old: str, new: str) -> None:
+        super().__init__(fullname, path)
+        self._old, self._new = old, new
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.get_source(fullname)
+        assert source is not None
+        assert source.count(self._old) == 1, f"{fullname} has other words now"
+        return compile(source.replace(self._old, self._new), self.path, "exec", dont_inherit=True)
+
+
+class _Finder(MetaPathFinder):
+    """Finds the one module that is changed."""
+
+    def __init__(self, module: str, old: str, new: str) -> None:
+        self._module, self._old, self._new = module, old, new
+
+    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Find it where Python would."""
+        if fullname != self._module:
+            return None
+        spec = PathFinder.find_spec(fullname, path)  # type: ignore[arg-type]  # as it is given
+        assert spec is not None
+        assert spec.origin is not None
+        spec.loader = _Loader(fullname, spec.origin, self._old, self._new)
+        return spec
+
+
+def install(name: str) -> None:
+    """Take a rule out in this process."""
+    mutant = load_mutants()[name]
+    assert mutant.module not in sys.modules, f"{mutant.module} was loaded before"
+    sys.meta_path.insert(0, _Finder(mutant.module, mutant.old, mutant.new))
+
+
+def run_mutants(names: list[str], start: int, count: int, processes: int) -> int:
+    """Run histories with each mutant until one fails; print a table. 1 where one is not found."""
+    table, missed = load_mutants(), 0
+    with ThreadPoolExecutor(processes) as pool:
+        for found in pool.map(lambda name: _run_mutant(name, start, count), names or list(table)):
+            said = f"{found.played} ({found.check})" if found.check else f"not in {found.played}"
+            print(f"{found.name:30} {said:40} {table[found.name].says}", flush=True)
+            missed += not found.check
+    return bool(missed)
+
+
+def _run_mutant(name: str, start: int, count: int) -> Found:
+    command = [
+        sys.executable,
+        "-m",
+        "tests.promise",
+        "--verbose",
+        "--stop",
+        f"--start={start}",
+        f"--count={count}",
+    ]
+    ran = subprocess.run(
+        command, env={**os.environ, MUTANT: name}, capture_output=True, text=True, check=False
+    )
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("history ")]
+    broken = [line for line in lines if ": holds" not in line]
+    if ran.returncode and not broken:
+        return Found(name, len(lines), f"crashed: {ran.stderr[-300:]}")
+    return Found(name, len(lines), broken[0].split(": ")[1] if broken else "")

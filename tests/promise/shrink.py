@@ -1,0 +1,50 @@
+"""Leaves steps and people out of a history as long as the same check fails."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final
+
+from tests.promise.draw import History, Step
+from tests.promise.play import Outcome
+
+_TRIES_MAX: Final = 150
+
+
+def shrink(failed: Outcome, play: Callable[[History], Outcome]) -> str:
+    """Return what is left of a history that fails, as text."""
+    best, tries = failed, 0
+
+    def still_fails(history: History) -> bool:
+        nonlocal best, tries
+        tries += 1
+        outcome = play(history)
+        if outcome.check != failed.check:
+            return False
+        best = outcome
+        return True
+
+    steps: list[Step] = list(failed.steps)
+    size = max(len(steps) // 2, 1)
+    while steps and tries < _TRIES_MAX:
+        at, shrunk = 0, False
+        while at < len(steps) and tries < _TRIES_MAX:
+            fewer = steps[:at] + steps[at + size :]
+            if still_fails(failed.history.with_steps(fewer)):
+                steps, shrunk = fewer, True
+            else:
+                at += size
+        if size == 1 and not shrunk:
+            break
+        size = max(size // 2, 1)
+    for name in [name for name, _ in failed.history.levels][::-1]:
+        history = replace(best.history, levels=tuple(one for one in best.history.levels if one[0] != name))
+        if tries < _TRIES_MAX and not any(name in (step.who, *step.args) for step in steps):
+            still_fails(history.with_steps(steps))
+    return "\n".join(
+        [
+            "  shrunk:",
+            "  " + best.history.describe(),
+            *(f"  {line}" for line in best.log),
+            "  " + best.describe(),
+        ]
+    )

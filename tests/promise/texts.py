@@ -1,0 +1,83 @@
+"""Types into texts, as an editor beside a node does; and shows what nodes say of documents.
+
+Texts are looked at in this process: only what honest editors make comes here as an update, and forged bytes that no library
+would survive have tests of their own.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+import msgspec
+
+from node.content import text_worker, texts
+from node.content.texts import Looked
+from node.runtime.errors import ServiceError
+from protocol.document_kinds import DICT, SET
+from protocol.ids import BranchId
+from protocol.text import id_text
+from tests.promise.people import Person
+from tests.support.editors import Editor
+
+_ROOT = "t"
+
+
+def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
+    said: list[bytes] = []
+    try:
+        run(said.append)
+    except BaseException:  # a panic in Rust is no Exception
+        return b"".join(said), False
+    return b"".join(said), True
+
+
+def _look(
+    updates: list[bytes],
+    root: str | None = None,
+    vector: bytes | None = None,
+    clear_size: int | None = None,
+    typed: tuple[int, list[tuple[str, str]]] | None = None,
+) -> Looked:
+    return msgspec.convert(text_worker.look(updates, root, vector, clear_size, typed), Looked)
+
+
+@contextmanager
+def texts_in_this_process() -> Iterator[None]:
+    """Look at texts without processes of their own, which take as long as the rest of a history."""
+    with patch.object(text_worker, "_say", _say), patch.object(texts, "run_worker", _look):
+        yield
+
+
+async def type_into(person: Person, branch: str, number: int) -> None:
+    """Type or delete something, perhaps in an editor that has been offline for a while."""
+    editor = person.editors.get(branch)
+    if editor is None or number % 3:
+        client = (await person.texts.open(branch))["client"]
+        editor = person.editors[branch] = Editor(client, _ROOT)
+        editor.take((await person.texts.version(person.find_branch(branch))).update)
+    size = len(str(editor.text))
+    if size > 3 and number % 5 == 0:
+        update = editor.delete(number % (size - 2), number % (size - 2) + 2)
+    else:
+        update = editor.write(number % (size + 1), f"{person.name[0]}{number % 89} ")
+    try:
+        await person.texts.push(branch, update)
+    except ServiceError:
+        del person.editors[branch]
+        raise
+
+
+async def show_documents(person: Person, branch_id: BranchId) -> dict[str, str]:
+    """Say what a node shows of a branch's set, dict and text."""
+    branch, shown = id_text(branch_id), {}
+    for kind in (SET, DICT):
+        try:
+            shown[kind.name] = str((await person.documents.read_window(kind, branch, 0, 1000)).entries)
+        except ServiceError as error:
+            shown[kind.name] = error.code
+    try:
+        view = await person.texts.pull(branch, _ROOT)
+        shown["text"] = f"{view['text']!r} {view['update']} {view['faults']}"
+    except ServiceError as error:
+        shown["text"] = error.code
+    return shown
