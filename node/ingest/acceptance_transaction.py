@@ -20,7 +20,7 @@ from node.ingest.tables import Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, RepoInit
-from protocol.commit import Commit
+from protocol.commit import NO_EPOCH, Commit
 from protocol.epochs import EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey, first_commit, root_branch
 from protocol.keys import EpochKey
@@ -46,10 +46,10 @@ from storage.commits.pending_release import (
 )
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key, id_keys
-from storage.repos.epochs import Topic
+from storage.repos.epochs import Epoch, Topic
 from storage.repos.repo_changes import rename_repo
 from storage.repos.repos import Branch, Repo, add_branch
-from verifier.facts import BranchFacts, CommitFacts
+from verifier.facts import BranchFacts, CommitFacts, TopicFacts
 from verifier.membership import Membership
 from verifier.resolution import Settled
 from verifier.tangle_kinds import GROUP
@@ -58,11 +58,15 @@ from verifier.verify import (
     Misplaced,
     Pending,
     Rejected,
+    SignedCommit,
     VerifiedCommit,
     judge,
     key_mark,
     pin_mark,
 )
+
+_Facts = tuple[Repo, BranchFacts, int]
+"""Whose commit it is, its branch, and the branch's number: 0 of one that nobody has added yet."""
 
 
 class OwnCommitRejected(Exception):
@@ -270,8 +274,22 @@ class Acceptance:
         self._facts.update(load_facts(connection, named))
         self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
 
-    def _facts_of(self, topic: Topic, commit: Commit) -> tuple[Repo, BranchFacts, int] | None:
-        """Whose commit it is, its branch, and the branch's number: 0 of one that nobody has added yet."""
+    def _known_facts(self, round_: "_Round", signed: SignedCommit) -> _Facts | None:
+        """As `_facts_of`, looked up once for an epoch and a branch: most batches are of one of each."""
+        commit, tables = signed.commit, self.tables
+        if round_.tables is not tables:
+            round_.tables, round_.known = tables, {}
+        if isinstance(signed.body, RepoInit | EpochInit):  # its own id may name the epoch
+            return self._facts_of(round_.topic, commit)
+        key = (commit.content.epoch, commit.branch_id)
+        found = round_.known.get(key)
+        if found is None:
+            found = self._facts_of(round_.topic, commit)
+            if found is not None:
+                round_.known[key] = found
+        return found
+
+    def _facts_of(self, topic: Topic, commit: Commit) -> _Facts | None:
         tables = self.tables
         repo_num = topic.repo_num
         for epoch in (*topic.epochs, *topic.writers_of):
@@ -295,7 +313,7 @@ class Acceptance:
             self.ingested.already += 1
             self._again.append(opened)
             return
-        found = self._facts_of(round_.topic, commit)
+        found = self._known_facts(round_, opened.signed)
         if found is None:
             self.ingested.dropped["other_branch"] += 1
             return
@@ -313,7 +331,7 @@ class Acceptance:
         if facts.is_root_branch and is_full(membership, author):
             self.ingested.dropped["lobby_full"] += 1
             return
-        verdict = judge(opened.signed, round_.topic.facts, facts, self, membership)
+        verdict = judge(opened.signed, round_.facts, facts, self, membership)
         is_rejected = isinstance(verdict, Rejected)
         if facts.is_root_branch and (
             is_rejected or (isinstance(verdict, Pending) and not self._is_releasing)
@@ -385,7 +403,8 @@ class Acceptance:
         self, connection: Connection, branch: Branch, came_on: Topic, judged: Sequence["_Judged"]
     ) -> None:
         database = self._replica.database
-        new = [self._new_commit(one, came_on) for one in judged]
+        places: dict[tuple[EpochId, bool], tuple[Epoch, Topic] | None] = {}
+        new = [self._new_commit(one, came_on, places) for one in judged]
         nums = accept_commits(database, connection, branch, new, self._now_ms, self._arrived)
         self.ingested.has_bare |= keep_bare(
             connection,
@@ -413,12 +432,20 @@ class Acceptance:
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)
             )
 
-    def _new_commit(self, one: "_Judged", came_on: Topic) -> NewCommit:
-        """Find the topic that a commit says, whichever it came on, and its epoch."""
+    def _new_commit(
+        self,
+        one: "_Judged",
+        came_on: Topic,
+        places: dict[tuple[EpochId, bool], tuple[Epoch, Topic] | None],
+    ) -> NewCommit:
+        """Find the topic that a commit says, whichever it came on, and its epoch. `places` are those found already."""
         commit, publication = one.verified.commit, one.opened.publication
         if came_on.channel is not None:
             return NewCommit(one.verified, publication, came_on.num, 0, one.is_proven)
-        place = self.tables.find_place(one.repo.num, commit)
+        said = commit.content.epoch, commit.content.by_writer
+        place = places.get(said) or self.tables.find_place(one.repo.num, commit)
+        if commit.content.epoch != NO_EPOCH:
+            places[said] = place
         assert place is not None, "V11: its epoch was started in its past, by an init that was accepted"
         epoch, topic = place
         starts_on: tuple[int, ...] = ()
@@ -524,6 +551,14 @@ class _Round:
     rejected: list[Rejected]
     new: list[_Judged] = field(default_factory=list)
     waiting: list[PendingPublication] = field(default_factory=list)
+    tables: Tables | None = None
+    known: dict[tuple[EpochId, BranchId], _Facts] = field(default_factory=dict)
+    """By epoch and branch, as these tables have them: what the rules need to know."""
+
+    facts: TopicFacts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.facts = self.topic.facts
 
     def wait(
         self, opened: Opened, branch_num: int, causes: tuple[CommitId, ...], awaited: Mark | None
