@@ -50,7 +50,7 @@ java: ## Find a Java runtime of version 17 or newer for Spark, or install one
 demo: setup java ## Run the main job: two nodes, a git history, a merge, Spark (GIT=path: another git repository; RELAY=1: by a relay)
 	@$(WITH_JAVA) $(VENV)/python examples/demo.py $(if $(GIT),--git "$(GIT)") $(if $(RELAY),--relay)
 
-test: setup java ## Run the quick tests, in some six minutes (JOBS=2 at a time; ARGS='...': more arguments for pytest)
+test: setup java ## Run the quick tests, in some four minutes (JOBS=2 at a time; ARGS='...': more arguments for pytest)
 	@$(PYTEST) $(ARGS)
 
 test-rest: setup java ## Run what `make test` leaves out: PostgreSQL, the demo, networks, kills, the wheel, S3, 200 examples
