@@ -1,7 +1,7 @@
 """Circuits on one session: which there are, and how many bytes each side may send. Pure.
 
 The rules are in `protocol.machines.circuits`. Who may open how many to where is the relay's to say
-(`node.network.circuit_switch`); what comes through is the nodes' at both ends (`node.sync.circuit_stream`).
+(`node.network.circuit_switch`); what comes through is the nodes' at both ends (`node.network.circuit_client`).
 """
 
 from dataclasses import dataclass

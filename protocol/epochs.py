@@ -22,6 +22,7 @@ from protocol.limits.formats import (
     EPOCH_HANDED_COUNT_MAX,
     EPOCH_KEY_COUNT_MAX,
 )
+from protocol.text import id_text
 
 NONCE_SIZE: Final = 24
 _OVERHEAD: Final = NONCE_SIZE + 16
@@ -61,6 +62,10 @@ class GivenEpoch(Wire, frozen=True):
 
     epoch: EpochId
     key: EpochKey
+
+    def __repr__(self) -> str:
+        """Without the key: bodies end up in logs and failed assertions only in this form."""
+        return f"GivenEpoch(epoch={id_text(self.epoch)})"
 
 
 class EpochOpen(Wire, frozen=True, tag="epoch-open1"):

@@ -5,17 +5,16 @@ Nothing rests on it: no right, no verdict, no order. See `protocol.links`.
 
 from protocol.body import Invite
 from protocol.ids import UserId
-from verifier.epochs import prefer
+from verifier.membership import Membership
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 
 
-def is_renewal_due(operations: Operations, now: Resolution, author: UserId) -> bool:
+def is_renewal_due(membership: Membership, now: Resolution, author: UserId) -> bool:
     """Whether a link of this author was used up or revoked, and the epoch that is written in does not know of it."""
-    tips = now.epoch_tips()
-    if not tips:
-        return False
-    preferred = prefer(tips)
+    operations, preferred = membership.operations, membership.epochs.find_preferred(now)
+    if preferred is None:
+        return False  # another epoch is due anyhow
     return any(
         not operations.precedes(end, preferred)
         for one in operations.authored_by(author)

@@ -4,7 +4,7 @@ An index and nothing more: `rights` decides which operations count, `membership`
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -120,7 +120,6 @@ class Operations:
         self._by_id: dict[CommitId, Operation] = {}
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
-        self._admitting: dict[UserId, list[Operation]] = {}
         self._deciding: dict[UserId, list[Operation]] = {}
         self._under: dict[CommitId, list[Operation]] = {}
         self._admins: dict[UserId, None] = {}
@@ -178,7 +177,6 @@ class Operations:
                     self._admins[owner] = None
             case Grant():
                 self._grants.setdefault(made.body.user, []).append(made)
-                self._admitting.setdefault(made.author, []).append(made)
                 if made.body.permission >= Permission.ADMIN:
                     self._admins[made.body.user] = None
             case Join():
@@ -186,7 +184,6 @@ class Operations:
                 self._joins_by.setdefault(made.body.invitation, []).append(made)
             case Invite():
                 self.invitations.append(made)
-                self._admitting.setdefault(made.author, []).append(made)
             case BranchAdd():
                 self._branch_adds.setdefault(made.body.branch, []).append(made)
             case BranchLink():
@@ -248,13 +245,6 @@ class Operations:
     def authored_by(self, user: UserId) -> Sequence[Operation]:
         """Everything that this user did."""
         return self._authored.get(user, ())
-
-    def admissions_by(self, user: UserId) -> Iterator[Operation]:
-        """What gave permissions to others by this user: grants, and joins by invitations."""
-        for one in self._admitting.get(user, ()):
-            if isinstance(one.body, Grant):
-                yield one
-            yield from self.joins_by(one.commit_id)
 
     def grants_of(self, user: UserId) -> Sequence[Operation]:
         """What gives this user permissions: foundings, grants and joins."""

@@ -72,7 +72,7 @@ def find_seniors(
 
     At most eight, of the first 64 who ever were admins: the founders come first.
     """
-    candidates = list(operations.admins())[:_ADMINS_LOOKED_AT]
+    candidates = sorted(operations.admins())[:_ADMINS_LOOKED_AT]
     seniors = [
         one
         for one in candidates

@@ -12,7 +12,7 @@ Adding n items costs O(n log n).
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from protocol.document_kinds import TEXT_DEPTH_MAX
 from protocol.yjs_updates import ItemId, Struct
@@ -161,7 +161,3 @@ class Places:
 
     def _depth_in(self, place: TextList) -> int:
         return 0 if isinstance(place[0], str) else self._depth_of(place[0])
-
-
-NOWHERE: Final = Places()
-"""The places of a text in which nothing is."""

@@ -1,4 +1,4 @@
-"""Validates commits (rules V1 to V11). Only this module makes `SignedCommit` and `VerifiedCommit`.
+"""Validates commits (rules V1 to V12). Only this module makes `SignedCommit` and `VerifiedCommit`.
 
 Two steps, so that the costly one may run beside others:
 

@@ -126,7 +126,7 @@ def choose_closed(
     """Choose heads for a merge that opens nothing, and its epoch: that opens them already. Of several the largest merge."""
     groups: dict[EpochId, list[CommitId]] = {one: [] for one in held}
     for head in heads:
-        followed = _followed_in(membership.operations[head])
+        followed = followed_in(membership.operations[head])
         if followed in groups:
             groups[followed].append(head)
     merges = [
@@ -152,7 +152,7 @@ def choose_for_init(membership: Membership, user: UserId, heads: Sequence[Commit
     return choose_heads(ordered, is_due) or choose_heads(ordered, is_admin)
 
 
-def _followed_in(operation: Operation) -> EpochId:
+def followed_in(operation: Operation) -> EpochId:
     """Return the epoch that opens what a commit follows (E4)."""
     if isinstance(operation.body, EpochHand):
         return operation.body.epoch

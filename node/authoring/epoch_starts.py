@@ -1,9 +1,12 @@
 """Makes what starts an epoch, and what opens earlier ones: keys, boxes and bodies. Pure but for random secrets."""
 
 import secrets
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
+from node.authoring.choosing_heads import followed_in
 from node.ingest.tables import Tables
 from protocol.block import Block
 from protocol.body import BranchRoot, RepoInit
@@ -86,7 +89,7 @@ def make_init(
         Sealer.of_epoch(epoch.key, repo.repo_id),
         Sealer.of_writers(epoch.writers_secret, repo.repo_id),
     )
-    given = _choose_keys(membership, tables, repo, heads, {*follows, published_in.epoch_id})
+    given = _choose_keys(membership, tables, repo, heads, published_in.epoch_id, follows)
     sealed = seal_keys(epoch.key, repo.repo_id, states.mark, given, secrets.token_bytes(NONCE_SIZE))
     secret: ConvergenceSecret = published_in.convergence_secret
     objects = [
@@ -108,17 +111,21 @@ def _choose_keys(
     tables: Tables,
     repo: Repo,
     heads: tuple[CommitId, ...],
-    chosen: set[EpochId],
+    published_in: EpochId,
+    follows: set[EpochId],
 ) -> tuple[GivenEpoch, ...]:
-    """Choose the earlier epochs that an init opens: all that it follows, the latest, and what these do not open."""
-    before = membership.epochs.started_within(membership.at(heads))
-    latest = membership.operations.in_order(before)[-_OPENED_AT_LEAST:]
-    chosen |= {one.started_epoch for one in latest}
-    chosen |= membership.epochs.find_unopened(chosen, heads)
+    """Choose the earlier epochs that an init opens.
+
+    Each head's own epoch opens all of that head's past (E4), so those come first and suffice. The latest epochs and all
+    that it follows are given too, as far as there is room.
+    """
     held = tables.held_epochs(repo.num)
-    return tuple(
-        GivenEpoch(one, held[one].key) for one in sorted(chosen)[:EPOCH_KEY_COUNT_MAX] if one in held
-    )
+    before = membership.epochs.started_within(membership.at(heads))
+    latest = [one.started_epoch for one in membership.operations.in_order(before)[-_OPENED_AT_LEAST:]]
+    first = [published_in, *_followed_in_all(membership, heads)]
+    chosen = dict.fromkeys(one for one in [*first, *latest[::-1], *sorted(follows)] if one in held)
+    chosen |= dict.fromkeys(sorted(membership.epochs.find_unopened(chosen, heads) & held.keys()))
+    return _given(chosen, held)
 
 
 def make_open(
@@ -126,12 +133,25 @@ def make_open(
 ) -> EpochOpen | BranchRoot:
     """Make what opens in an epoch all that is closed to it in the past of some heads; else a body without words.
 
-    Either merges root branch heads.
+    Either merges root branch heads. What a head's own epoch opens (E4) is not given again.
     """
-    closed = membership.epochs.find_unopened({epoch.epoch_id}, heads)
     held = tables.held_epochs(repo.num)
-    given = tuple(GivenEpoch(one, held[one].key) for one in sorted(closed) if one in held)
-    return EpochOpen(given[:EPOCH_KEY_COUNT_MAX]) if given else BranchRoot()
+    closed = membership.epochs.find_unopened({epoch.epoch_id}, heads) & held.keys()
+    chosen = dict.fromkeys(one for one in _followed_in_all(membership, heads) if one in closed)
+    chosen |= dict.fromkeys(
+        sorted(membership.epochs.find_unopened({epoch.epoch_id, *chosen}, heads) & held.keys())
+    )
+    return EpochOpen(_given(chosen, held)) if chosen else BranchRoot()
+
+
+def _followed_in_all(membership: Membership, heads: tuple[CommitId, ...]) -> list[EpochId]:
+    """Return the epochs that open what some heads follow, and these: as many as the heads at most."""
+    return sorted({followed_in(membership.operations[head]) for head in heads})
+
+
+def _given(chosen: Iterable[EpochId], held: Mapping[EpochId, Epoch]) -> tuple[GivenEpoch, ...]:
+    """Give the keys of the first of these, as many as one commit may, in the order of ids."""
+    return tuple(GivenEpoch(one, held[one].key) for one in sorted(islice(chosen, EPOCH_KEY_COUNT_MAX)))
 
 
 def make_hand(epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]]) -> EpochHand:

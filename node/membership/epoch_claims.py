@@ -13,7 +13,7 @@ from protocol.keys import EpochKey
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
     CLAIMS_LOOKED_AT,
-    EPOCHS_AWAITED_OF_OTHERS_MAX,
+    EPOCHS_AWAITED_MAX,
     EPOCHS_CLAIMED_BY_MEMBER_MAX,
     EPOCHS_CLAIMED_BY_OTHERS_MAX,
 )
@@ -104,10 +104,10 @@ class Claims:
 
         Where there is no room for one by who is no member, the oldest whose turn is over leaves.
         """
-        if self._is_member(author):
-            own = [one for one in self._claimed(is_seen=False) if one.claimed_by == author]
-            return is_seen or len(own) < EPOCHS_CLAIMED_BY_MEMBER_MAX
-        bound = EPOCHS_AWAITED_OF_OTHERS_MAX if is_seen else EPOCHS_CLAIMED_BY_OTHERS_MAX
+        if self.is_member(author):
+            own = [one for one in self._claimed(is_seen=is_seen) if one.claimed_by == author]
+            return len(own) < (EPOCHS_AWAITED_MAX if is_seen else EPOCHS_CLAIMED_BY_MEMBER_MAX)
+        bound = EPOCHS_AWAITED_MAX if is_seen else EPOCHS_CLAIMED_BY_OTHERS_MAX
         others = self._of_others(is_seen=is_seen)
         if len(others) < bound:
             return True
@@ -141,7 +141,7 @@ class Claims:
 
     def _of_others(self, *, is_seen: bool) -> list[Epoch]:
         claimed = self._claimed(is_seen=is_seen)
-        return [one for one in claimed if one.claimed_by is not None and not self._is_member(one.claimed_by)]
+        return [one for one in claimed if one.claimed_by is not None and not self.is_member(one.claimed_by)]
 
     def _all_of_others(self) -> list[Epoch]:
         return [*self._of_others(is_seen=False), *self._of_others(is_seen=True)]
@@ -162,6 +162,7 @@ class Claims:
         if giver is not None:  # it has another turn when the others had theirs
             self.turns.left_out[giver[0]] = giver[1]
 
-    def _is_member(self, user: UserId) -> bool:
+    def is_member(self, user: UserId) -> bool:
+        """Return True if a user is a member, as far as is known here."""
         place = bisect_left(self.members, user)
         return place < len(self.members) and self.members[place] == user

@@ -98,7 +98,7 @@ class EpochDuties:
             if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
                 return None
             people = _People(membership, me)
-            is_renewed = held >= Permission.ADMIN and is_renewal_due(membership.operations, state, me)
+            is_renewed = held >= Permission.ADMIN and is_renewal_due(membership, state, me)
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
             heads = state.heads

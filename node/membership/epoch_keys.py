@@ -58,7 +58,9 @@ class KeyTaker:
         self._opened: set[CommitId] = set()  # accepted ones of which this user's box for writers was opened
         self._turns: dict[RepoId, Turns] = {}
         self._marks: dict[RepoId, dict[EpochId, Mark]] = {}  # as inits state them that wait, or have waited
-        self._boxes_tried: Counter[UserId] = Counter()  # in vain, by who made them
+        self._boxes_tried: Counter[UserId | None] = (
+            Counter()
+        )  # in vain, by the member who made them; None: others
 
     def take(self, repo: Repo, now: float = 0.0) -> bool:
         """Store the keys and secrets that are offered; whether any was new, so that more may be judged now.
@@ -245,13 +247,17 @@ class KeyTaker:
     def _find_own_box(self, known: Claims, author: UserId, mark: Mark, boxes: bytes) -> EpochKey | None:
         """The key of an epoch from this user's box, which stands about where the user stands among the members known here.
 
-        Costs 60 us for each box that is tried: one, unless the init's past is not here. Each author has BOXES_TRIED_MAX.
+        Costs 60 us for each box that is tried: one, unless the init's past is not here. The first is always tried; of the
+        others each member has BOXES_TRIED_MAX, and all who are no members together.
         """
         count = len(boxes) // BOX_SIZE
         expected = min(bisect_left(known.members, self._author.user), max(count - 1, 0))
         opener = self._author.open_boxes(mark)
-        for place in sorted(range(count), key=lambda place: (abs(place - expected), place)):
-            if self._boxes_tried[author] >= BOXES_TRIED_MAX:
+        payer = author if known.is_member(author) else None
+        for number, place in enumerate(
+            sorted(range(count), key=lambda place: (abs(place - expected), place))
+        ):
+            if number and self._boxes_tried[payer] >= BOXES_TRIED_MAX:
                 log.warning("too many boxes of one author open nothing", author=id_text(author))
                 return None
             opened = opener.open(boxes[BOX_SIZE * place : BOX_SIZE * (place + 1)])
@@ -260,7 +266,7 @@ class KeyTaker:
             key = EpochKey(opened)
             if epoch_mark(key, known.repo.repo_id) == mark:
                 return key
-            self._boxes_tried[author] += 1
+            self._boxes_tried[payer] += number > 0
         return None
 
     def _open_hand(self, repo: Repo, body: EpochHand) -> Iterator[Epoch]:

@@ -418,8 +418,9 @@ EPOCHS_CLAIMED_BY_OTHERS_MAX: Final = 64
 """The same of all who are no members as far as is known here, together: who has just joined knows none. Half of it is for
 what came on writers' topics, where not everybody can make authors up; what one half leaves unused the other takes. Beyond it
 they take turns: each new one takes the place of the oldest. So false claims only delay a right one."""
-EPOCHS_AWAITED_OF_OTHERS_MAX: Final = 1024
-"""Keys of epochs of one repo, by such authors, that are held while the epochs' inits wait: these may be made up, too."""
+EPOCHS_AWAITED_MAX: Final = 1024
+"""Keys of epochs of one repo, by each member and by all others together, that are held while the epochs' inits are not
+accepted: these may be made up, too."""
 CLAIM_TURN_SECONDS: Final = 300.0
 """Seconds that such a key is tried before it leaves for the next. Topics are compared in a few; but where one is followed no
 more, connections begin anew. A thousand false claims delay a right one by 80 minutes."""

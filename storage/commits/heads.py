@@ -3,7 +3,7 @@
 There may be as many as somebody likes to make: nothing here that a batch or a commit needs reads all of them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, false, func, select, true, update
@@ -19,7 +19,6 @@ Head = tuple[CommitId, int]
 _COLUMNS = ("topic_num", "commit_id", "branch_num", "rank", "is_acked")
 _OF_BRANCH = heads.c.branch_num == bindparam("branch")
 _GIVEN_IDS = heads.c.commit_id.in_(bindparam("keys", expanding=True))
-_AMONG = select(heads.c.commit_id).where(_OF_BRANCH, _GIVEN_IDS, heads.c.is_acked == false())
 _TOPICS = select(heads.c.topic_num, heads.c.commit_id).where(_OF_BRANCH, _GIVEN_IDS)
 _HIGHEST = (
     select(heads.c.commit_id, heads.c.rank)
@@ -31,14 +30,6 @@ _COUNT = select(func.count()).where(_OF_BRANCH, heads.c.is_acked == false())
 _IS_IT = (heads.c.topic_num == bindparam("topic")) & (heads.c.commit_id == bindparam("commit"))
 _REMOVE = delete(heads).where(_IS_IT)
 _MARK = update(heads).where(_IS_IT).values(is_acked=true())
-
-
-def find_heads(connection: Connection, branch_num: int, ids: Iterable[CommitId]) -> set[CommitId]:
-    """Those of these commits that are heads of the branch."""
-    found: set[CommitId] = set()
-    for part in chunks(sorted(set(ids))):
-        found.update(select_in(connection, _AMONG, part, branch=branch_num).scalars())
-    return found
 
 
 def load_heads(connection: Connection, branch_num: int, limit: int) -> list[Head]:

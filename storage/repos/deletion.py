@@ -103,9 +103,13 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
 
 def forget_claim(connection: Connection, epoch_num: int) -> None:
     """Forget a key that was said to be an epoch's, with its topic, and what waits there, unless another names that."""
-    repo_num, topic_num = connection.execute(
-        select(epochs.c.repo_num, epochs.c.topic_num).where(epochs.c.num == epoch_num)
-    ).one()
+    is_claim = (epochs.c.claimed_by.is_not(None)) & (epochs.c.writers_topic_num.is_(None))
+    found = connection.execute(
+        select(epochs.c.repo_num, epochs.c.topic_num).where(epochs.c.num == epoch_num, is_claim)
+    ).first()
+    if found is None:
+        return  # its init was accepted meanwhile, or it is gone
+    repo_num, topic_num = found
     row_changes(connection).repos.add(repo_num)
     connection.execute(delete(epochs).where(epochs.c.num == epoch_num))
     is_named = (epochs.c.topic_num == topic_num) | (epochs.c.writers_topic_num == topic_num)

@@ -114,7 +114,7 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         until(lambda: bool(_epoch(dan)["epoch"] == _epoch(ann)["epoch"]), "dan has the merged epoch", 60)
         dan.client.write_post(branch, "thank you")
         agreed = _until_agreed([ann, ben, dan], branch)
-        assert _epoch(ann)["readers"] == 3
+        assert _epoch(ann)["readers"] == 2, "dan was let in later, and handed it"
         texts = [
             item["text"] for item in ann.client.show_timeline(branch, after_position=-1, limit=100)["items"]
         ]
