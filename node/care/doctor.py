@@ -56,6 +56,8 @@ _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 _RELAY_FULL_SOON_DAYS: Final = 14
 """Days before a relay is full from which on its operator should act: a larger disk takes some."""
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
+_READING: Final = ("read", "former")
+"""Permissions of who cannot start an epoch that is due."""
 _KEPT: Final = (AddressSource.CONFIGURED, AddressSource.LINK)
 """Addresses at which somebody expects the peer: what was learned may be wrong, and is given up by itself."""
 
@@ -322,7 +324,11 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
         standing = repo["standing"]
         if standing["state"] == "waiting" or standing["epoch_due"]:
             advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
-            if standing["epoch_due"]:
+            if repo["permission"] in _READING:
+                advice = (
+                    "nothing here can help: ask a member who may write to write something, or for a new link"
+                )
+            elif standing["epoch_due"]:
                 advice = "write something where you may, or ask one of them to: that starts new secrets"
             yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
 

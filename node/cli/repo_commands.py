@@ -250,12 +250,9 @@ def sync(
                 is_moving = True
                 synced(progress["done"], progress["total"], progress["seconds_left"])
             level = standing["in_sync_with"] if standing is not None else []
-            if standing is not None and standing["state"] == "cut_off":
-                # It waits for keys that it does not get. What it may read has come when no peer has more.
-                level = [peer["peer"] for peer, topics in peers if topics and all(map(_has_come, topics))]
             held_by = [peer for peer, _ in peers if peer["peer"] in level]
-            if held_by:
-                break
+            if held_by or (standing is not None and standing["state"] == "cut_off"):
+                break  # who is cut off waits for keys that it does not get
             if (found := _why_none_can_sync(peers)) != reason:
                 reason = found
                 if reason:
@@ -274,7 +271,7 @@ def sync(
     answer = {"repo": repo, "branches": len(branches), "commits": commits, "bodiless": bodiless}
     is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
     holders = [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())]
-    assert standing is not None, "a peer is level with it"
+    assert standing is not None, "it was looked at"
     if as_json:
         print_json({**answer, "held_by": holders, "standing": standing})
         return
@@ -283,10 +280,6 @@ def sync(
         print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
     if bodiless:
         print(_BODILESS)
-
-
-def _has_come(topic: "TopicView") -> bool:
-    return topic["state"] in ("in sync", "waiting") and not topic["behind"]
 
 
 def _why_none_can_sync(peers: list[tuple["PeerView", list["TopicView"]]]) -> str:

@@ -59,7 +59,7 @@ def find_absence(replica: Replica, repo: Repo, me: UserId) -> Absence:
     # Anyone who holds an older epoch can publish an init: what counts is who may start one (E9), as far as is known here.
     may_start = {id_key(user) for user in (writers if is_due else admins)}
     since = min((at // 1000 for author, at in keyless if author in may_start), default=None)
-    return Absence(waiting, _first(holders), is_due, _first(admins or writers) if is_due else (), since)
+    return Absence(waiting, _first(holders), is_due, _first(writers) if is_due else (), since)
 
 
 def _first(users: Iterable[UserId]) -> tuple[UserId, ...]:

@@ -535,7 +535,7 @@ def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Brows
         page.until("document.querySelectorAll('#hits li').length === 1")
         page.click("#hits a")
         page.until(says("third flowerpot", "document.activeElement"))
-        document = Doc[Text]()
+        document = Doc[Text](client_id=alice.client.open_text("notes:side")["client"])
         document["text"] = Text("Seeds of the sunflower go into the ground in May")
         alice.client.push_text("notes:side", document.get_update())
         until(lambda: "sunflower" in run_ravel(alice, "search", "sunflower").stdout, "the text's reading")

@@ -23,6 +23,7 @@ def test_a_cluster_gives_the_nodes_own_order_of_a_giant_and_of_others_though_an_
 ) -> None:
     world = World(tmp_path / "world")
     world.tell_story()
+    world.write("c <- last")
     branches = (world.branch, world.replica.root_branch(world.repo))
     with world.replica.database.read() as connection:
         small, large = sorted(count_commits(connection, branch.num) for branch in branches)

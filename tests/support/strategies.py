@@ -86,7 +86,10 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     ),
     st.builds(Compaction, short_lists(ids)),
     st.builds(TextUpdate, st.binary(min_size=1, max_size=200), short_lists(ids)),
-    st.builds(TextSnapshot, st.tuples(st.builds(SaidUpdate, ids, st.binary(max_size=200), short_lists(ids)))),
+    st.builds(
+        TextSnapshot,
+        st.tuples(st.builds(SaidUpdate, ids, st.binary(min_size=1, max_size=200), short_lists(ids))),
+    ),
 )
 
 

@@ -83,10 +83,10 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
     world.write("c <- g, e <- h")
     world.author.write(root, Remove(bob.user, None, ()))
     world.write("f <- i")
+    relay = _relay(tmp_path / "relay", world)
     harden(world)
     for name in ("early", "late"):
         export_node(world.replica.database, tmp_path / name, name, 1_700_000_001, blocks=True)
-    relay = _relay(tmp_path / "relay", world)
     world.close()
     result = _audit(spark, tmp_path / "out", tmp_path / "early", tmp_path / "late", relay)
     assert result.findings == {}
