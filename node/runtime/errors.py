@@ -69,7 +69,10 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""
 
 
-READ_ONLY_ADVICE: Final = "`ravel repo list` says how you stand; ask an admin of the repo for write: `ravel id` prints the user id that `ravel member grant` takes"
+READ_ONLY_ADVICE: Final = (
+    "`ravel repo list` says how you stand; ask an admin of the repo for write: "
+    "`ravel id` prints the user id that `ravel member grant` takes"
+)
 """What to do for who may not write there."""
 
 
