@@ -259,7 +259,7 @@ class Operations:
         return self._removals_by_others.get(user, ())
 
     def admins(self) -> Iterable[UserId]:
-        """Return everybody who was ever given admin or owner, the founders first."""
+        """Return everybody who was ever given admin or owner."""
         return self._admins
 
     def deciding_by(self, user: UserId) -> Sequence[Operation]:

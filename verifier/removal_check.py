@@ -70,7 +70,7 @@ def find_seniors(
 ) -> tuple[UserId, ...]:
     """Return members who hold rights that are senior to all of some rights of a user, sorted.
 
-    At most eight, of the first 64 who ever were admins: the founders come first.
+    At most eight, of 64 who ever were admins, by their ids: all nodes name the same.
     """
     candidates = sorted(operations.admins())[:_ADMINS_LOOKED_AT]
     seniors = [
