@@ -57,7 +57,7 @@ class Clear(NamedTuple):
 
 
 def read_clear(encoded: bytes) -> Clear:
-    """What stands in clear in an encoded block. Raises NotABlock, and nothing else for any bytes."""
+    """Read what stands in clear in an encoded block. Raises NotABlock, and nothing else for any bytes."""
     if len(encoded) > BLOCK_SIZE_MAX:
         raise NotABlock(f"{len(encoded)} bytes, at most {BLOCK_SIZE_MAX}")
     if not encoded.startswith(_START):

@@ -287,7 +287,7 @@ class Author:
         return sealing.open_key(self._keys.secret, author, repo_id, sealed)
 
     def open_boxes(self, mark: Mark) -> BoxOpener:
-        """What opens this user's boxes of a mark."""
+        """Return what opens this user's boxes of a mark."""
         return BoxOpener(self._keys.user, self._keys.secret, mark)
 
     def sign(self, digest: Digest) -> Signature:
@@ -416,7 +416,7 @@ class Author:
                 self._preparation.begin(repo)
 
     def write_begun(self, branch: Branch, epoch: Epoch, draft: Draft | Body) -> None:
-        """As `write_in`, one of several commits: what it came to is told with the others, also where a later one fails."""
+        """Write one of several commits, as `write_in` does. Its result is told with the others, also if a later fails."""
         with self._lock:
             self.hold(self.write_in(branch, epoch, draft)[1])
 

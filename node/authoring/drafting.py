@@ -31,7 +31,7 @@ class AuthorKeys(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a commit is to be published: in a branch, in an epoch, on one of the epoch's two topics."""
+    """The branch, the epoch and the topic, one of the epoch's two, where a commit is to be published."""
 
     facts: BranchFacts
     branch_num: int

@@ -191,10 +191,10 @@ class EpochView(TypedDict):
     author: Id
     author_name: PersonText
     follows: Annotated[list[Id], Meta(description="The epochs that it replaces.")]
-    readers: Annotated[int, Meta(ge=0, description="How many members got its key in its init.")]
+    readers: Annotated[int, Meta(ge=0, description="The number of members who got its key in its init.")]
     counts: bool
     tip: Annotated[bool, Meta(description="No epoch follows it.")]
-    clean: Annotated[bool, Meta(description="Members may write in it: nobody else reads it.")]
+    clean: Annotated[bool, Meta(description="Whether members may write in it, since only members read it.")]
     open: Annotated[bool, Meta(description="This node has its secrets.")]
     current: Annotated[bool, Meta(description="This node writes in it.")]
 

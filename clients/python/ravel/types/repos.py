@@ -135,12 +135,12 @@ class EpochView(TypedDict):
     follows: list[str]
     """The epochs that it replaces."""
     readers: int
-    """How many members got its key in its init."""
+    """The number of members who got its key in its init."""
     counts: bool
     tip: bool
     """No epoch follows it."""
     clean: bool
-    """Members may write in it: nobody else reads it."""
+    """Whether members may write in it, since only members read it."""
     open: bool
     """This node has its secrets."""
     current: bool
