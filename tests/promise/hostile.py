@@ -391,7 +391,7 @@ def _topic(forge: Forge) -> str:
 def _bytes(forge: Forge) -> str:
     """Bytes of a publication, some of them flipped, cut off or repeated: of its own, or of what its node has."""
     rng = forge.rng
-    found = [(one.topic, one.encoded) for one in forge.given]
+    found = [(one.topic, one.encoded) for one in forge.given if one.encoded]
     found += find_items(forge.person)[-20:]
     topic, encoded = rng.choice(found)
     changed = bytearray(encoded)

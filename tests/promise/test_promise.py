@@ -24,7 +24,7 @@ def test_whatever_members_do_all_hold_the_same_when_they_have_met() -> None:
 
 @pytest.mark.extended
 def test_more_histories() -> None:
-    _run("--start", "1000", "--budget", "120")
+    _run("--start", "1000", "--count", "60")
 
 
 @pytest.mark.slow
