@@ -182,9 +182,22 @@ def _content_of(data: bytes, one: Struct, span: Span) -> object:
         case Kind.ANY:
             return [Cursor(part).value() for part in _value_parts(data, one)[start:end]]
         case Kind.EMBED:
-            return msgspec.json.decode(Cursor(data, one.content).text())
+            return _distinct(msgspec.json.decode(Cursor(data, one.content).text()))
         case Kind.FORMAT:
             cursor = Cursor(data, one.content)
-            return cursor.text(), msgspec.json.decode(cursor.text())
+            return cursor.text(), _distinct(msgspec.json.decode(cursor.text()))
         case _:
             return data[one.content : one.stop]
+
+
+def _distinct(value: object) -> object:
+    """Return a JSON value in which true and false do not equal 1 and 0, as they do in Python."""
+    match value:
+        case bool():
+            return (value,)
+        case list():
+            return [_distinct(one) for one in value]
+        case dict():
+            return {key: _distinct(one) for key, one in value.items()}
+        case _:
+            return value

@@ -7,6 +7,7 @@ library: every length is checked, values nest at most DEPTH_MAX deep, and string
 Reading costs O(bytes). `yjs_structs` cuts, compares and writes what was read.
 """
 
+import math
 import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ CLOCK_MAX: Final = 1 << 31
 NUMBER_MAX: Final = (1 << 53) - 1
 """Client ids and all other numbers: JavaScript has no whole ones above."""
 _NUMBER_SIZE_MAX: Final = 8
+_NOT_A_NUMBER: Final = (123, b"")
 
 _TYPE_MAX: Final = 6
 _NAMED_TYPES: Final = (3, 5)
@@ -360,15 +362,15 @@ class Cursor:
                     raise BadUpdate("a value of no known kind")
 
     def value(self) -> object:
-        """Return one value that was read before; values nest at most DEPTH_MAX deep."""
+        """Return one value that was read before, to be compared; values nest at most DEPTH_MAX deep."""
         kind = self.byte()
         match kind:
             case 125:
                 return float(self._signed())
             case 124:
-                return struct.unpack(">f", self.read(4))[0]
+                return _number_of(struct.unpack(">f", self.read(4))[0])
             case 123:
-                return struct.unpack(">d", self.read(8))[0]
+                return _number_of(struct.unpack(">d", self.read(8))[0])
             case 122:
                 return kind, self.read(8)
             case 119:
@@ -395,3 +397,8 @@ class Cursor:
         if number > NUMBER_MAX:
             raise BadUpdate("a number too large")
         return -number if first & 64 else number
+
+
+def _number_of(read: float) -> object:
+    """Return a number, or what stands for NaN and equals itself, as NaN does not."""
+    return _NOT_A_NUMBER if math.isnan(read) else read

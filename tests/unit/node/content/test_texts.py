@@ -115,6 +115,16 @@ async def test_what_is_pushed_is_pulled_whole_and_nothing_is_written_twice(nodes
         assert (await texts_of(alice).pull("main", None))["text"] is None
 
 
+async def test_a_text_that_holds_what_is_no_number_is_pushed_again_as_any_other(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        editor = editor_of(alice)
+        editor.document.get("m", type=Map)["ratio"] = [float("nan")]
+        assert (await texts_of(alice).push("main", editor.document.get_update()))["commit"] is not None
+        assert (await texts_of(alice).push("main", editor.document.get_update()))["commit"] is None
+
+
 async def test_two_editors_on_two_nodes_come_to_one_text(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
