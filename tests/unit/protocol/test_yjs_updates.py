@@ -160,6 +160,14 @@ def test_a_damaged_update_is_read_or_refused_and_nothing_else(
         + b"\xbf"
         + b"\xff" * 7
         + b"\x7f\x00",
+        "a_signed_number_that_does_not_end": b"\x01\x01\x09\x00\x08\x01\x01t\x01\x7d" + b"\xff" * 20,
+        "a_parent_that_is_neither_name_nor_item": b"\x01\x01\x09\x00\x04\x02\x01t\x01a\x00",
+        "an_item_left_of_itself": b"\x01\x01\x09\x05\x84\x09\x05\x01a\x00",
+        "an_item_in_one_that_comes_after_it": b"\x01\x01\x09\x05\x04\x00\x09\x06\x01a\x00",
+        "an_item_past_all_clocks": b"\x01\x01\x09\x00\x84\x07\xff\xff\xff\xff\x0f\x01a\x00",
+        "a_json_value_that_is_none": b"\x01\x01\x09\x00\x02\x01\x01t\x01\x01x\x00",
+        "an_undefined_embed": b"\x01\x01\x09\x00\x05\x01\x01t\x09undefined\x00",
+        "bytes_that_end_too_early": b"\x01\x01\x09\x00\x03\x01\x01t\x09ab\x00",
         "a_deletion_of_nothing": b"\x00\x01\x09\x01\x05\x00",
         "a_deletion_past_all_clocks": b"\x00\x01\x09\x01\x02\xff\xff\xff\xff\x07",
     }.items(),
@@ -255,3 +263,38 @@ def test_structs_say_the_same_however_they_are_cut_and_else_something_else() -> 
         "what stands behind a letter stands where that does"
     )
     assert get_update(whole.data, b"\0") == whole.data
+
+
+def test_each_kind_of_content_has_its_clocks_and_its_end() -> None:
+    head = b"\x01\x01t"
+    contents = [
+        (b"\x01" + head + b"\x05", 5),
+        (b"\x02" + head + b"\x02\x09undefined\x04null", 2),
+        (b"\x03" + head + b"\x03\x00\x01\x02", 1),
+        (b"\x04" + head + b"\x06x\xf0\x9f\x98\x80y", 4),
+        (b"\x05" + head + b"\x02[]", 1),
+        (b"\x06" + head + b"\x01b\x01" + b"1", 1),
+        (b"\x07" + head + b"\x03\x01p", 1),
+        (b"\x08" + head + b"\x03\x7a" + bytes(8) + b"\x74\x02ab\x7f", 3),
+    ]
+    update = b"\x01" + bytes([len(contents)]) + b"\x09\x00" + b"".join(said for said, _ in contents) + b"\x00"
+    structs = read_update(update).structs[9]
+    assert [one.end - one.clock for one in structs] == [count for _, count in contents]
+    assert [update[one.start : one.stop] for one in structs] == [said for said, _ in contents]
+    assert [one.clock for one in structs] == [0, 5, 7, 8, 12, 13, 14, 15]
+    assert [one.is_type for one in structs].index(True) == 6
+    assert {(one.parent, one.left, one.right, one.key) for one in structs} == {("t", None, None, None)}
+
+
+def test_clocks_that_are_skipped_are_not_said_and_those_of_fillers_are() -> None:
+    skip, filler, letter = b"\x0a\x03", b"\x00\x02", b"\x04\x01\x01t\x01a"
+    read = read_update(b"\x01\x04\x09\x01" + filler + letter + skip + letter + b"\x00")
+    assert [*read.runs()] == [(9, 1, 4), (9, 7, 8)]
+    assert [one.is_gone for one in read.structs[9]] == [True, False, False]
+    assert [one.is_filler for one in read.structs[9]] == [True, False, False]
+    assert read_update(b"\x01\x01\x09\x01" + skip + b"\x00").structs == {}, "it says nothing of the client"
+
+
+def test_deletions_are_joined_and_a_client_without_any_is_left_out() -> None:
+    update = b"\x00\x03" + b"\x09\x03\x05\x02\x00\x01\x07\x01" + b"\x08\x00" + b"\x09\x01\x01\x01"
+    assert read_update(update).deletes == {9: [(0, 2), (5, 8)]}
