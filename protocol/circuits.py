@@ -95,11 +95,6 @@ class SessionCircuits:
         """Bytes that one message of a circuit may bring."""
         return WIDE_CIRCUIT_DATA_SIZE_MAX if self.is_wide else CIRCUIT_DATA_SIZE_MAX
 
-    @property
-    def peer_takes(self) -> bool:
-        """Whether the peer has said so."""
-        return self._peer is Taking.SAID
-
     def new_number(self) -> int:
         """The number of the next circuit that this side asks for: odd ones are the dialer's, even ones the acceptor's."""
         self._last_number += 2
