@@ -152,6 +152,14 @@ def test_both_may_close_at_once() -> None:
     assert _hear(dialer, CircuitData(1, b"x")) == [Close("unknown_circuit")]
 
 
+def test_a_side_says_once_that_it_takes_circuits() -> None:
+    side = Side(is_dialer=True)
+    side.do(CircuitsTaken())
+    side.do(CircuitsTaken())
+    assert side.said == [Circuits()]
+    assert not side.session.circuits.are_agreed, "the peer has not said so"
+
+
 def test_numbers_of_the_sides_do_not_meet() -> None:
     dialer, acceptor = _agreed()
     assert [dialer.session.circuits.new_number() for _ in range(3)] == [1, 3, 5]

@@ -18,16 +18,18 @@ from protocol.commit import (
     open_commit,
 )
 from protocol.content import Post
-from protocol.ids import BranchMark, Signature, TopicKey, UserId
+from protocol.ids import BranchMark, ObjectId, Signature, TopicKey, UserId
 from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, ReadKey, TopicSeed, UserSeed
 from protocol.limits.formats import PUBLICATION_BLOCK_COUNT_MAX
 from protocol.object import build_object
 from protocol.publication import (
+    PUBLICATION_ID_COMMIT_SIZE,
     Publication,
     create_publication,
     decode_publication,
     encode_publication,
     open_hidden_key,
+    publication_id,
 )
 from tests.support.ids import as_commit_id, as_object_id
 
@@ -197,6 +199,24 @@ def test_the_topic_signature_covers_blocks_and_seal() -> None:
     ):
         with pytest.raises(signing.BadSignature):
             signing.verify_signature(changed.topic, changed.digest, changed.signature)
+
+
+def test_a_publications_id_follows_from_its_parts_whether_its_body_is_there_or_not() -> None:
+    whole = _publication()
+    own, body = whole.blocks
+    bare = Publication(whole.topic, whole.hidden_key, (own,), whole.signature, ObjectId(body.block_id))
+    assert whole.publication_id[:PUBLICATION_ID_COMMIT_SIZE] == whole.commit_id[:PUBLICATION_ID_COMMIT_SIZE]
+    assert bare.publication_id == whole.publication_id, "the signature holds for both"
+    parts = (own.encoded, body.encoded)
+    assert publication_id(whole.topic, whole.hidden_key, parts) == whole.publication_id
+    erased = publication_id(whole.topic, whole.hidden_key, parts[:1], ObjectId(body.block_id))
+    assert erased == whole.publication_id
+    others = {
+        publication_id(TopicKey(b"o" * 32), whole.hidden_key, parts),
+        publication_id(whole.topic, b"o" * 32, parts),
+        publication_id(whole.topic, whole.hidden_key, parts[:1]),
+    }
+    assert len({whole.publication_id, *others}) == 4
 
 
 def test_a_publication_of_too_many_blocks_is_refused() -> None:

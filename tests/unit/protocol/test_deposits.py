@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from protocol.deposits import Deposits, claim_of, short_file, sign_deposit
+from protocol.deposits import Deposits, claim_of, short_file, sign_deposit, size_of
 from protocol.ids import BlindTopic, BlockId, ObjectId, ShortId, TopicKey
 from protocol.keys import TopicSeed
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX
@@ -32,6 +32,12 @@ def test_a_deposit_holds_for_its_topic_file_and_size_alone() -> None:
         claim_of(topic, FileDeposit(_deposit(8).file, 300, deposit.signature)),
     ]
     assert check_claims([claim_of(topic, deposit), *others]) == [True, False, False, False]
+
+
+def test_small_blocks_do_not_count_as_nothing() -> None:
+    """Or a relay's quota would hold any number of empty ones."""
+    assert size_of(0) > 0
+    assert size_of(1000) - size_of(0) == 1000
 
 
 def test_a_relay_lists_keeps_and_settles() -> None:

@@ -97,6 +97,13 @@ def test_keys_of_earlier_epochs_are_given_under_the_key_and_nothing_else_passes_
     assert open_keys(KEY, REPO, MARK, topic) is None
 
 
+def test_more_keys_than_are_allowed_do_not_open_whoever_sealed_them() -> None:
+    one = GivenEpoch(as_epoch_id(b"e" * 32), KEY)
+    most = (one,) * EPOCH_KEY_COUNT_MAX
+    assert open_keys(KEY, REPO, MARK, seal_keys(KEY, REPO, MARK, most, NONCE)) == most
+    assert open_keys(KEY, REPO, MARK, seal_keys(KEY, REPO, MARK, (*most, one), NONCE)) is None
+
+
 def test_what_follows_from_a_key_differs_by_use_repo_and_branch() -> None:
     branch, another = BranchId(b"b" * 32), BranchId(b"c" * 32)
     secrets = [hashing.branch_secret(KEY, one) for one in (branch, another)]

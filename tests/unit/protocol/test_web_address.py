@@ -6,7 +6,15 @@ import pytest
 
 from protocol.limits.formats import ADDRESS_SIZE_MAX
 from protocol.reach import as_seen, host_of, may_travel
-from protocol.web_address import WEB_PATH, WebAddress, from_link, parse_web_address, to_link
+from protocol.web_address import (
+    WEB_PATH,
+    WebAddress,
+    from_link,
+    is_web_address,
+    is_web_path,
+    parse_web_address,
+    to_link,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,6 +45,32 @@ def test_an_address_has_one_shortest_form_and_comes_back_from_a_link(
     assert parse_web_address(text) == address
     assert str(address) == shortest
     assert from_link(to_link(text)) == shortest
+
+
+@pytest.mark.parametrize(
+    "text, full, place",
+    [
+        ("wss://a", "wss://a:443/ravel", "a:443"),
+        ("ws://A", "ws://a:80/ravel", "a:80"),
+        ("wss://a:81/b/ravel", "wss://a:81/b/ravel", "a:81"),
+    ],
+)
+def test_clients_are_given_the_port_and_path_that_were_left_out(text: str, full: str, place: str) -> None:
+    address = parse_web_address(text)
+    assert address is not None
+    assert (address.full, address.place) == (full, place)
+    assert parse_web_address(full) == address
+
+
+def test_a_node_answers_at_paths_that_an_address_may_have_and_at_no_others() -> None:
+    assert all(map(is_web_path, ("/ravel", "/a/ravel", "/a/B_1/c-/ravel")))
+    assert not any(map(is_web_path, ("", "/", "ravel", "/ravel/", "/ravel/a", "/a/b/c/d/ravel", "/../ravel")))
+    assert not is_web_path("/" + "x" * 41 + "/ravel")
+
+
+def test_an_address_of_websocket_is_told_from_host_and_port() -> None:
+    assert is_web_address("wss://a.example.org")
+    assert not any(map(is_web_address, ("a.example.org:7474", "[::1]:7474", to_link("wss://a"))))
 
 
 @pytest.mark.parametrize(
