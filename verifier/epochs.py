@@ -73,8 +73,7 @@ class Epochs:
         self._within: dict[CommitId, int] = {}
         """By anchor: the epochs that were started in its past, its own included."""
         self._opened: OrderedDict[tuple[CommitId, int], int] = OrderedDict()
-        self._opens_last: tuple[EpochId, tuple[CommitId, ...]] | None = None
-        """What was last found to open all: it stays so, and most content in a row is of one epoch and one place."""
+        """By anchor and epoch: what the epoch opens within the anchor's past, of those asked for last."""
         self._clean: tuple[Resolution | None, list[Operation]] = (None, [])
         self._unseen_cuts: dict[EpochId, list[Operation]] = {}
         self._published: list[set[UserId]] = []
@@ -154,17 +153,12 @@ class Epochs:
         `given` are epochs that a new commit opens in it; the epoch may be one that this commit starts. Costs O(1) where that
         past is one of the latest asked about, else O(epochs, and what opens some).
         """
-        if not given and self._opens_last == (epoch, heads):
-            return True
         anchors = {self._anchors[head] for head in heads}
         here = self._within_all(anchors)
         opened = 0
         for num in _bits(self._mask(one for one in (epoch, *given) if one in self._nums)):
             opened |= self._open_within(num, anchors, heads)
-        is_open = not here & ~opened
-        if is_open and not given:
-            self._opens_last = epoch, heads
-        return is_open
+        return not here & ~opened
 
     def is_within(self, epoch: EpochId, heads: tuple[CommitId, ...]) -> bool:
         """Return True if an epoch was started in the past of these commits, them included (E5). Costs O(heads)."""

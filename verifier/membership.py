@@ -65,7 +65,7 @@ from protocol.body import (
 from protocol.commit import Commit
 from protocol.devices import DeviceBody
 from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
-from protocol.ids import BranchId, CommitId, RepoId, UserId, branch_begun_by, root_branch
+from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import EpochKey
 from protocol.links import RENEWAL_NOTE
 from protocol.lobbies import LobbyAdd, LobbyBody, read_note
@@ -133,6 +133,11 @@ class Membership:
         """What is said of lobbies. No rule looks at it; see `lobbies`."""
         self.offers = OfferStatements()
         """What is offered to the inbox, and answered. No rule looks at more of it than who offered; see `offers`."""
+        self.passed_place: tuple[BranchId, EpochId, UserId, Permission, tuple[CommitId, ...]] | None = None
+        """Branch, epoch, author, right and group place of the last content commit that passed V2, V7, V11 and V12.
+
+        These look at nothing else, and at the past alone, so the next commit of the same place passes them too.
+        """
         self.questions_asked = 0
         """Questions by which rights removals are held, to keep up with what came. For tests and benchmarks."""
         nothing = Resolution(self.operations, (), Settled())

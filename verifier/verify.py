@@ -210,9 +210,13 @@ def _judge(
     seen = _group_previous(commit, branch)
     if not branch.has_members:  # its author's rights are the word of who holds the topic's key
         seen = ()
+    is_content = branch.has_members and not branch.is_root_branch
+    needs = Permission.MANAGE if isinstance(body, Compaction) else Permission.WRITE
+    place = (branch.branch_id, commit.content.epoch, commit.content.author, needs, seen)
+    is_usual = is_content and membership.passed_place == place
     facts: dict[CommitId, CommitFacts] = {}
     missing: list[CommitId] = []
-    for cause in dict.fromkeys(commit.acks + seen):
+    for cause in commit.acks if is_usual else dict.fromkeys(commit.acks + seen):
         known = lookup.accepted(cause)
         if known is not None:
             facts[cause] = known
@@ -220,16 +224,13 @@ def _judge(
             raise CommitRefused("rejected_cause", f"V4: {cause.hex()} was rejected")
         else:
             missing.append(cause)
-    is_content = branch.has_members and not branch.is_root_branch
-    adds = membership.operations.branch_adds(branch.branch_id) if is_content else ()
     if missing:  # V5
         return Pending(signed, tuple(missing))
 
     _check_graph(commit, branch, facts)
     operation = None
-    awaited = pin_mark(commit.commit_id) if is_content and is_first and not adds else None
     if branch.is_root_branch:
-        key = None
+        key, awaited = None, None
         if isinstance(body, EpochInit) or (isinstance(body, RepoInit) and is_first):
             key = lookup.epoch_key(EpochId(commit.commit_id), body.states.mark)
             awaited = None if key is not None else key_mark(EpochId(commit.commit_id))
@@ -240,21 +241,24 @@ def _judge(
             return Pending(signed, (), awaited)
         operation = membership.authorise_root_commit(commit, body, key, signed.parts)
         _check_opens(commit, operation, membership)
-    elif branch.has_members:
-        _check_seen(branch, commit, seen, facts, membership)
-        if not is_first and not any(membership.operations.is_within(one, seen) for one in adds):
-            raise CommitRefused(
-                "unknown_branch", "V2: the branch was not added in the past of the commit's place"
-            )
-        _check_epoch(commit, seen, membership)
-        if awaited is not None:
-            return Pending(signed, (), awaited)
-        needs = Permission.MANAGE if isinstance(body, Compaction) else Permission.WRITE
-        membership.authorise_content(commit.content.author, seen, needs)
+    elif is_content:
+        _check_seen(branch, commit, seen, facts, membership, is_usual=is_usual)
+        if not is_usual:
+            adds = membership.operations.branch_adds(branch.branch_id)
+            if not is_first and not any(membership.operations.is_within(one, seen) for one in adds):
+                raise CommitRefused(
+                    "unknown_branch", "V2: the branch was not added in the past of the commit's place"
+                )
+            _check_epoch(commit, seen, membership)
+            if is_first and not adds:
+                return Pending(signed, (), pin_mark(commit.commit_id))
+            membership.authorise_content(commit.content.author, seen, needs)
         if isinstance(body, Checkpoint):
             membership.authorise_checkpoint(body.proposal, branch.branch_id, commit.acks, seen)
-        if not membership.epochs.opens_all(commit.content.epoch, seen):
+        if not is_usual and not membership.epochs.opens_all(commit.content.epoch, seen):
             raise CommitRefused("closed_epoch", "V12: its epoch does not open all epochs in its past")
+        if not is_first:
+            membership.passed_place = place
     return Accepted(VerifiedCommit(commit, signed.body, seen, operation, _MAKER))
 
 
@@ -292,10 +296,12 @@ def _check_seen(
     seen: tuple[CommitId, ...],
     facts: dict[CommitId, CommitFacts],
     membership: Membership,
+    *,
+    is_usual: bool,
 ) -> None:
     """V6: the place is in the root branch, and has all in its past that the places of the acked commits name."""
     operations = membership.operations
-    for cause in seen:
+    for cause in () if is_usual else seen:
         if facts[cause].branch_id != root_branch(branch.repo_id):
             raise CommitRefused("bad_group_place", "V6: the group tangle's previous are root branch commits")
     for ack in commit.acks:

@@ -105,8 +105,15 @@ def apply_files(
     new: Sequence[NewCommit],
 ) -> None:
     """Enter what newly accepted commits (`nums` are theirs) add and remove."""
+    touching = [
+        (num, item)
+        for num, item in zip(nums, new, strict=True)
+        if item.verified.commit.links.files or item.verified.commit.links.nfiles
+    ]
+    if not touching:
+        return
     rows: list[tuple[Any, ...]] = []
-    for commit_num, item in zip(nums, new, strict=True):
+    for commit_num, item in touching:
         commit, body = item.verified.commit, content_of(item.verified.body)
         entries = body.added if isinstance(body, Files) else ()
         for place, object_id in enumerate(commit.links.files):
@@ -119,7 +126,7 @@ def apply_files(
         for num, (branch, commit, object_id, key, *rest) in zip(fresh, rows, strict=True)
     ]
     insert_rows(connection, files, _COLUMNS, sealed)
-    for commit_num, item in zip(nums, new, strict=True):
+    for commit_num, item in touching:
         commit = item.verified.commit
         if commit.links.nfiles:
             _remove(connection, branch_num, commit_num, commit)

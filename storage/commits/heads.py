@@ -3,6 +3,7 @@
 There may be as many as somebody likes to make: nothing here that a batch or a commit needs reads all of them.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -61,26 +62,23 @@ def advance_heads(
 
     Acked by its own topic, a head goes; acked by another one, it is marked, and goes on standing for its topic's past.
     """
-    acked_on: dict[CommitId, set[int]] = {}
+    acked: defaultdict[int, set[CommitId]] = defaultdict(set)  # by the topics of what acks them
     for one in new:
-        for ack in one.acks:
-            acked_on.setdefault(ack, set()).add(one.topic_num)
+        acked[one.topic_num].update(one.acks)
     gone: list[tuple[int, CommitId]] = []
     marked: list[tuple[int, CommitId]] = []
     for part in chunks(sorted(before)):
         for topic_num, raw in select_in(connection, _TOPICS, part, branch=branch_num):
-            (gone if topic_num in acked_on[raw] else marked).append((topic_num, raw))
+            (gone if raw in acked[topic_num] else marked).append((topic_num, raw))
     # One by one: for pairs of topic and id, SQLite reads the whole table.
     change_rows(connection, _REMOVE, gone)
     change_rows(connection, _MARK, marked)
     rows = []
     for one in new:
-        by = acked_on.get(one.commit_id, set())
-        # On the topic of the epoch that it starts, an init is no head of the branch a second time.
-        places = [(one.topic_num, bool(by)), *((topic_num, True) for topic_num in one.starts_on)]
-        rows += [
-            (topic_num, one.commit_id, branch_num, one.rank, is_acked)
-            for topic_num, is_acked in places
-            if topic_num not in by
-        ]
+        for topic_num in (one.topic_num, *one.starts_on):
+            if one.commit_id in acked[topic_num]:
+                continue
+            # On the topic of the epoch that it starts, an init is no head of the branch a second time.
+            is_acked = topic_num != one.topic_num or any(one.commit_id in ids for ids in acked.values())
+            rows.append((topic_num, one.commit_id, branch_num, one.rank, is_acked))
     insert_rows(connection, heads, _COLUMNS, rows)
