@@ -6,9 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 jobs=$1
-# Percent, as measured when this was written. Raise them with the figures; a change that lowers one needs more tests. (Of the
-# verifier it was 93.2 while four well-covered modules were there that only the study uses.)
-declare -A floors=([protocol]=98.0 [verifier]=92.0)
+# Percent, somewhat under what was measured when this was written (99.5 and 96.7). Raise them with the figures; a change that
+# lowers one needs more tests.
+declare -A floors=([protocol]=98.5 [verifier]=95.5)
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
