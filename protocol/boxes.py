@@ -14,6 +14,7 @@ keys are refused.
 """
 
 from contextlib import suppress
+from functools import lru_cache
 from typing import Final
 
 from nacl import bindings
@@ -59,9 +60,7 @@ class Sealer:
 
     def seal(self, user: UserId) -> bytes:
         """Make the box (32 bytes) of a user. Raises BadSignature where the user's id is no public key of full order."""
-        verify_public_key(user)
-        theirs = bindings.crypto_sign_ed25519_pk_to_curve25519(user)
-        shared = bindings.crypto_scalarmult(self._sealing_key, theirs)
+        shared = bindings.crypto_scalarmult(self._sealing_key, _agreement_key(user))
         return _xor(self._secret, hashing.box_pad(shared, self.mark, user))
 
 
@@ -78,6 +77,16 @@ class BoxOpener:
     def open(self, box: bytes) -> bytes | None:
         """Take the 32 bytes out of a box of 32; None where the mark is no key. Whether they are right, the mark tells."""
         return None if self._pad is None else _xor(box, self._pad)
+
+
+@lru_cache(maxsize=4_096)
+def _agreement_key(user: UserId) -> bytes:
+    """Convert a user's key for key agreement. Each epoch has boxes for the same members, and this is half of a box's cost.
+
+    4,096 of them take 1 MiB. Raises BadSignature where the key is not of full order.
+    """
+    verify_public_key(user)
+    return bindings.crypto_sign_ed25519_pk_to_curve25519(user)
 
 
 def _mark(sealing_key: AgreementSecret) -> Mark:
