@@ -217,19 +217,21 @@ class Epochs:
     ) -> tuple[CommitId, ...]:
         """Return the latest commits that fit, of some heads and their past, whose whole past an epoch opens (E4).
 
-        Costs O(commits that are left out). None where the epoch was started in none of these pasts.
+        Not each of their pasts has the start of the epoch, but one has, for a commit names them together (E5). None where
+        none has. Costs O(commits that are left out).
         """
         operations, found = self._operations, set[CommitId]()
         ahead, seen = list(heads), set(heads)
         while ahead:
             one = ahead.pop()
-            if self.is_within(epoch, (one,)) and self.opens_all(epoch, (one,)) and fits(one):
+            if self.opens_all(epoch, (one,)) and fits(one):
                 found.add(one)
                 continue
             fresh = [ack for ack in operations.previous(one) if ack not in seen]
             seen.update(fresh)
             ahead += fresh  # a search: its order decides nothing
-        return operations.reduce(found)
+        latest = operations.reduce(found)
+        return latest if latest and self.is_within(epoch, latest) else ()
 
     # --- which epoch is written in (E8) ---
 

@@ -376,6 +376,13 @@ def test_who_may_not_open_names_what_the_epoch_opens(history: History) -> None:
     assert history.epochs.find_followable(epoch(99), heads) == ()
 
 
+def test_what_came_beside_the_start_of_an_epoch_is_named_with_it(history: History) -> None:
+    """Else a right that was granted meanwhile could not be used in the epoch."""
+    started, beside = history.start("ben", 4), history.do("dan", Post("beside"), 4)
+    heads = tuple(sorted(map(commit_id, (started, beside))))
+    assert history.epochs.find_followable(epoch(started), heads) == heads
+
+
 def test_asking_what_a_chain_opens_costs_one_walk_an_epoch(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
