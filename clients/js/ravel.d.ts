@@ -1650,7 +1650,7 @@ export interface ImportedWindow {
 export interface PeerRequest {
   address: string;
   peer: string;
-  relay?: boolean;
+  relay?: boolean | null;
 }
 
 /** What a user or links asked for of a peer that this node keeps a connection to. */
@@ -2224,7 +2224,7 @@ export class Ravel {
   // Peers and relays
   /** List peers, learned addresses and banned peers. */
   listPeers(values?: {}, options?: RequestOptions): Promise<PeerList>;
-  /** Keep a connection to a peer. */
+  /** Keep a connection to a peer, at this address too. */
   addPeer(values: {} & PeerRequest, options?: RequestOptions): Promise<PeerView>;
   /** Show what a user or links asked for of a peer that this node keeps a connection to. */
   showPeer(values: { peer: string }, options?: RequestOptions): Promise<PeerSettings>;

@@ -27,11 +27,13 @@ def add(
     address: Annotated[str, typer.Argument(help="host:port, or wss://host:port/path.")],
     peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")],
     relay: Annotated[
-        bool,
+        bool | None,
         typer.Option(
-            "--relay", help="Ask the peer, if it is a relay, to store everything that this node follows."
+            "--relay/--no-relay",
+            help="Ask the peer, if it is a relay, to store everything that this node follows, or no longer. "
+            "With neither it stays as it is.",
         ),
-    ] = False,
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Add a peer, or another address of one, and stay connected. Anyone who answers there must prove that key."""
@@ -39,9 +41,13 @@ def add(
     if as_json:
         print_json(answer)
         return
+    is_asked = client(context).show_peer(answer["peer"])["relay"]
     # Whether it is a relay is known once it is connected: until then, what was asked for is all there is to say.
     is_known = answer["state"] == "connected"
-    shown = {**answer, "relay": answer["relay"] if is_known else "to be asked" if relay else "not asked"}
+    shown = {
+        **answer,
+        "relay": "not asked" if not is_asked else answer["relay"] if is_known else "to be asked",
+    }
     print_fields((name, value) for name, value in shown.items() if name != "topics")
 
 

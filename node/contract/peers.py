@@ -24,7 +24,10 @@ class PeerRequest(Request, frozen=True):
         str, Meta(max_length=NAME_SIZE_MAX, description="`host:port`, or `wss://host:port/path`.")
     ]
     peer: Annotated[str, Meta(max_length=64, description="The peer's id, in full.")]
-    relay: Annotated[bool, Meta(description="The peer may keep all topics of this node.")] = False
+    relay: Annotated[
+        bool | None,
+        Meta(description="Whether the peer may keep all topics of this node. Null: as before, at first not."),
+    ] = None
 
 
 class PeerSettings(TypedDict):
@@ -305,7 +308,7 @@ ADD_PEER: Final = Endpoint(
     path="/peers",
     stability="stable",
     needs=NODE,
-    summary="Keep a connection to a peer.",
+    summary="Keep a connection to a peer, at this address too.",
     service="peers.add",
     request=PeerRequest,
     answer=PeerView,

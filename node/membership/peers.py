@@ -94,24 +94,28 @@ class Peers:
         self._network.keep(key, address, source, others)
         return self._view(key)
 
-    async def add(self, address: str, peer: str, *, relay: bool) -> PeerView:
-        """Keep a connection to a peer, which as a relay may keep all topics. Raises ServiceError `bad_request`."""
+    async def add(self, address: str, peer: str, *, relay: bool | None) -> PeerView:
+        """Keep a connection to a peer at this address, too. Raises ServiceError `bad_request`.
+
+        `relay` says whether the peer, if it is a relay, may keep all topics. None leaves that as it is.
+        """
         check_dialable(address, "bad_request")
         key = self._parse_other(peer)
         await self.add_configured(key, [address], is_relay=relay)
         return self._view(key)
 
-    async def add_configured(self, key: PeerId, addresses: Sequence[str], *, is_relay: bool) -> None:
+    async def add_configured(self, key: PeerId, addresses: Sequence[str], *, is_relay: bool | None) -> None:
         """Keep a connection to a peer that this user has named, at these addresses, too. Raises ServiceError.
 
-        A connection that lasts stays, unless it is to keep more or less than before: that is told when one begins.
+        A connection that lasts stays, unless the peer is to keep more or less than before: that is told when one begins.
         """
         self._check_other(key)
         await self._hub.write(self._store, key, addresses, is_relay)
         was_relay = key in self._network.relays
-        (self._network.relays.add if is_relay else self._network.relays.discard)(key)
+        if is_relay is not None:
+            (self._network.relays.add if is_relay else self._network.relays.discard)(key)
         self._network.keep(key, addresses[0], others=addresses[1:])
-        if is_relay != was_relay:
+        if is_relay not in (None, was_relay):
             self.begin_anew(key)
 
     async def try_addresses(self, key: PeerId, addresses: Sequence[str]) -> None:
@@ -205,7 +209,7 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
-    def _store(self, key: PeerId, addresses: Sequence[str], is_relay: bool) -> None:
+    def _store(self, key: PeerId, addresses: Sequence[str], is_relay: bool | None) -> None:
         with self._hub.replica.database.write() as connection:
             address, *others = addresses
             source = AddressSource.CONFIGURED

@@ -19,6 +19,7 @@ PATH: Final = Path(__file__).parents[1] / "stable_api.json"
 _GENERAL: Final = set.intersection(*(set(one.error_codes) for one in ENDPOINTS))
 _REF: Final = "#/components/schemas/"
 _CHOICE: Final = "one of "
+_OR: Final = " or "
 _REQUIRED: Final = " (required)"
 _OPTIONAL: Final = " (optional)"
 
@@ -110,7 +111,7 @@ def _type_text(schema: Any) -> str:  # noqa: ANN401  # any JSON
     if "$ref" in schema:
         return str(schema["$ref"]).removeprefix(_REF)
     if "anyOf" in schema:
-        return " or ".join(sorted(map(_type_text, schema["anyOf"])))
+        return _OR.join(sorted(map(_type_text, schema["anyOf"])))
     if "enum" in schema:
         return _CHOICE + ", ".join(sorted(map(str, schema["enum"])))
     match schema.get("type"):
@@ -156,14 +157,16 @@ def _field_breaks(name: str, old: dict[str, Any], new: dict[str, Any]) -> list[s
 
 
 def _type_break(old: str, new: str, *, is_request: bool) -> bool:
-    """Whether a client that knows `old` may fail. A choice may gain values; a request's field may become optional, an
-    answer's one required."""
+    """Whether a client that knows `old` may fail. A choice may gain values; a request's field may become optional or take
+    further types, an answer's one may become required."""
     old_kind, new_kind = (text.removesuffix(_REQUIRED).removesuffix(_OPTIONAL) for text in (old, new))
     before, after = (_OPTIONAL, _REQUIRED) if is_request else (_REQUIRED, _OPTIONAL)
     if old.endswith(before) and new.endswith(after):
         return True
     if old_kind.startswith(_CHOICE) and new_kind.startswith(_CHOICE):
         return not _choices(old_kind) <= _choices(new_kind)
+    if is_request and set(old_kind.split(_OR)) <= set(new_kind.split(_OR)):
+        return False
     return old_kind != new_kind
 
 

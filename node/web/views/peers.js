@@ -18,7 +18,7 @@ export function Peers() {
     <ul id="peers" class="plain">${(peers.value ?? []).map((peer) => html`<${Peer} key=${`${peer.peer} ${peer.direction} ${peer.path}`} peer=${peer} again=${again} />`)}</ul>
     <h3>${text.addPeer}</h3>
     <${Form} id="add-peer" button=${text.add} send=${async ({ address, peer, relay }) => {
-      await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: Boolean(relay) });
+      await api.addPeer({ address: address.trim(), peer: peer.trim(), relay: relay ? true : null });
       await again();
     }}>
       <label>${text.address} <input name="address" required maxlength="300" placeholder=${text.addressHint} autocomplete="off" /></label>

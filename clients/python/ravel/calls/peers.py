@@ -31,7 +31,7 @@ ADD_PEER: Final[Operation[PeerView]] = Operation(
     path="/peers",
     answer="peers.PeerView",
     body=("address", "peer", "relay"),
-    defaults={"relay": False},
+    defaults={"relay": None},
 )
 SHOW_PEER: Final[Operation[PeerSettings]] = Operation(
     name="show_peer", method="GET", path="/peers/{peer}", answer="peers.PeerSettings"
@@ -79,8 +79,8 @@ class PeersCalls(SyncCaller):
         """List peers, learned addresses and banned peers."""
         return self._call(LIST_PEERS, {})
 
-    def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
-        """Keep a connection to a peer."""
+    def add_peer(self, address: str, peer: str, *, relay: bool | None = None) -> PeerView:
+        """Keep a connection to a peer, at this address too."""
         return self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
 
     def show_peer(self, peer: str) -> PeerSettings:
@@ -153,8 +153,8 @@ class AsyncPeersCalls(AsyncCaller):
         """List peers, learned addresses and banned peers."""
         return await self._call(LIST_PEERS, {})
 
-    async def add_peer(self, address: str, peer: str, *, relay: bool = False) -> PeerView:
-        """Keep a connection to a peer."""
+    async def add_peer(self, address: str, peer: str, *, relay: bool | None = None) -> PeerView:
+        """Keep a connection to a peer, at this address too."""
         return await self._call(ADD_PEER, {"address": address, "peer": peer, "relay": relay})
 
     async def show_peer(self, peer: str) -> PeerSettings:

@@ -83,6 +83,11 @@ def _changed(path: str, value: Any) -> Promise:  # noqa: ANN401  # any JSON
             "Thing.kind was one of a, b (required), and is one of a (required)",
         ),
         (
+            "types/Thing/fields/name",
+            "null or string (required)",
+            "Thing.name was string (required), and is null or string (required)",
+        ),
+        (
             "types/Ask/fields/name",
             "string (required)",
             "Ask.name was string (optional), and is string (required)",
@@ -106,6 +111,7 @@ def test_what_breaks_a_promise_is_said(path: str, value: object, sentence: str) 
         ("types/Thing/fields/more", "string (optional)"),
         ("types/Thing/fields/kind", "one of a, b, c (required)"),
         ("types/Ask/fields/more", "string (optional)"),
+        ("types/Ask/fields/name", "null or string (optional)"),
         ("errors/more", "exit 1, HTTP 500"),
     ],
 )

@@ -126,6 +126,32 @@ async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_cho
                 assert (load_peers(connection), load_links(connection)) == ([], {})
 
 
+async def test_another_address_leaves_a_relay_a_relay_until_the_user_says_otherwise(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        topic = next(iter(alice.replica.topics.values()))
+        async with _running(alice) as network:
+            peers = Peers(alice.hub, network, alice.key)
+
+            def is_trusted() -> bool:
+                with alice.replica.database.read() as connection:
+                    (row,) = load_peers(connection)
+                assert network.may_keep(KEY, topic) is row.is_relay, "after a restart as before it"
+                return row.is_relay
+
+            await peers.add("one.example:7474", id_text(KEY), relay=None)
+            assert not is_trusted()
+            await peers.add("two.example:7474", id_text(KEY), relay=True)
+            assert is_trusted()
+            await peers.add("three.example:7474", id_text(KEY), relay=None)
+            assert is_trusted()
+            assert (await peers.show(id_text(KEY)))["relay"]
+            await peers.add("four.example:7474", id_text(KEY), relay=False)
+            assert not is_trusted()
+
+
 async def test_another_address_of_a_peer_is_added_and_cuts_no_connection(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
