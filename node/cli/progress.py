@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error: a bar on a terminal, else a line every two seconds."""
+"""Progress of long work, on standard error: a bar on a terminal, else a line every two seconds while it moves."""
 
 import sys
 import time
@@ -78,12 +78,12 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
             yield move
         return
     began = said_at = time.monotonic()
-    reached = said = 0
-    whole, told_left = total, ""
+    reached, whole, told_left = 0, total, ""
+    said: tuple[int, int | None] = (0, total)
 
     def say() -> None:
         nonlocal said_at, said
-        said_at, said = time.monotonic(), reached
+        said_at, said = time.monotonic(), (reached, whole)
         left = time_left(said_at - began, reached, total or 0) or told_left
         print(f"{verb} {reached}{f' of {whole}' if whole else ''} {unit}{left}", file=sys.stderr, flush=True)
 
@@ -91,9 +91,9 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
         nonlocal reached, whole, told_left
         reached, whole = done, total or whole
         told_left = "" if seconds is None else f", {duration_text(seconds)} left"
-        if time.monotonic() - said_at >= _LINE_SECONDS:
+        if time.monotonic() - said_at >= _LINE_SECONDS and said != (reached, whole):
             say()
 
     yield reach
-    if said != reached:
+    if said[0] != reached:
         say()

@@ -185,6 +185,7 @@ def test_a_total_and_a_time_that_become_known_are_shown(
     with show_progress("synced", "commits", None) as progress:
         progress(25_000, None, None)
         progress(25_030, 60_001, 130)
+        progress(25_030, 60_001, 140)  # nothing moved: no line is said twice
         progress(60_001, 60_001)
     assert capsys.readouterr().err.splitlines() == [
         "synced 25000 commits",
