@@ -6,13 +6,15 @@ dialed on meanwhile. Where both lead to the peer, the direct connection stays.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
 from node.network.circuit_client import CircuitClient, CircuitStream
+from node.runtime.backoff import Backoff
 from node.sync.transport import TransportError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId, TopicKey
@@ -46,10 +48,12 @@ def relay_at(place: str) -> PeerId | None:
 
 @dataclass(slots=True)
 class _Pause:
-    """When a peer is due, and how long the next pause is."""
+    """When a peer is due, in trio's time, and how long the next pause is."""
 
     due_at: float = -math.inf
-    seconds: float = CIRCUIT_BACKOFF_MIN_SECONDS
+    backoff: Backoff = field(
+        default_factory=partial(Backoff, CIRCUIT_BACKOFF_MIN_SECONDS, CIRCUIT_BACKOFF_MAX_SECONDS)
+    )
 
 
 class CircuitDialer:
@@ -63,8 +67,7 @@ class CircuitDialer:
         converse: Callable[[PeerId, CircuitStream, PeerId], Awaitable[bool]],
     ) -> None:
         """`missed` says which kept peers are not connected, and since when; `is_wanted`, whether one is that a relay has
-        named for a topic; `converse` shakes hands on a circuit and
-        converses, and says whether a conversation came of it."""
+        named for a topic; `converse` shakes hands on a circuit and converses, and returns True if that lasted."""
         self._client = client
         self._missed = missed
         self._is_wanted = is_wanted
@@ -99,7 +102,8 @@ class CircuitDialer:
             return math.inf
         now, wait = trio.current_time(), math.inf
         if not self._relays.issuperset(self._client.relays):
-            self._pauses.clear()  # what was tried before says nothing of a relay that has come
+            for pause in self._pauses.values():  # what was tried before says nothing of a relay that has come
+                pause.due_at = -math.inf  # and the next pause is as long as ever: relays may come and go
         self._relays = set(self._client.relays)
         named = self._client.met_nodes.items()
         missed = {peer: one.since for peer, one in named if self._is_wanted(peer, one.topic)}
@@ -138,7 +142,6 @@ class CircuitDialer:
             self._asking.discard(peer)
             self._trying.discard(peer)
             if has_conversed:
-                pause.seconds = CIRCUIT_BACKOFF_MIN_SECONDS
-            pause.due_at = trio.current_time() + pause.seconds
-            pause.seconds = min(2 * pause.seconds, CIRCUIT_BACKOFF_MAX_SECONDS)
+                pause.backoff.succeed()
+            pause.due_at = trio.current_time() + pause.backoff.fail()
             self.tell()

@@ -26,6 +26,7 @@ from node.network.peer_discovery import PeerFinder
 from node.network.peer_state import PeerState, listed, stays
 from node.network.punching import Puncher
 from node.network.sleep_watch import watch_clock
+from node.runtime.backoff import Backoff
 from node.runtime.subnets import address_of, subnet_of
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.connection import Connection
@@ -59,12 +60,6 @@ if TYPE_CHECKING:
     from node.network.websocket import WebListener, WebSocketStream
 
 log = structlog.get_logger()
-
-_JITTER: Final = 0.3
-"""Share of a pause that is left to chance, so that peers that lost each other together do not return together."""
-
-_LASTED_SECONDS: Final = 5.0
-"""Seconds after which a connection counts as one that worked, and the next pause is the shortest again."""
 
 _DUPLICATE: Final = "duplicate"
 
@@ -277,7 +272,7 @@ class Network:
         return peer in self.known_keys or peer in self._reached or peer in self._met
 
     async def _keep_dialing(self, state: PeerState) -> None:
-        pause = DIAL_BACKOFF_MIN_SECONDS
+        backoff = Backoff(DIAL_BACKOFF_MIN_SECONDS, DIAL_BACKOFF_MAX_SECONDS)
 
         async def reached() -> None:
             await self._note_reached(state, ())
@@ -288,31 +283,24 @@ class Network:
                     await self._ended.wait()
                 began = trio.current_time()
                 await self._try_dialing(state, reached)
-                if trio.current_time() - began > _LASTED_SECONDS:
-                    pause = DIAL_BACKOFF_MIN_SECONDS
+                if state.has_lasted(began):
+                    backoff.succeed()
                 self._enter(state, "waiting")
+                pause = backoff.fail()
                 if self.is_connected(state.peer):  # by a circuit: there is time to find a direct way
                     pause = DIAL_BACKOFF_MAX_SECONDS
-                with trio.move_on_after(pause * (1 - _JITTER * secrets.randbelow(1000) / 1000)) as resting:
+                with trio.move_on_after(pause):
                     await self._woken.wait()
-                is_rested = resting.cancelled_caught
-                pause = min(pause * 2, DIAL_BACKOFF_MAX_SECONDS) if is_rested else DIAL_BACKOFF_MIN_SECONDS
+                    backoff.succeed()  # what was tried before says nothing of where this machine is now
 
     async def try_learned(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
         """Dial, call `reached` once the peer has proved its key, and converse. Whether a conversation came of it."""
         state = self._new_state(learned.peer, learned.address, "out", "dialing", learned.source)
-        reached_at: float | None = None
-
-        async def note() -> None:
-            nonlocal reached_at
-            reached_at = trio.current_time()
-            await reached()
-
+        began = trio.current_time()
         with listed(self._sought, state):
-            await self._try_dialing(state, note)
-        if reached_at is None:
-            return False
-        return trio.current_time() - reached_at > _LASTED_SECONDS or self.is_connected(learned.peer)
+            await self._try_dialing(state, reached)
+        has_met = state.met_at >= began
+        return state.has_lasted(began) or (has_met and self.is_connected(learned.peer))
 
     async def _try_dialing(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
         """One attempt, and the conversation that comes of it; what goes wrong is noted."""
@@ -382,7 +370,7 @@ class Network:
         raise TransportError("timeout", f"no connection to {address}")
 
     async def _converse_through(self, peer: PeerId, stream: CircuitStream, relay: PeerId) -> bool:
-        """Shake hands on a circuit, and converse. Whether a conversation came of it."""
+        """Shake hands on a circuit, and converse. Return True if that lasted."""
         kept = self._dialed.get(peer)
         source = AddressSource.INTRODUCTION if kept is None else kept.source
         state = self._new_state(peer, place_of(relay), "out", "dialing", source)
@@ -398,7 +386,7 @@ class Network:
             log.exception("connection failed", direction="out", address=state.address)
         finally:
             await trio.aclose_forcefully(stream)
-        return trio.current_time() - began > _LASTED_SECONDS
+        return state.has_lasted(began)
 
     async def converse_punched(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
         """Have a session, in the place of the one on the circuit."""

@@ -1,8 +1,10 @@
 """The state of one peer, kept by `node.network.network`, and the rule which of two connections with one peer stays."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
 import trio
 
@@ -12,6 +14,9 @@ from node.sync.connection import Connection
 from protocol.ids import PeerId
 from protocol.limits.peers import DUPLICATE_SECONDS, PEER_ADDRESSES_MAX
 from storage.peers.peers import add_addresses
+
+_LASTED_SECONDS: Final = 5.0
+"""Seconds that a session lasts at least if it is to count as one: a peer may prove its key and leave at once."""
 
 
 @dataclass(slots=True)
@@ -34,8 +39,8 @@ class PeerState:
     """Addresses that only links have named, of a peer that a user has named by others."""
     local_host: str = ""
     """This machine's address on a connection that was dialed."""
-    met_at: float = 0.0
-    """When the connection began, in trio's time."""
+    met_at: float = -math.inf
+    """When the last session began, in trio's time."""
     is_web: bool = False
     """Whether the connection goes by WebSocket."""
     is_punched: bool = False
@@ -71,6 +76,13 @@ class PeerState:
     def named(self) -> list[str]:
         """The addresses that the user has named; those of links where only these named any."""
         return [one for one in (self.address, *self.others) if one not in self.from_links]
+
+    def has_lasted(self, began: float) -> bool:
+        """Return True if a session that began since `began`, in trio's time, and ends now was one.
+
+        What came before it does not count: a silent address takes longer than any that answers.
+        """
+        return self.met_at >= began and trio.current_time() - self.met_at > _LASTED_SECONDS
 
     def is_linked(self, address: str) -> bool:
         """Whether only links have named an address of the peer."""

@@ -223,6 +223,7 @@ async def test_a_link_does_not_make_a_node_dial_a_victim_for_ever_at_full_rate(
         assert len(dials) > 3600 / LINK_DIAL_SECONDS - 2, "the peer may come back"
     else:
         assert len(dials) > 4 * 8 * 3600 / DIAL_BACKOFF_MAX_SECONDS / 2, "the user said so"
+        assert len(dials) < 4 * 8 * (3600 / (DIAL_BACKOFF_MAX_SECONDS * 0.7) + 10), "and not more than that"
 
 
 async def test_a_peer_is_found_at_another_of_its_addresses_and_there_first_from_then_on(
