@@ -291,7 +291,8 @@ class BodyFetcher:
             found: dict[_Topic, int] = {_Opened(one): missing[one.num] for one in topics}
             if hub.relay is not None:
                 lacking = find_lacking_topics(connection)
-                kept = [one for one in hub.relay.topics.values() if one.num in lacking]
+                others = list(hub.relay.topics.values())  # this is a thread, and topics come meanwhile
+                kept = [one for one in others if one.num in lacking]
                 found.update((_OfRelay(one.num, one.topic), lacking[one.num]) for one in kept)
         return found
 

@@ -34,6 +34,7 @@ from protocol.messages import FileDeposit
 from protocol.publication import Publication, decode_publication
 from protocol.signing import CheckClaims, Claim
 from storage.engine.database import Database
+from storage.engine.id_keys import chunks
 from storage.relay.accounts import (
     AccountRow,
     JoinedAccount,
@@ -56,7 +57,7 @@ from storage.relay.files import (
     list_whole,
     load_deposits,
 )
-from storage.relay.quotas import Account, RelayQuotas, Room, Visitor
+from storage.relay.quotas import Account, RelayQuotas, Room, Visitor, refuse_topics
 from storage.relay.relay import (
     KeptTopic,
     StoreResult,
@@ -75,6 +76,10 @@ from storage.relay.usage import Usage, load_growth, load_usage
 log = structlog.get_logger()
 T = TypeVar("T")
 
+_OPENED_AT_ONCE_MAX: Final = 256
+"""Topics of one transaction: some 10 ms, after which others may write. A connection may entrust TOPIC_COUNT_MAX at once."""
+_FULL_PLACES_MAX: Final = 1024
+"""Peers and subnets that are remembered to have no room, so that they are refused without a write transaction."""
 INCOMPLETE: Final = "incomplete"
 """A file lacks blocks: what came of it stays, for its next deposit."""
 _TOPIC_FORGOTTEN: Final = "topic_forgotten"
@@ -140,7 +145,8 @@ class RelayService:
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
         self._forgotten: deque[set[TopicKey]] = deque()  # filled by worker threads, emptied by trio's
         self._has_lost = False  # publications were forgotten since the last refresh
-        self.topics: Mapping[TopicKey, KeptTopic] = {}
+        self._full: set[PeerId | str] = set()  # peers and subnets that had no room when they last asked
+        self.topics: dict[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
         self.accounts: Mapping[PeerId, Account] = {}
@@ -166,17 +172,23 @@ class RelayService:
     async def open(
         self, topics: Sequence[TopicKey], visitor: Visitor, bill: WorkBill | None = None
     ) -> DepositResult:
-        """Keep these topics, those that quotas allow; `bill` says who pays. Raises StorageError."""
+        """Keep these topics, those that quotas allow, a slice at a time; `bill` says who pays. Raises StorageError."""
         bill = bill or WorkBill(self._own)
-        async with self._storing.held(bill):
-            room, seconds = await self._run_blocking(self._open, topics, visitor)
-            bill.charge(seconds)
+        reason, has_lost = "", False
+        for part in chunks(topics, _OPENED_AT_ONCE_MAX):
+            async with self._storing.held(bill, len(part)):
+                room, opened, seconds = await self._run_blocking(self._open, part, visitor)
+                bill.charge(seconds)
+                self.topics |= opened  # a copy of all of them would cost more than a deposit
+            reason, has_lost = reason or room.refused, has_lost or room.has_lost
+            if room.refused and not any(topic in self.topics for topic in topics):
+                break  # and none of the others has room
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
-        reason = room.refused or "relay_full"
+        reason = reason or "relay_full"
         if refused:
             self.refusals.count(TOPIC, visitor.kind, reason, len(refused))
-        return DepositResult(kept, refused, reason, room.has_lost)
+        return DepositResult(kept, refused, reason, has_lost)
 
     async def ingest(
         self,
@@ -429,19 +441,38 @@ class RelayService:
         began = self._cpu_clock()
         return _read(topic, items, dropped), self._cpu_clock() - began
 
-    def _open(self, topics: Sequence[TopicKey], visitor: Visitor) -> tuple[Room, float]:
+    def _open(
+        self, topics: Sequence[TopicKey], visitor: Visitor
+    ) -> tuple[Room, dict[TopicKey, KeptTopic], float]:
         began = self._cpu_clock()
-        return self._keep_open(topics, visitor), self._cpu_clock() - began
+        return *self._keep_open(topics, visitor), self._cpu_clock() - began
 
-    def _keep_open(self, topics: Sequence[TopicKey], visitor: Visitor) -> Room:
+    def _keep_open(
+        self, topics: Sequence[TopicKey], visitor: Visitor
+    ) -> tuple[Room, dict[TopicKey, KeptTopic]]:
+        """Keep what has room. Return that room, and the topics as they are kept now."""
+        known = [topic for topic in topics if topic in self.topics]
+        place = visitor.subnet or visitor.peer
+        if not known and place in self._full:
+            with self._database.read() as connection:  # strangers without room ask again and again
+                refusal = refuse_topics(connection, visitor, self.quotas)
+            if refusal:
+                return Room(0, refusal), {}
+            self._full.discard(place)
         with self._database.write(is_patient=True) as connection:
-            room = open_topics(self._database, connection, topics, visitor, self.quotas, self._clock_ms())
+            room, new = open_topics(
+                self._database, connection, topics, visitor, self.quotas, self._clock_ms()
+            )
+        if room.refused and len(self._full) < _FULL_PLACES_MAX:
+            self._full.add(place)
         if room.has_forgotten:
             self._refresh(has_lost=room.has_lost)
-            return room
-        with self._database.read() as connection:  # a relay has many more
-            self.topics = {**self.topics, **load_some(connection, topics)}
-        return room
+            return room, {}
+        found = {one.topic: one for one in new}
+        if known:
+            with self._database.read() as connection:
+                found |= load_some(connection, known)
+        return room, found
 
     def _store(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]

@@ -105,8 +105,14 @@ class Room:
     has_lost: bool = False  # publications with them
 
 
-def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
-    """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not."""
+def refuse_topics(connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> str:
+    """Return why this visitor may bring no new topic, whatever is forgotten for it; "" if it may. Changes nothing."""
+    room = _own_topic_room(connection, visitor, 1, quotas)
+    return "" if room.count else room.refused
+
+
+def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
+    """Return how many of so many new topics the bounds of the visitor and its subnet leave."""
     if not (quotas.takes_strangers or visitor.is_known):
         return Room(0, "not_known")
     granted, refused = wanted, ""
@@ -119,6 +125,15 @@ def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
         room = max(0, most - _count(connection, brought))
         if room < granted:
             granted, refused = room, reason
+    return Room(granted, refused)
+
+
+def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
+    """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not."""
+    own = _own_topic_room(connection, visitor, wanted, quotas)
+    granted, refused = own.count, own.refused
+    if not granted:
+        return own
     surplus = _count(connection) + granted - quotas.topic_count
     if surplus <= 0:
         return Room(granted, refused)

@@ -10,7 +10,8 @@ One that came bare is kept like the others until the whole one comes (`bare`).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -26,7 +27,7 @@ from storage.schema.relay_schema import relay_allowed, relay_commits, relay_head
 from storage.topics.difference import TopicTables
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
-_TOPIC = select(
+_TOPIC = select(  # in the order of KeptTopic's fields
     relay_topics.c.num,
     relay_topics.c.topic,
     relay_topics.c.is_pinned,
@@ -56,6 +57,9 @@ class KeptTopic:
     brought_by: PeerId | None  # none: the operator
 
 
+_FIELDS: Final = itemgetter(*(one.name for one in fields(KeptTopic)))
+
+
 @dataclass(frozen=True, slots=True)
 class StoreResult:
     """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
@@ -76,14 +80,14 @@ def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicK
     found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
         rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
-        found.update((row.topic, KeptTopic(**row._asdict())) for row in rows)
+        found.update((row.topic, KeptTopic(*tuple(row))) for row in rows)
     return found
 
 
 def load_kept(connection: Connection) -> dict[TopicKey, KeptTopic]:
     """All topics that are kept, the latest touched first."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
-    return {row.topic: KeptTopic(**row._asdict()) for row in connection.execute(query)}
+    return {row.topic: KeptTopic(*tuple(row)) for row in connection.execute(query)}
 
 
 def open_topics(
@@ -93,13 +97,19 @@ def open_topics(
     visitor: Visitor,
     quotas: RelayQuotas,
     now_ms: int,
-) -> Room:
-    """Keep these topics from now on, new ones as far as there is room for them: how many of them, and why not more."""
+) -> tuple[Room, list[KeptTopic]]:
+    """Keep these topics from now on, new ones as far as there is room for them.
+
+    Returns how many of the new ones had room and why not more, and these.
+    """
     known: set[TopicKey] = set()
     columns = relay_topics.c
     for part in chunks(topics):
-        here = columns.topic.in_(part)
-        known.update(connection.execute(select(columns.topic).where(here)).scalars())
+        found = connection.execute(select(columns.topic).where(columns.topic.in_(part))).scalars().all()
+        if not found:  # most of what strangers bring is new
+            continue
+        known.update(found)
+        here = columns.topic.in_(found)
         connection.execute(update(relay_topics).where(here).values(touched_at=now_ms))
         unnamed = here & columns.brought_by.is_(None) & ~columns.is_pinned
         values = {"brought_by": visitor.peer, "subnet": visitor.subnet}
@@ -110,8 +120,7 @@ def open_topics(
             connection.execute(update(relay_topics).where(here).values(is_known=True, subnet=""))
     new = [topic for topic in dict.fromkeys(topics) if topic not in known]
     room = find_topic_room(connection, visitor, len(new), quotas) if new else Room(0)
-    _add_topics(database, connection, new[: room.count], now_ms, visitor)
-    return room
+    return room, _add_topics(database, connection, new[: room.count], now_ms, visitor)
 
 
 def _add_topics(
@@ -120,27 +129,24 @@ def _add_topics(
     topics: Sequence[TopicKey],
     now_ms: int,
     visitor: Visitor | None,
-) -> None:
+) -> list[KeptTopic]:
     if not topics:
-        return
+        return []
     nums = database.next_nums(connection, relay_topics, len(topics))
-    rows = [
-        {
-            "num": num,
-            "topic": topic,
-            "is_pinned": visitor is None,
-            "commit_count": 0,
-            "size": 0,
-            "file_size": 0,
-            "touched_at": now_ms,
-            "brought_by": visitor.peer if visitor is not None else None,
-            "subnet": visitor.subnet if visitor is not None else "",
-            "is_known": visitor is None or visitor.is_known,
-            "is_shared": False,
-        }
-        for num, topic in zip(nums, topics, strict=True)
-    ]
+    shared = {
+        "is_pinned": visitor is None,
+        "commit_count": 0,
+        "size": 0,
+        "file_size": 0,
+        "touched_at": now_ms,
+        "is_known": visitor is None or visitor.is_known,
+        "is_shared": False,
+        "brought_by": visitor.peer if visitor is not None else None,
+        "subnet": visitor.subnet if visitor is not None else "",
+    }
+    rows = [{"num": num, "topic": topic, **shared} for num, topic in zip(nums, topics, strict=True)]
     connection.execute(insert(relay_topics), rows)
+    return [KeptTopic(*row) for row in map(_FIELDS, rows)]
 
 
 def pin_topic(

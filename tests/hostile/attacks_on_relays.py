@@ -17,6 +17,7 @@ from protocol.limits.peers import (
 )
 from protocol.messages import (
     AccountJoined,
+    Announce,
     Blocks,
     Deposit,
     DepositFiles,
@@ -58,6 +59,17 @@ async def deposits_of_many_topics(mallory: Attacker) -> None:
         await peer.say(Deposit(tuple(TopicKey(secrets.token_bytes(32)) for _ in range(50 * mallory.size))))
         if mallory.effort.size == 1 and number == 2:
             await peer.hear(Refused)
+
+
+@attack(Role.RELAY_CLIENT, stores={"relay_topics": 100})
+async def deposits_by_many_strangers(mallory: Attacker) -> None:
+    """Many who entrust some topics and leave are no dearer to the node's user than one who entrusts as many (L7)."""
+    async for _ in mallory.rounds():
+        peer = await mallory.meet()
+        await peer.say(Deposit(tuple(TopicKey(secrets.token_bytes(32)) for _ in range(10 * mallory.size))))
+        while not isinstance(await peer.hear_any(), Announce | Refused):
+            pass
+        await mallory.leave()
 
 
 @attack(Role.RELAY_CLIENT, ends=("too_many_topics",), stores={"relay_topics": 100})

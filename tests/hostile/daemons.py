@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -40,6 +40,8 @@ class Felt:
 
     writes: list[float] = field(default_factory=list)
     reads: list[float] = field(default_factory=list)
+    write_cpu: list[float] = field(default_factory=list)
+    """Seconds of the processor that the daemon took while each write lasted: what was done before it, on any machine."""
     failures: list[str] = field(default_factory=list)
     resident_max: int = 0
     """Bytes of memory, at the most."""
@@ -129,16 +131,20 @@ def _felt(peer: Peer, branch: str) -> Iterator[Felt]:
     """Write and read all the time, as two clients, and look at the daemon's memory."""
     felt, is_over = Felt(), threading.Event()
 
-    def call_on(found: list[float], pause: float, calls: Sequence[Any]) -> None:
+    def call_on(
+        found: list[float], pause: float, calls: Sequence[Any], cpu: list[float] | None = None
+    ) -> None:
         number = 0
         with closing(connect(peer.home)) as client:
             while not is_over.wait(pause):
-                began = time.perf_counter()
+                began, cpu_before = time.perf_counter(), 0.0 if cpu is None else _thread_seconds(peer.pid)
                 try:
                     calls[number % len(calls)](client)
                 except ServiceError as error:
                     felt.failures.append(f"{error.code}: {error}"[:200])
                 found.append(time.perf_counter() - began)
+                if cpu is not None:
+                    cpu.append(_thread_seconds(peer.pid) - cpu_before)
                 number += 1
 
     def sample() -> None:
@@ -152,7 +158,7 @@ def _felt(peer: Peer, branch: str) -> Iterator[Felt]:
         lambda client: client.show_digest(branch),
     ]
     threads = [
-        threading.Thread(target=call_on, args=(felt.writes, WRITE_PAUSE_SECONDS, writes)),
+        threading.Thread(target=call_on, args=(felt.writes, WRITE_PAUSE_SECONDS, writes, felt.write_cpu)),
         threading.Thread(target=call_on, args=(felt.reads, READ_PAUSE_SECONDS, reads)),
         threading.Thread(target=sample),
     ]
@@ -171,6 +177,15 @@ def _resident(pid: int) -> int:
         if line.startswith("VmRSS:"):
             return int(line.split()[1]) * 1024
     return 0
+
+
+def _thread_seconds(pid: int) -> float:
+    """Seconds of the processor that all threads of a process have taken, to the microsecond."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        with suppress(OSError):  # a thread that has ended meanwhile
+            total += int((task / "schedstat").read_text().split()[0])
+    return total / 1e9
 
 
 def _cpu_seconds(pid: int) -> float:

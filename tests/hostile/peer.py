@@ -159,13 +159,17 @@ class HostilePeer:
     async def hear(self, kind: type[Heard]) -> Heard:
         """The next message of a kind, others before it are passed over. Raises Parted."""
         while True:
-            while self._heard:
-                message = self._heard.popleft()
-                if isinstance(message, kind):
-                    return message
+            message = await self.hear_any()
+            if isinstance(message, kind):
+                return message
+
+    async def hear_any(self) -> Message:
+        """The next message. Raises Parted."""
+        while not self._heard:
             if self.ended.is_set():
                 raise Parted
             await self._news.wait()
+        return self._heard.popleft()
 
     async def read(self) -> None:
         """Take what the victim says, until it ends."""

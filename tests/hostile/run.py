@@ -62,6 +62,8 @@ def line_of(outcome: Outcome) -> dict[str, Any]:
         "writes": len(outcome.meanwhile.writes),
         "write_ms": spread(outcome.meanwhile.writes),
         "write_calm_ms": spread(outcome.before.writes),
+        "write_cpu_ms": spread(outcome.meanwhile.write_cpu),
+        "write_cpu_calm_ms": spread(outcome.before.write_cpu),
         "reads": len(outcome.meanwhile.reads),
         "read_ms": spread(outcome.meanwhile.reads),
         "read_calm_ms": spread(outcome.before.reads),

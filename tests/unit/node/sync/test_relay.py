@@ -1,5 +1,6 @@
 """A relay between members who never meet: what it keeps, what it refuses, and what it cannot know."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -305,3 +306,41 @@ async def test_who_leaves_while_an_account_is_changed_leaves_no_account_that_is_
 
             await service.change_accounts(revoke)
         assert service.visitor(ann, "").account is None
+
+
+MANY = replace(PLENTY, topic_count=5000, peer_topic_count=5000, subnet_topic_count=2000)
+
+
+def _new_topics(count: int) -> list[TopicKey]:
+    return [TopicKey(os.urandom(32)) for _ in range(count)]
+
+
+async def test_others_write_between_the_slices_of_a_large_deposit(tmp_path: Path) -> None:
+    """A connection may entrust thousands of topics at once: the operator's own write waits for some of them."""
+    with open_relay(tmp_path, MANY) as relay:
+        service, database = relay.hub.relay, relay.replica.database
+        assert service is not None
+        before = database.commit_count
+        kept = await service.open(_new_topics(1000), Visitor(PeerId(b"s" * 32), "8.8.8"))
+        assert len(kept.kept) == 1000
+        assert database.commit_count - before == 4
+        assert service.topics.keys() == {one.topic for one in await service.list_all()}
+
+
+async def test_strangers_without_room_cost_no_write(tmp_path: Path) -> None:
+    """New keys cost nothing: a thousand strangers of a subnet that has all it may would else hold up every writer."""
+    with open_relay(tmp_path, MANY) as relay:
+        service, database = relay.hub.relay, relay.replica.database
+        assert service is not None
+        kept = (await service.open(_new_topics(2500), Visitor(PeerId(b"s" * 32), "8.8.8"))).kept
+        assert len(kept) == 2000
+        before = database.commit_count
+        for number in range(10):
+            stranger = Visitor(PeerId(bytes([number]) * 32), "8.8.8")
+            refused = await service.open(_new_topics(1000), stranger)
+            assert (len(refused.refused), refused.reason) == (1000, "subnet_full")
+        assert database.commit_count == before
+        again = await service.open([kept[0].topic, *_new_topics(1)], Visitor(PeerId(b"t" * 32), "8.8.8"))
+        assert [one.topic for one in again.kept] == [kept[0].topic], "what is kept is shared all the same"
+        assert again.kept[0].is_shared
+        assert (await service.open(_new_topics(1), Visitor(PeerId(b"t" * 32), "9.9.9"))).kept

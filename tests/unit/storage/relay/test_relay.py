@@ -50,7 +50,7 @@ class Store:
         self.now += 1
         topics = [TOPICS[name] for name in names]
         with self.database.write() as connection:
-            return open_topics(self.database, connection, topics, by, quotas, self.now)
+            return open_topics(self.database, connection, topics, by, quotas, self.now)[0]
 
     def kept(self) -> dict[str, KeptTopic]:
         names = {topic: name for name, topic in TOPICS.items()}
