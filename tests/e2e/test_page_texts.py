@@ -161,6 +161,45 @@ def test_a_tab_forgets_of_others_only_what_it_has_taken(standing: Peer, page: Br
     assert page.evaluate(_in_kept_changes(steps)) == ["2 1", "1,3"]
 
 
+def test_changes_are_kept_after_the_browser_has_closed_or_lost_its_database(
+    standing: Peer, page: Browser
+) -> None:
+    """Browsers do so where storage is short, where data is cleared, and on phones that slept."""
+    _enter(page, standing)
+    steps = """
+      const { open } = IDBFactory.prototype;
+      let last;
+      IDBFactory.prototype.open = function (...how) {
+        const request = open.apply(this, how);
+        request.addEventListener("success", () => { last = request.result; });
+        return request;
+      };
+      const save = (byte) => keep("closed", "tab", [Uint8Array.of(byte)]).catch((error) => error.name);
+      const said = [await save(1)];
+      last.close();
+      said.push(await save(2));
+      last.dispatchEvent(new Event("close"));
+      last.close();
+      said.push(await save(3));
+      said.push(await new Promise((tell) => {
+        const deleting = indexedDB.deleteDatabase("ravel-texts");
+        deleting.onsuccess = () => tell("deleted");
+        deleting.onblocked = () => tell("blocked");
+      }));
+      said.push(await save(4));
+      const opens = IDBFactory.prototype.open;
+      last.close();
+      IDBFactory.prototype.open = () => { throw new DOMException("no", "UnknownError"); };
+      said.push(await save(5));
+      IDBFactory.prototype.open = opens;
+      said.push(await save(6));
+      IDBFactory.prototype.open = open;
+      said.push([...(await takeKept("closed")).changes[0]].join());
+      return said;"""
+    expected = [True, True, True, "deleted", True, "UnknownError", True, "6"]
+    assert page.evaluate(_in_kept_changes(steps)) == expected
+
+
 def test_what_neither_node_nor_browser_keeps_outlives_a_lock_of_the_page(
     tmp_path: Path, page: Browser
 ) -> None:

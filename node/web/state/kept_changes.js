@@ -4,21 +4,51 @@ const DATABASE = "ravel-texts";
 const STORE = "unsaved";
 const SIZE_MAX = 1 << 20; // bytes of one text's changes; more stay in the tab alone
 
-let opened = null;
+let opened = null; // a promise of the connection; neither one that is closed nor one that failed
 
 function database() {
-  opened ??= new Promise((resolve, reject) => {
-    const request = indexedDB.open(DATABASE, 1);
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE);
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-    request.onblocked = () => reject(new Error("the database is in use"));
-  });
+  opened ??= open();
   return opened;
 }
 
+function open() {
+  const opening = new Promise((resolve, reject) => {
+    const request = indexedDB.open(DATABASE, 1);
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE);
+    request.onsuccess = () => {
+      const connection = request.result;
+      connection.onclose = forget; // by the browser: data was cleared, storage is short, a phone slept
+      connection.onversionchange = () => {
+        connection.close(); // another tab deletes the database, and would wait
+        forget();
+      };
+      resolve(connection);
+    };
+    request.onerror = () => reject(request.error);
+    request.onblocked = () => reject(new Error("the database is in use"));
+  });
+  const forget = () => {
+    if (opened === opening) opened = null;
+  };
+  opening.catch(forget);
+  return opening;
+}
+
+/** A transaction; once more on a new connection where this one was closed without a word. */
+async function begin(mode) {
+  const opening = database();
+  const connection = await opening;
+  try {
+    return connection.transaction(STORE, mode);
+  } catch (error) {
+    if (error.name !== "InvalidStateError") throw error;
+    if (opened === opening) opened = null;
+    return (await database()).transaction(STORE, mode);
+  }
+}
+
 async function transact(mode, work) {
-  const transaction = (await database()).transaction(STORE, mode);
+  const transaction = await begin(mode);
   const result = work(transaction.objectStore(STORE));
   return new Promise((resolve, reject) => {
     transaction.oncomplete = () => resolve(result?.result);
