@@ -4,5 +4,6 @@ A history is drawn from a seed as plain steps (`draw`), done by real nodes (`pla
 (`checks`): what is promised stands in docs/reference/membership-rules.md, section E. A history that breaks the
 promise is shrunk to the fewest steps that still do (`shrink`). `mutants` takes rules out of the product, one after another.
 
-Read it in this order: `draw`, `people`, `world`, `meetings`, `actions`, `hostile`, `play`, `healing`, `checks`, `orders`.
+Read it in this order: `draw`, `people`, `world`, `meetings`, `actions`, `hostile`, `hostile_rules`, `play`, `healing`,
+`checks`, `orders`, `judging`.
 """

@@ -3,13 +3,10 @@
 import os
 import sys
 
+from tests.promise.hash_seed import restart_with_hash_seed
 from tests.promise.mutants import MUTANT, install
 
-HASH_SEED = "0"
-
-if os.environ.get("PYTHONHASHSEED") != HASH_SEED:  # orders of sets of ids follow from it
-    os.environ["PYTHONHASHSEED"] = HASH_SEED
-    os.execv(sys.executable, [sys.executable, "-m", "tests.promise", *sys.argv[1:]])  # noqa: S606  # itself
+restart_with_hash_seed()
 if MUTANT in os.environ:
     install(os.environ[MUTANT])
 

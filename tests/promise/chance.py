@@ -1,6 +1,6 @@
 """Makes a run of nodes follow from its seed: their secrets, and the order in which trio's tasks take turns.
 
-Orders of sets of ids follow from the interpreter's hash seed: `__main__` starts it with a fixed one.
+Orders of sets of ids follow from the interpreter's hash seed (`hash_seed`).
 """
 
 import secrets

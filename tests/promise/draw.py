@@ -81,30 +81,63 @@ FORGED: Final = {
     "branch": 4,
 }
 """What adversaries forge, and how often."""
-NEVER_RIGHT: Final = frozenset(
-    (
-        *("graph: rank", "graph: far rank", "graph: none", "place: too old", "place: content", "place: none"),
-        *(
-            "place: other root",
-            "place: missing",
-            "place: in the root branch",
-            "epoch: nowhere",
-            "epoch: no epoch",
+_READ, _WRITE, _MANAGE, _ADMIN, _OWNER = Permission
+_WRITERS: Final = (_WRITE, _OWNER)
+_ADMINS: Final = (_ADMIN, _OWNER)
+RULES: Final[dict[str, tuple[int, int]]] = {
+    **dict.fromkeys(
+        (
+            *(
+                "V1 epoch",
+                "V1 by a writer",
+                "V2 root",
+                "V3 place",
+                "V3 root branch",
+                "V4",
+                "V6 rank",
+                "V6 branch",
+            ),
+            *("V6 place", "V6 monotony", "V10", "V11", "V12 root", "V12 content", "V12 hand"),
+            *(
+                "M6 adds",
+                "M10 box",
+                "M10 mark",
+                "M10 writers' mark",
+                "M10 stranger",
+                "M10 reader",
+                "M10 twice",
+            ),
+            *("M11 key", "M11 nowhere", "M11 twice", "M13 checkpoint"),
         ),
-        *(
-            "epoch: flipped",
-            "epoch: later than its past",
-            "branch: second root",
-            "branch: root",
-            "branch: other id",
+        _WRITERS,
+    ),
+    **dict.fromkeys(("V2 added", "M2"), (_MANAGE, _OWNER)),
+    **dict.fromkeys(
+        (
+            *("M3", "M4 proof", "M4 late", "M4 revoked", "M4 uses", "M7", "M7 takes"),
+            *(
+                "E2 box",
+                "E2 fewer",
+                "E2 stranger",
+                "E2 order",
+                "E2 writers' boxes",
+                "E2 keys",
+                "E2 junk keys",
+            ),
+            *("E2 own key", "E2 topic", "E2 mark"),
         ),
-        *("init: junk box", "init: no boxes", "init: no keys", "init: junk keys", "init: other keys"),
-        *("hand: junk box", "hand: mark", "hand: writers' mark", "open: junk key", "open: nowhere"),
-        *("join: junk", "join: late", "Invite to admin"),
-    )
-)
-"""Of these, what breaks a rule wherever it stands."""
-
+        _ADMINS,
+    ),
+    **dict.fromkeys(("M3 admin", "M8", "M9 admin", "M12"), (_WRITE, _MANAGE)),
+    "M5": (_READ, _READ),
+    "M6": (_ADMIN, _ADMIN),
+    "M13 owner": (_WRITE, _ADMIN),
+    **dict.fromkeys(("M13 stranger", "M13 threshold", "M14"), (_OWNER, _OWNER)),
+}
+"""Rules that adversaries break alone (`hostile_rules`), with the least and the most that who does it may hold."""
+_RULES_AT_ONCE: Final = 6
+_FORGE_AT: Final = 6
+"""Adversaries break rules at this step, while they are members, and as many steps before the last."""
 
 _QUARRELS: Final = (
     *("circle", "circle", "two circles", "renewals", "branches", "back", "to and fro", "let in", "let in"),
@@ -165,7 +198,7 @@ def draw_history(seed: int) -> History:
     levels = tuple((name, rng.choices(LEVELS, (2, 4, 1, 7, 2))[0]) for name in NAMES[1 : 1 + count])
     strangers = STRANGERS[: rng.choice((0, 0, 1, 1, 2))]
     names = [name for name, _ in levels]
-    hostile = frozenset(rng.sample(names, rng.choice((0, 0, 1, 1, 1, 2)) if count > 2 else 0))
+    hostile = frozenset(rng.sample(names, rng.choice((0, 1, 1, 1, 1, 2)) if count > 2 else 0))
     return History(
         seed, levels, strangers, hostile, rng.random() < 0.2, rng.random() < 0.3, rng.randint(20, 60)
     )
@@ -182,10 +215,14 @@ class Drawing:
         """How often people meet: histories with few meetings have more side by side."""
         self._forges = rng.choice((0.2, 0.35, 0.6))
         self._planned: list[Step] = []
+        self._drawn = 0
+        self._against: list[str] = []
+        """Rules that are still to be broken."""
 
     def draw_step(self, known: "World") -> Step:
         """Draw the next one."""
         rng, states, history = self._rng, known.states(), known.history
+        self._drawn += 1
         if rng.random() < 0.12:
             self._part()
         stopped = [name for name in self._names if states[name] is None]
@@ -194,6 +231,9 @@ class Drawing:
         running = [name for name in self._names if states[name] is not None]
         if not running:
             return Step(stopped[0], "start")
+        hostile = [name for name in running if name in history.hostile]
+        if self._drawn in (_FORGE_AT, history.length - _FORGE_AT):
+            self._planned += [self._draw_forging(name, states, is_sure=True) for name in hostile]
         if not self._planned and rng.random() < 0.1:
             self._planned = self._draw_quarrel({name: states[name] or 0 for name in running})
         if self._planned:
@@ -202,9 +242,8 @@ class Drawing:
             meeting = self._draw_meeting(running, has_relay=history.has_relay)
             if meeting is not None:
                 return meeting
-        hostile = [name for name in running if name in history.hostile]
         if hostile and rng.random() < self._forges:
-            return Step(rng.choice(hostile), f"forge {_choose(rng, FORGED)}", (rng.randrange(1 << 30),))
+            return self._draw_forging(rng.choice(hostile), states)
         # Who may more does more: twice as likely as a reader.
         who = max(rng.sample(running, min(2, len(running))), key=lambda name: states[name] or 0)
         held = states[who] or 0
@@ -213,6 +252,18 @@ class Drawing:
         else:
             kind = _choose(rng, {act: weight for act, (weight, needs) in _ACTS.items() if held >= needs})
         return self._with_args(who, kind, running, known.levels_at(who))
+
+    def _draw_forging(self, who: str, states: Mapping[str, int | None], *, is_sure: bool = False) -> Step:
+        """Draw what an adversary forges: half of the time (`is_sure`: always) against rules, each in turn."""
+        rng, held = self._rng, states[who] or 0
+        names: list[str] = []
+        if is_sure or rng.random() < 0.5:
+            if not any(_can_forge(held, one) for one in self._against):
+                self._against = rng.sample(list(RULES), len(RULES))
+            names = [one for one in self._against if _can_forge(held, one)][:_RULES_AT_ONCE]
+            self._against = [one for one in self._against if one not in names]
+        kind = "against" if names else _choose(rng, FORGED)
+        return Step(who, f"forge {kind}", (rng.randrange(1 << 30), *names))
 
     def _draw_quarrel(self, held: Mapping[str, int]) -> list[Step]:
         """Draw what several do at once, nobody knowing of the others."""
@@ -314,6 +365,11 @@ class Drawing:
                 return Step(who, kind, (number,) if kind == "quorum" else ())
             case _:
                 return Step(who, kind, (number,))
+
+
+def _can_forge(held: int, name: str) -> bool:
+    least, most = RULES[name]
+    return least <= held <= most
 
 
 def _choose(rng: Random, table: Mapping[str, int]) -> str:

@@ -17,7 +17,7 @@ from protocol.body import Body, encode_body
 from protocol.commit import NO_BRANCH, NO_EPOCH, NO_MARK, Content, Links, TanglePlace, create_commit, lipmaa
 from protocol.declared_kind import declare_kind
 from protocol.ids import BranchId, BranchMark, CommitId, EpochId, TopicKey, UserId, root_branch
-from protocol.keys import TopicSeed
+from protocol.keys import SigningKey, TopicSeed
 from protocol.object import build_object
 from protocol.publication import create_publication
 from storage.commits.commits import TimelineRow, iterate_arrivals
@@ -38,7 +38,7 @@ class Known:
     commit_id: CommitId
     rank: int
     branch_id: BranchId
-    seen: tuple[CommitId, ...] = ()
+    acks: tuple[CommitId, ...] = ()
 
 
 @dataclass(slots=True)
@@ -98,7 +98,7 @@ class Forge:
         if nums:
             with person.replica.database.read() as connection:
                 rows = list(iterate_arrivals(connection, nums))
-        known = [Known(row.commit_id, row.rank, branch_id) for row in rows]
+        known = [Known(row.commit_id, row.rank, branch_id, row.acks) for row in rows]
         return [*known, *(one for one in self.made if one.branch_id == branch_id)]
 
     def heads_of(self, branch: Branch) -> list[Known]:
@@ -146,11 +146,12 @@ class Forge:
         links: Links | None = None,
         gives: Sequence[EpochId] = (),
         says: dict[str, object] | None = None,
+        secret: SigningKey | None = None,
     ) -> CommitId:
         """Forge a commit, right but for what is said, and keep its publications.
 
         `on` are topics by their seeds, each with the epoch under whose key the commit's is hidden. `gives` are epochs whose
-        keys it gives. Raises DecodeError where nobody could even encode it.
+        keys it gives; `secret` signs for who is said to be the author. Raises DecodeError where nobody could even encode it.
         """
         is_root = branch_id == root_branch(self.root_facts.repo_id)
         target = self.target(branch_id, epoch)
@@ -190,11 +191,11 @@ class Forge:
             default_mark if mark is None else mark,
             links or Links(),
             content,
-            self.secret,
+            secret or self.secret,
             epoch.convergence_secret,
         )
         self._sequence, self._last = sequence, commit.commit_id
-        self.made.append(Known(commit.commit_id, commit.rank, commit.branch_id))
+        self.made.append(Known(commit.commit_id, commit.rank, commit.branch_id, commit.acks))
         self.world.forged[commit.commit_id] = f"{why} by {self.person.name}"
         self.world.leaks += [Leak(commit.commit_id, one) for one in gives]
         pieces = (block, *blocks, *further)

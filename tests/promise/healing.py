@@ -14,8 +14,8 @@ from protocol.body import Permission
 from protocol.ids import CommitId, TopicKey
 from storage.commits.pending import count_pending
 from storage.schema.schema import commits
-from tests.promise import actions, checks, hostile, orders, reference
-from tests.promise.draw import LAST, NAMES, RELAY
+from tests.promise import actions, checks, hostile, judging, orders
+from tests.promise.draw import LAST, RELAY
 from tests.promise.people import Person
 from tests.promise.world import Broken, World
 
@@ -40,7 +40,7 @@ async def heal_and_check(world: World) -> int:
     checks.check_faults(world)
     await checks.check_promise(world)
     await checks.check_documents(world)
-    reference.check_reference(world, world.people[NAMES[0]])
+    judging.check_judge(world)
     await orders.check_orders(world)
     await checks.check_restarts(world)
     return 0 if last is None else len(checks.accepted_by(last))

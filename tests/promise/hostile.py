@@ -4,11 +4,12 @@ Some of it is accepted by everybody (what a member may do, however odd), some wa
 must come to the same, and go on.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import Final
 
+from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.body import (
     Body,
@@ -31,7 +32,17 @@ from protocol.codec import DecodeError
 from protocol.commit import NO_BRANCH, NO_EPOCH, TanglePlace
 from protocol.content import Post
 from protocol.declared_kind import declare_kind
-from protocol.ids import BlockId, BranchId, BranchMark, CommitId, EpochId, ObjectId, Signature, UserId
+from protocol.ids import (
+    BlockId,
+    BranchId,
+    BranchMark,
+    CommitId,
+    EpochId,
+    ObjectId,
+    Signature,
+    TopicKey,
+    UserId,
+)
 from protocol.keys import BlockKey, InvitationSeed, TopicSeed
 from protocol.proofs import prove_invitation
 from protocol.publication import decode_publication, encode_publication, sign_publication
@@ -39,6 +50,7 @@ from protocol.signing import BadSignature, key_pair, topic_key_pair
 from tests.promise import hostile_epochs
 from tests.promise.actions import Skipped
 from tests.promise.forging import Forge, Known
+from tests.promise.hostile_rules import forge_against
 from tests.promise.meetings import Nothing
 from tests.promise.orders import find_items
 from tests.promise.people import Person
@@ -62,16 +74,16 @@ _AT_ONCE: Final = 3
 """How many of a kind are forged in a step."""
 
 
-async def forge(world: World, person: Person, kind: str, number: int) -> None:
-    """Have an adversary forge something of a kind; `number` draws the rest."""
+async def forge(world: World, person: Person, kind: str, number: int, names: Sequence[str]) -> None:
+    """Have an adversary forge something of a kind, or against the rules of some names; `number` draws the rest."""
     if not person.has_repo:
         raise Skipped
     forging, said = find_forge(world, person), list[str]()
-    for turn in range(_AT_ONCE):
+    for turn in range(len(names) or _AT_ONCE):
         forging.rng = Random(f"{number} {turn}")
         # Where there is nothing that it could be made of, or nobody could encode it: another turn.
-        with suppress(IndexError, DecodeError, BadSignature):
-            said.append(KINDS[kind](forging))
+        with suppress(IndexError, DecodeError, BadSignature, ServiceError):
+            said.append(forge_against(forging, names[turn]) if names else KINDS[kind](forging))
     if not said:
         raise Skipped
     world.log.append(f"    {', '.join(said)}")
@@ -98,12 +110,17 @@ async def _give(world: World, giver: Person, taker: Person) -> None:
         return
     forging = find_forge(world, giver)
     done = world.taken.setdefault((giver.name, taker.name), set())
+    batches: dict[TopicKey, list[bytes]] = {}
     for number, item in enumerate(forging.given):
-        topic = taker.replica.by_topic.get(item.topic)
-        if number in done or topic is None or item.audience not in (None, taker.name, giver.name):
+        if number in done or item.topic not in taker.replica.by_topic:
             continue
-        done.add(number)
-        await taker.hub.ingest(topic, [item.encoded], Nothing(), None)
+        if item.audience in (None, taker.name, giver.name):
+            done.add(number)
+            batches.setdefault(item.topic, []).append(item.encoded)
+    for key, items in batches.items():
+        topic = taker.replica.by_topic.get(key)
+        if topic is not None:
+            await taker.hub.ingest(topic, items, Nothing(), None)
 
 
 # --- kinds ---
@@ -157,10 +174,8 @@ def _act(forge: Forge) -> str:
     """Something in the root branch, on the heads or in an old place."""
     body = _some_body(forge)
     why = type(body).__name__
-    if isinstance(body, Invite) and body.permission > Permission.WRITE:
-        why = "Invite to admin"
     forge.write(why, forge.root_facts.branch_id, forge.some_epoch(), body, forge.some_roots())
-    return type(body).__name__
+    return why
 
 
 def _graph(forge: Forge) -> str:
@@ -202,12 +217,6 @@ def _place(forge: Forge) -> str:
     tangles: tuple[TanglePlace, ...] | None = None
     branch_id, acks = branch.branch_id, forge.heads_of(branch)
     match kind:
-        case "too old":
-            with forge.person.replica.membership_lock:
-                operations = forge.person.replica.membership(forge.root_facts.repo_id).operations
-                seen = [one.commit_id for one in operations.branch_adds(branch_id)]
-            if all(one.commit_id in forge.world.forged or one.rank == 0 for one in acks):
-                kind = "old"  # these may have the same place
         case "content":
             seen = [rng.choice(forge.commits_of(branch_id)).commit_id]
         case "nowhere":
@@ -250,8 +259,8 @@ def _epoch(forge: Forge) -> str:
             says["by_writer"] = epoch.writers_seed is None
         case "old place":
             seen = [forge.root_facts.init_id]
-            if is_root and epoch.epoch_id != EpochId(forge.root_facts.init_id):
-                acks, kind = [forge.roots()[0]], "later than its past"
+            if is_root:
+                acks = [forge.roots()[0]]
         case "mark":
             mark = BranchMark(rng.randbytes(8))
         case "forged":

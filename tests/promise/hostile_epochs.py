@@ -24,7 +24,7 @@ from protocol.hashing import writers_topic_seed
 from protocol.ids import BlockId, CommitId, EpochId, TopicKey, UserId
 from protocol.keys import EpochKey, TopicSeed, WritersSecret
 from protocol.object import build_object
-from protocol.signing import public_key
+from protocol.signing import key_pair, public_key
 from storage.repos.epochs import Epoch
 from tests.promise.forging import Forge, Known
 
@@ -41,10 +41,28 @@ def forge_init(forge: Forge) -> str:
     rng, repo = forge.rng, forge.person.repo()
     kind = rng.choice(_INITS)
     acks = forge.some_roots() if kind != "right" else forge.heads_of(forge.person.replica.root_branch(repo))
+    published_in = forge.person.epoch() if kind != "other parent" else rng.choice(forge.held())
+    started = make_init(forge, f"init: {kind}", kind, acks, published_in)
+    if rng.random() < 0.5:
+        branch = rng.choice(forge.branches())
+        forge.write(
+            f"a post in init: {kind}",
+            branch.branch_id,
+            started,
+            Post("forged"),
+            forge.heads_of(branch),
+            seen=[started.epoch_id],
+        )
+    return f"init: {kind}"
+
+
+def make_init(forge: Forge, why: str, kind: str, acks: Sequence[Known], published_in: Epoch) -> Epoch:
+    """Forge an init that is right but for what its kind says. Return its epoch."""
+    rng, repo = forge.rng, forge.person.repo()
     members = _members_at(forge, acks)
     key, secret = EpochKey(rng.randbytes(32)), WritersSecret(rng.randbytes(32))
     if kind == "old key":
-        key = rng.choice(forge.held()).key
+        key = published_in.key
     epoch = Epoch(0, repo.num, repo.repo_id, NO_EPOCH, key, secret)
     mark, sealer, writers = (
         epoch.keys.mark,
@@ -53,14 +71,15 @@ def forge_init(forge: Forge) -> str:
     )
     users = sorted(members)
     if kind == "stranger's box":
-        users = sorted({*users, *(one.user for one in forge.world.people.values())})
+        strangers = [one.user for one in forge.world.people.values()]
+        users = sorted({*users, *strangers, UserId(key_pair(TopicSeed(rng.randbytes(32)))[0])})
     boxes = [sealer.seal(user) for user in users]
     writer_boxes = [writers.seal(user) for user in users if members.get(user, 0) >= Permission.WRITE]
     match kind:
         case "junk box":
-            boxes[rng.randrange(len(boxes))] = rng.randbytes(BOX_SIZE)
+            boxes[rng.choice(range(len(boxes)))] = rng.randbytes(BOX_SIZE)
         case "missing box":
-            del boxes[rng.randrange(len(boxes))]
+            del boxes[rng.choice(range(len(boxes)))]
         case "no boxes":
             boxes = []
         case "boxes swapped":
@@ -76,20 +95,22 @@ def forge_init(forge: Forge) -> str:
         topic = TopicKey(public_key(TopicSeed(rng.randbytes(32))))
     elif kind == "junk topic":
         topic = TopicKey(rng.randbytes(32))
-    published_in = forge.person.epoch() if kind != "other parent" else rng.choice(forge.held())
     given = _keys_at(forge, acks)
     if kind == "other keys" and given:
         place = rng.randrange(len(given))
         given[place] = GivenEpoch(given[place].epoch, EpochKey(rng.randbytes(32)))
     elif kind == "no keys":
         given = []
+    elif kind == "own key":
+        given = [one for one in given if one.epoch != published_in.epoch_id]
     nonce = rng.randbytes(NONCE_SIZE)
     sealed = seal_keys(key, repo.repo_id, mark, tuple(given), nonce)
     if kind == "junk keys":
         sealed = rng.randbytes(len(sealed))
-    states = EpochStatement(
-        mark, writers.mark, seal_topic(key, repo.repo_id, mark, topic, rng.randbytes(NONCE_SIZE))
-    )
+    stated = seal_topic(key, repo.repo_id, mark, topic, rng.randbytes(NONCE_SIZE))
+    if kind == "junk statement":
+        stated = rng.randbytes(len(stated))
+    states = EpochStatement(mark, writers.mark, stated)
     objects = [
         build_object(one, published_in.convergence_secret)
         for one in (b"".join(boxes), b"".join(writer_boxes), sealed)
@@ -99,24 +120,12 @@ def forge_init(forge: Forge) -> str:
     target = forge.target(forge.root_facts.branch_id, published_in)
     on = [(target.seed, published_in), (epoch.keys.topic_seed, epoch)]
     made = forge.write(
-        f"init: {kind}", forge.root_facts.branch_id, published_in, body, acks, further=list(blocks.values()), on=on,
+        why, forge.root_facts.branch_id, published_in, body, acks, further=list(blocks.values()), on=on,
         gives=[one.epoch for one in given] if kind == "stranger's box" else [],
     )  # fmt: skip
-    stated = topic if kind not in ("junk topic",) else None
-    started = replace(epoch, epoch_id=EpochId(made), writers_topic=stated)
+    started = replace(epoch, epoch_id=EpochId(made), writers_topic=None if kind == "junk topic" else topic)
     forge.epochs.append(started)
-    if rng.random() < 0.5:
-        branch = rng.choice(forge.branches())
-        init = next(one for one in forge.made if one.commit_id == made)
-        forge.write(
-            f"a post in init: {kind}",
-            branch.branch_id,
-            started,
-            Post("forged"),
-            forge.heads_of(branch),
-            seen=[init.commit_id],
-        )
-    return f"init: {kind}"
+    return started
 
 
 def _members_at(forge: Forge, acks: Sequence[Known]) -> dict[UserId, Permission]:

@@ -243,7 +243,9 @@ async def _do(world: World, person: Person, step: Step) -> None:
         case "wait":
             await trio.sleep(float(step.args[0]))
         case _ if step.act.startswith("forge "):
-            await hostile.forge(world, person, step.act.removeprefix("forge "), int(step.args[0]))
+            number, *names = step.args
+            kind = step.act.removeprefix("forge ")
+            await hostile.forge(world, person, kind, int(number), [str(name) for name in names])
         case _:
             if step.act not in actions.ANYWAY and not (person.is_running and person.has_repo):
                 raise actions.Skipped

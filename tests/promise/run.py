@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Final
 
 from tests.promise.draw import History, draw_history
+from tests.promise.hash_seed import hash_seed
 from tests.promise.mutants import run_mutants
 from tests.promise.play import Outcome, play, template
 from tests.promise.shrink import shrink
@@ -107,6 +108,7 @@ def main() -> int:
     if options.mutants is not None:
         return run_mutants(options.mutants, options.start, options.count or 100, options.processes)
     seeds: Iterator[int]
+    first = options.start if options.seed is None else options.seed
     if options.seed is not None:
         seeds, options.verbose = iter([options.seed]), True
     elif options.count is None and options.budget is not None:
@@ -127,13 +129,16 @@ def main() -> int:
             print("\n".join([outcome.history.describe(), *outcome.log]))
         if outcome.check:
             failed.append(outcome.history.seed)
+            print(
+                f"replay: PYTHONHASHSEED={hash_seed()} python -m tests.promise --seed {outcome.history.seed}"
+            )
             if options.stop:
                 break
             print(shrink(outcome, play_one), flush=True)
     if options.verbose:
         print(", ".join(f"{act} {number}" for act, number in sorted(acts.items())))
     print(
-        f"{played} histories from seed {options.seed or options.start}, {spent / max(played, 1):.2f} s each: "
+        f"{played} histories from seed {first}, hash seed {hash_seed()}, {spent / max(played, 1):.2f} s each: "
         + (f"the promise is broken by seeds {' '.join(map(str, failed))}" if failed else "the promise holds")
     )
     return bool(failed)

@@ -100,7 +100,9 @@ def surely(view):
         handed = {(entry[0], op.epoch) for op in hand_overs(view, one.id) for entry in op.body.boxes}
         before = sorted((op.rank, op.id) for op in epochs(view) if op.id in view.graph.past[one.id])[-LATEST:]
         users = {user for user, _ in handed}
-        held.update((one.id, user) for user in users if all((user, epoch) in handed for _, epoch in before))
+        held.update(
+            (one.id, user) for user in users if before and all((user, epoch) in handed for _, epoch in before)
+        )
     size = -1
     while size != len(held):
         size = len(held)

@@ -1,0 +1,120 @@
+"""Compares a member with the judge of `tests/verdicts`, which was written from the pages of the rules alone.
+
+Nodes that all have the same wrong rule agree with one another. The judge takes in what the member has accepted, and what
+adversaries gave it. It must come to the same commits, members, timelines and epochs.
+"""
+
+from base64 import b64encode
+from typing import Any, Final
+
+from protocol.ids import BlockId, CommitId
+from storage.commits.pending import load_rejected
+from tests.promise import checks
+from tests.promise.forging import Forge
+from tests.promise.orders import find_items
+from tests.promise.people import Person
+from tests.promise.world import Broken, World
+from tests.verdicts.epochs import surely_holds
+from tests.verdicts.judge import Node, Opener
+from tests.verdicts.rules import View
+
+_SAID_MAX: Final = 4
+"""Differences that are told."""
+Told = dict[str, Any]
+
+
+def check_judge(world: World) -> None:
+    """Compare what a member made of all that came to it. Raises Broken."""
+    members = world.members()
+    if not members:
+        return
+    person = world.rng.choice(members)
+    node = Node(Opener(_history_of(world, person)))
+    told = node.results()
+    _check_commits(world, person, told["commits"])
+    held = {user.hex(): level.name.lower() for user, level in person.replica.members(person.repo()).items()}
+    _compare(person, "members", held, told["members"])
+    order = {branch.hex(): [one.hex() for one in ids] for branch, ids in checks.orders_of(person).items()}
+    timelines = {branch: it["timeline"] for branch, it in told["branches"].items() if it["timeline"]}
+    _compare(person, "timelines", {one: ids for one, ids in order.items() if ids}, timelines)
+    _compare(person, "epochs", *_find_epochs(person, node, told["epochs"]))
+
+
+def _history_of(world: World, person: Person) -> Told:
+    """All that a node has accepted or was given by adversaries, as `tests/verdicts` has it."""
+    repo = person.repo()
+    items = [item for _, item in find_items(person)]
+    for giver, forge in world.forges.items():
+        assert isinstance(forge, Forge)
+        taken = world.taken.get((giver, person.name), ())
+        items += [forge.given[number].encoded for number in sorted(taken)]
+    epochs = person.replica.tables.held_epochs(repo.num).values()
+    return {
+        "repo": repo.repo_id.hex(),
+        "init": repo.init_id.hex(),
+        "user_seed": person.user_seed.hex(),
+        "keys": [[one.epoch_id.hex(), one.key.hex()] for one in epochs],
+        "publications": [b64encode(item).decode() for item in items],
+    }
+
+
+def _check_commits(world: World, person: Person, told: Told) -> None:
+    rows, waiting = checks.rows_of(person), checks.waiting_at(person)
+    found = {row.commit_id: "void" if row.is_void else "accepted" for row in rows}
+    found |= dict.fromkeys(waiting, "pending")
+    judged = {CommitId(BlockId(bytes.fromhex(one))): it for one, it in told.items()}
+    with person.replica.database.read() as connection:
+        found |= dict.fromkeys(load_rejected(connection, sorted(judged)), "rejected")
+    said = []
+    for one in sorted(judged.keys() | {row.commit_id for row in rows}):
+        here, meant = found.get(one), judged.get(one, {"is": None})
+        # What never counts need not be kept: its topic may not be followed any more, and what waits has bounds.
+        if here != meant["is"] and (here is not None or meant["is"] in ("accepted", "void")):
+            said.append(f"{checks.say_commit(world, one)} is {here or 'not there'}, not {meant}")
+    if said:
+        raise Broken("as_the_rules_say", f"at {person.name}: {'; '.join(said[:_SAID_MAX])}")
+
+
+def _find_epochs(person: Person, node: Node, told: Told) -> tuple[Told, Told]:
+    """What a member and the judge say of epochs: which count, are tips and clean, where to write, who surely holds which."""
+    replica, ledger = person.replica, node.ledger
+    view = View(ledger.graph, frozenset(one.id for one in ledger.accepted(True)))
+    with replica.membership_lock:
+        membership = replica.membership(person.repo().repo_id)
+        now, epochs = membership.now(), membership.epochs
+        preferred = epochs.find_preferred(now)
+        started = membership.operations.epochs
+        users = sorted(now.members())
+        found = {
+            "counting": [one.started_epoch for one in started if now.counts(one)],
+            "tips": [one.started_epoch for one in now.epoch_tips()],
+            "clean": [one.started_epoch for one in epochs.find_clean(now)],
+        }
+        holders = {
+            f"{one.started_epoch.hex()[:8]} {user.hex()[:8]}": epochs.surely_holds(user, one.started_epoch)
+            for one in started
+            for user in users
+        }
+        judged = {
+            f"{one.started_epoch.hex()[:8]} {user.hex()[:8]}": surely_holds(view, one.started_epoch, user)
+            for one in started
+            for user in users
+        }
+    return (
+        {
+            **{part: sorted(one.hex() for one in ids) for part, ids in found.items()},
+            "written_in": None if preferred is None else preferred.started_epoch.hex(),
+            **holders,
+        },
+        {part: told[part] for part in (*found, "written_in")} | judged,
+    )
+
+
+def _compare(person: Person, what: str, found: Told, judged: Told) -> None:
+    said = [
+        f"{one[:8]} {found.get(one)}, not {judged.get(one)}"
+        for one in sorted(found.keys() | judged.keys())
+        if found.get(one) != judged.get(one)
+    ]
+    if said:
+        raise Broken("as_the_rules_say", f"{what} at {person.name}: {'; '.join(said[:_SAID_MAX])}")
