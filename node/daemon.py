@@ -34,6 +34,7 @@ from node.content.search_texts import TextIndexer
 from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import NOTHING, PeerConfig, is_unspecified, list_advertised
+from node.home.folder_mark import note_copy
 from node.home.home import Home, lock_home, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
@@ -55,7 +56,7 @@ from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
-from node.runtime.errors import ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
 from node.runtime.open_files import allow_open_files
 from node.runtime.port_holders import find_holder
 from node.runtime.readiness import READY, STOPPING, notify
@@ -76,7 +77,7 @@ from protocol.text import id_text
 from protocol.web_address import is_web_address
 from ravel.home import command_for
 from storage.commits.blocks import DamagedBlock
-from storage.engine.database import NewerSchema, StorageError
+from storage.engine.database import LostStore, NewerSchema, StorageError
 from storage.engine.snapshot_copy import drop_open_copies
 from storage.peers.addresses import load_reached
 from storage.peers.peers import load_links, load_peers
@@ -102,6 +103,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
     with lock_home(home.path):
         keys = open_keys()
         try:
+            note_copy(home.path)
             replica = Replica(home.path, keys.store_key, home.storage_url)
             if read_keys(home.path).protection != "none":
                 drop_open_copies(home.path)
@@ -111,7 +113,9 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             ) from None
         except DamagedBlock as error:
             raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
-        except StorageError as error:
+        except LostStore as error:
+            raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
+        except (StorageError, OSError) as error:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
         workers = ReadingWorkers(worker_count(home.config.node.workers))
         try:

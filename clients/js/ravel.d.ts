@@ -244,10 +244,12 @@ export interface RepoStanding {
   held_at: number | null;
   helpers: string[];
   in_sync_with: string[];
+  own_forks: number;
   progress: SyncProgress | null;
   sentence: string;
   since: number | null;
   state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";
+  uncertain: string;
   unfetched_files: number;
   unheld: number | null;
   waiting: number;

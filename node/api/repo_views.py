@@ -18,6 +18,7 @@ from protocol.ids import RepoId, UserId
 from protocol.links import find_kept_ask
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
+from storage.commits.feeds import count_forks_of
 from storage.repos.repos import Branch, Repo
 
 
@@ -55,6 +56,8 @@ class RepoViews:
         seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
         unheld = self._standings.count_unheld(self._author.user, seen)
         branches = replica.shown.count_in(replica.database, list(seen))
+        with replica.database.read() as connection:
+            forks = count_forks_of(connection, self._author.user)
         found: dict[int, RepoView | None] = {}
         for repo in repos:
             num, current = repo.num, replica.repos.get(repo.num)
@@ -68,6 +71,7 @@ class RepoViews:
                     branches[num],
                     seen[num],
                     unheld[num],
+                    own_forks=forks.get(num, 0),
                     revision=revisions[num],
                     is_asked=current.repo_id in asked,
                 )
@@ -80,6 +84,7 @@ class RepoViews:
         outlook: Outlook,
         unheld: Unheld,
         *,
+        own_forks: int,
         revision: int,
         is_asked: bool,
     ) -> RepoView:
@@ -108,6 +113,8 @@ class RepoViews:
             holders=self._called(repo, absence.holders),
             is_due=absence.is_due,
             starters=self._called(repo, absence.starters),
+            uncertain=replica.own_feeds.why_uncertain(repo.repo_id),
+            own_forks=own_forks,
         )
         return repo_view(
             repo,

@@ -91,6 +91,7 @@ class Author:
         self._replica = replica
         self._opener = Opener(workers)
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
+        replica.own_feeds.user = self._keys.user
         self._clock_ms = clock_ms
         self._lock = threading.RLock()
         self._encoders = Encoders()

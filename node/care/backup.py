@@ -23,16 +23,17 @@ import msgspec
 from blake3 import blake3
 
 from node.home.config import CONFIG_NAME
+from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
-from node.runtime.errors import ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
-from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.database import DATABASE_NAME, LostStore, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
 from storage.engine.sqlite import UNREADABLE
@@ -43,7 +44,7 @@ _FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
 _FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _NOT_KEPT: Final = re.compile(
-    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|{re.escape(OWN_CERTIFICATE_NAME)}|.*\.(?:new|part|lock|log)|"
+    rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|{re.escape(OWN_CERTIFICATE_NAME)}|{re.escape(MARK_NAME)}|.*\.(?:new|part|lock|log)|"
     rf"{re.escape(DATABASE_NAME)}.*|.*\.sqlite"
 )
 """Files of a node's folder that are of the moment, and what is of the database, which is copied in its own way.
@@ -145,8 +146,9 @@ def restore_backup(
         url = open_home(draft, given).storage_url
         if url:
             load_database(draft, url)
+        write_mark(draft)
         if not is_latest:
-            write_loss(draft, Loss(None, None, restored_from=manifest.created_at))
+            write_loss(draft, Loss(None, None, restored_from=manifest.created_at, cause="restored"))
     size = sum(entry.size for entry in manifest.files)
     return BackupSummary(home, len(manifest.files), size, manifest.created_at)
 
@@ -228,6 +230,8 @@ def _failed(error: StorageError) -> ServiceError:
         return ServiceError("newer_schema", str(error), "use the Ravel that last ran here, or a newer one")
     if isinstance(error, OlderSchema | NoStore):
         return ServiceError("storage_failed", str(error), "start the node once with this Ravel: `ravel run`")
+    if isinstance(error, LostStore):
+        return ServiceError("storage_failed", str(error), LOST_STORE_ADVICE)
     return ServiceError("storage_failed", str(error), "look at [storage] url, and whether that server is up")
 
 

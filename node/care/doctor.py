@@ -19,6 +19,7 @@ from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView, RelayStatus
 from node.contract.repos import RepoList
 from node.home.config import NetworkConfig, is_loopback
+from node.home.folder_mark import is_copy
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
 from node.home.key_names import KEYS_NAME
@@ -26,7 +27,7 @@ from node.home.private_files import find_begun
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
-from node.runtime.errors import ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
 from node.runtime.version import RELEASED_AT
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
@@ -37,7 +38,7 @@ from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import UNREAD, count_pending
 from storage.commits.search_index import find_index_fault
-from storage.engine.database import NewerSchema, NoStore, OlderSchema, StorageError, read_store
+from storage.engine.database import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.engine.losses import read_loss
 from storage.engine.postgresql import find_risks
 from storage.engine.quarantine import measure_quarantine
@@ -167,9 +168,16 @@ def _check_disk(path: Path) -> Iterator[Check]:
 def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     """What earlier starts found to be lost, and what they put into quarantine."""
     loss = read_loss(path)
-    if loss is not None and loss.is_lost:
-        state = PROBLEM if loss.restored_from is None else WARNING
+    if is_copy(path):
+        detail = "this folder is a copy: its next start asks peers for what was written at the original since"
+        advice = "run one of the two alone, for good: both are the same node and the same user"
+        yield Check("own feeds", WARNING, detail, advice)
+    elif loss is not None and loss.is_lost:
+        state = PROBLEM if loss.is_damage else WARNING
         yield Check("own feeds", state, f"{loss.detail}; nothing is written to what was here then", ADVICE)
+    elif loss is not None and loss.returned:
+        detail = f"{loss.detail}; nothing is written to {len(loss.returned)} of the repos that came by links"
+        yield Check("own feeds", WARNING, detail, ADVICE)
     kept = measure_quarantine(path)
     if kept.files:
         is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
@@ -192,6 +200,8 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             fault = find_index_fault(connection)
     except NoStore:
         yield Check("store", OK, "none yet")
+    except LostStore as error:
+        yield Check("store", PROBLEM, str(error), LOST_STORE_ADVICE)
     except OlderSchema as error:
         yield Check("store", OK, str(error))
     except NewerSchema as error:
@@ -322,6 +332,12 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
     """What is absent of repos, and who can help."""
     for repo in repos["repos"]:
         standing = repo["standing"]
+        if standing["own_forks"]:
+            detail = (
+                f"{repo['name']}: {standing['own_forks']} places of your feed were used twice, which stays so"
+            )
+            advice = "`ravel feed check BRANCH` lists them; see that no second node uses your key"
+            yield Check("own feeds", WARNING, detail, advice)
         if standing["state"] == "waiting" or standing["epoch_due"]:
             advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
             if repo["permission"] in _READING:

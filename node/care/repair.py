@@ -60,9 +60,9 @@ from storage.check.salvage import drop_dangling, find_bodiless, mark_content_dam
 from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
-from storage.engine.database import Database, read_store
+from storage.engine.database import DATABASE_NAME, Database, LostStore, StorageError, read_store
 from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
-from storage.engine.losses import Loss, read_loss, settle_loss
+from storage.engine.losses import Loss, begin_anew, read_loss, settle_loss
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
 from storage.schema.schema import checkpoints, commits, erasures, file_removals, files, topic_inits
@@ -338,9 +338,17 @@ class _Work:
 def accept_loss(home: Path) -> Loss | None:
     """Write to all repos again with what is here, of a stopped node; gives what had been lost, if anything.
 
-    Raises ServiceError `already_running`, OSError.
+    In the place of a store that is lost the next start makes an empty one. Raises ServiceError `already_running`,
+    OSError.
     """
     with lock_home(home):
+        try:
+            with read_store(home):
+                pass
+        except LostStore:
+            begin_anew(home, home / DATABASE_NAME)
+        except StorageError:  # it is looked at next, by who accepts the loss
+            pass
         loss = read_loss(home)
         settle_loss(home, ())
     return loss

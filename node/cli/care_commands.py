@@ -14,10 +14,11 @@ from node.cli.shared import (
     print_fields,
     print_json,
     print_table,
+    say,
     settings,
     unlocked,
 )
-from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.errors import ERROR_KINDS, LOST_STORE_ADVICE, ServiceError
 
 debug = typer.Typer(no_args_is_help=True, help="Collect information for support.")
 
@@ -104,7 +105,8 @@ def fsck(
     from node.care.repair import accept_loss as accept_loss_of
     from node.care.repair import repair_store
     from node.home.home import open_home
-    from storage.engine.database import StorageError
+    from storage.check.check_integrity import CheckFindings
+    from storage.engine.database import LostStore, NoStore, StorageError
 
     if dry_run and not repair:
         raise typer.BadParameter("--dry-run goes with --repair")
@@ -119,6 +121,15 @@ def fsck(
             report = {"repair": repair_report(done, dry_run=dry_run)}
         else:
             done, left, report = None, check_store(home.path, store_key, home.storage_url), {}
+    except LostStore as error:
+        raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
+    except NoStore:
+        if not accept_loss:
+            raise ServiceError(
+                "storage_failed", "there is no store yet", "the next start makes one: ravel up"
+            ) from None
+        say("the loss is accepted: the next start makes an empty store")
+        done, left, report = None, CheckFindings(), {}
     except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:

@@ -82,6 +82,7 @@ def init(
             keys=keys,
             protection=protection,
             passphrase=secret,
+            is_recovered=words or from_file is not None,
         )
     else:
         home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
@@ -103,7 +104,9 @@ def init(
     print_fields(answer.items())
     print(f"\nStart it with:  {command_for(home.path)} up")
     if words or from_file is not None:
-        print("Then a member's link brings a repo back. Before you write there, wait:  ravel repo sync REPO")
+        print(
+            "Then a member's link brings a repo back. You can write there once a peer that follows it was compared."
+        )
 
 
 @key.command("show")

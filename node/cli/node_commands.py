@@ -166,7 +166,9 @@ def _damaged_line(damaged: "DamagedCounts") -> str:
 def _lost_line(lost: "LostWrites") -> str:
     if not lost["repos"]:
         return ""
-    return f"{lost['detail']}; {len(lost['repos'])} repos are not written to until a peer was met"
+    count = len(lost["repos"])
+    repos = "1 repo" if count == 1 else f"{count} repos"
+    return f"{lost['detail']}; you cannot write to {repos} until a peer was compared"
 
 
 def _search_line(index: "SearchIndexView") -> str:

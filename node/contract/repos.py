@@ -85,6 +85,16 @@ class RepoStanding(TypedDict):
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
     ]
+    uncertain: Annotated[
+        str,
+        Meta(
+            description="Why own commits may be absent here: nothing is written until a peer was compared. Empty: none are."
+        ),
+    ]
+    own_forks: Annotated[
+        int,
+        Meta(ge=0, description="Places of this user's feeds that were used more than once, in all branches."),
+    ]
     unfetched_files: Annotated[
         int,
         Meta(

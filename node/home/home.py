@@ -6,6 +6,7 @@
     run.json      where the running daemon answers          tokens.json tokens of apps (`node.home.tokens`)
     api-tls.pem   certificate and key of the listener for other machines (`node.home.certificate`)
     pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
+    folder-mark   what no copy of the folder has (`node.home.folder_mark`)
     content.lock  held while content is collected, and, together with others, while a backup or check reads it
 
 The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
@@ -94,15 +95,19 @@ def create_home(
     keys: "Keys | None" = None,
     protection: "Protection" = "none",
     passphrase: bytes = b"",
+    is_recovered: bool = False,
 ) -> Home:
     """Create what is not there yet; an existing configuration and existing keys stay as they are. Keys are fresh by default.
 
-    A new user states the `name`, where one is given. Raises ServiceError `storage_failed` where the folder cannot be made,
-    `bad_config` for what a value breaks, `bad_request` for what is no name of a person, and those of `create_keys`.
+    A user that `is_recovered` has written elsewhere: it writes to a repo here once a peer was compared. A new user states
+    the `name`, where one is given. Raises ServiceError `storage_failed` where the folder cannot be made, `bad_config` for
+    what a value breaks, `bad_request` for what is no name of a person, and those of `create_keys`.
     """
+    from node.home.folder_mark import write_mark
     from node.home.identity import create_keys
     from node.home.key_file import fresh_keys
     from node.home.people_file import OwnProfile, PeopleFile, check_person_name, write_people
+    from storage.engine.losses import note_cause
 
     people = PeopleFile(OwnProfile(check_person_name(name), None, now_ms())) if name else None
     chosen: dict[str, str] = {}
@@ -121,6 +126,9 @@ def create_home(
         if people is not None and not has_keys(path):
             write_people(path, people)
         if not has_keys(path):
+            if is_recovered:
+                note_cause(path, "recovered")
+            write_mark(path)  # and then the keys: with them the home is there
             create_keys(path, keys or fresh_keys(), protection, passphrase)
     except OSError as error:
         raise _failed(path, error) from None

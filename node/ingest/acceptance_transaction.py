@@ -101,6 +101,9 @@ class Acceptance:
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
         self._is_releasing = False
         self._arrived: dict[CommitId, int] = {}  # when what is being released came
+        self._is_own_round = False
+        self.own_from_peers: set[RepoId] = set()
+        """Repos with commits by this node's user that were absent here, and that a peer brought."""
         self.ingested = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: dict[int, bool] = {}
@@ -175,7 +178,9 @@ class Acceptance:
     def run_own_round(self, connection: Connection, topic: Topic, batch: OpenedBatch) -> None:
         """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
         before = len(self.ingested.accepted.get(topic.topic, ()))
+        self._is_own_round = True
         self.run_round(connection, topic, batch, is_proven=True)
+        self._is_own_round = False
         if self.ingested.rejected:
             repo_id = self.tables.repos[topic.repo_num].repo_id
             raise OwnCommitRejected(self.ingested.rejected[0], repo_id)
@@ -352,6 +357,8 @@ class Acceptance:
                         self._change.changed_repos.add(repo.repo_id)
                     membership.add(verified.operation, commit.acks)
                 round_.new.append(_Judged(opened, verified, repo, facts, is_proven))
+                if author == self._replica.own_feeds.user and repo.has_members and not self._is_own_round:
+                    self.own_from_peers.add(repo.repo_id)
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
             case Pending(_, missing, awaited):

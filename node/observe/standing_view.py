@@ -116,6 +116,8 @@ class Facts:
     holders: tuple[str, ...] = ()  # what the members are called who have what is absent
     is_due: bool = False  # whether an epoch is due
     starters: tuple[str, ...] = ()  # what the members are called who can start it
+    uncertain: str = ""  # why own commits may be absent, so that nothing is written yet
+    own_forks: int = 0  # places of own feeds that were used more than once
 
 
 def describe_standing(
@@ -135,12 +137,16 @@ def describe_standing(
         # Of one that is cut off, who else holds what it has is beside the point.
         "sentence": sentence
         if state in _ENDED
-        else "; ".join(filter(None, (sentence, link_sentence, _requests_part(facts)))),
+        else "; ".join(
+            filter(None, (sentence, _own_feeds_part(facts), link_sentence, _requests_part(facts)))
+        ),
         "in_sync_with": [id_text(peer) for peer in level],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
         "progress": None if outlook.level_since else _progress(outlook, here),
         "unheld": unheld.commits,
+        "uncertain": facts.uncertain,
+        "own_forks": facts.own_forks,
         "unfetched_files": unheld.files,
         "held_at": None if outlook.last is None else outlook.last.held_at // 1000,
         "behind_since": facts.behind_since if facts.is_behind else None,
@@ -212,6 +218,17 @@ def _people_part(names: Sequence[str], verb: str, verb_of_many: str) -> str:
     if len(names) > _PEERS_NAMED_MAX:
         named[-1] = f"{len(names) - _PEERS_NAMED_MAX + 1} others"
     return f", which {' or '.join(named)} {verb if len(names) == 1 else verb_of_many}"
+
+
+def _own_feeds_part(facts: Facts) -> str:
+    """What keeps this user from writing, and what writing in two places has left."""
+    parts = []
+    if facts.uncertain:
+        parts.append(f"you cannot write yet: peers are asked for commits of yours ({facts.uncertain})")
+    if facts.own_forks:
+        places = "1 place" if facts.own_forks == 1 else f"{facts.own_forks} places"
+        parts.append(f"{places} of your feed {'was' if facts.own_forks == 1 else 'were'} used twice")
+    return "; ".join(parts)
 
 
 def _requests_part(facts: Facts) -> str:

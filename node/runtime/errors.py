@@ -69,6 +69,10 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""
 
 
+LOST_STORE_ADVICE: Final = (
+    "restore a backup: `ravel --home NEW restore BACKUP`; if there is none, begin with an empty store: "
+    "`ravel fsck --accept-loss`"
+)
 READ_ONLY_ADVICE: Final = (
     "`ravel repo list` says how you stand; ask an admin of the repo for write: "
     "`ravel id` prints the user id that `ravel member grant` takes"

@@ -20,7 +20,7 @@ class FeedRecovery:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._seen: set[tuple[bytes, int]] = set()  # repos, and the peers that were level in the last round
+        self._seen: set[tuple[RepoId, int]] = set()  # repos, and the peers that were level in the last round
 
     async def run(self) -> None:
         """For as long as the node runs: a repo that was deleted may come back at any time."""
@@ -38,11 +38,12 @@ class FeedRecovery:
             for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):
                 if not await self._hub.run_blocking(self._is_incomplete, repo_id):
                     await self._hub.run_blocking(replica.own_feeds.settle, repo_id)
+                    replica.shown.restate([replica.tables.of_id[repo_id].num])
                     self._hub.topics_changed()  # what was put off is done now
             self._seen = level
             await trio.sleep(DAMAGED_PAUSE_SECONDS)
 
-    def _find_level(self) -> Iterator[tuple[bytes, int]]:
+    def _find_level(self) -> Iterator[tuple[RepoId, int]]:
         replica = self._hub.replica
         for repo in replica.repos.values():
             if repo.repo_id in replica.own_feeds.uncertain:

@@ -146,7 +146,7 @@ def _inspect_declared(connection: Connection, findings: CheckFindings) -> None:
 def inspect_losses(folder: Path, findings: CheckFindings) -> None:
     """Name what a start found to be lost, while peers have not been asked for it."""
     loss = read_loss(folder)
-    if loss is not None and loss.is_lost and loss.restored_from is None:  # else nothing is damaged
+    if loss is not None and loss.is_damage:
         findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
 
 

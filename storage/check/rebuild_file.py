@@ -26,7 +26,7 @@ from protocol.ids import CommitId
 from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
-from storage.engine.errors import StorageError
+from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, move_file, sync_file, sync_folder
 from storage.engine.id_keys import id_key, pack_ids, pack_nums
 from storage.engine.last_write import read_last_write
@@ -103,8 +103,11 @@ def find_damage(folder: Path) -> CheckFindings:
     engine = backend.make_reader(1)
     try:
         with engine.connect() as connection:
+            backend.check_has_rows(connection)
             if _is_newest(connection):
                 inspect_pages(connection, findings)
+    except LostStore:  # of which nothing can be rebuilt
+        raise
     except (*UNREADABLE, DBAPIError, StorageError) as error:
         findings.add("database", DATABASE_NAME, str(error))
     finally:

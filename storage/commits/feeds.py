@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select
 from protocol.ids import CommitId, UserId
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.schema.schema import FEED_LINK_SIZE, authors, commits, feed_forks
+from storage.schema.schema import FEED_LINK_SIZE, authors, branches, commits, feed_forks
 
 _LINKS_AT_ONCE: Final = 1000
 """Places of a feed that one statement reads: a millisecond."""
@@ -42,6 +42,20 @@ _USED_TWICE_BETWEEN = _USED_TWICE_OF_AUTHOR.where(
     commits.c.feed_sequence.between(bindparam("low"), bindparam("high"))
 )
 _USED_TWICE = _USED_TWICE_OF_AUTHOR.where(commits.c.feed_sequence.in_(bindparam("keys", expanding=True)))
+
+
+_PLACES_TWICE = (
+    select(feed_forks.c.branch_num, feed_forks.c.feed_sequence)
+    .join(authors, authors.c.num == feed_forks.c.author_num)
+    .where(authors.c.user == bindparam("user"))
+    .distinct()
+    .subquery()
+)
+_FORKS_OF_USER = (
+    select(branches.c.repo_num, func.count())
+    .join(_PLACES_TWICE, _PLACES_TWICE.c.branch_num == branches.c.num)
+    .group_by(branches.c.repo_num)
+)
 
 
 class WayBack:
@@ -173,6 +187,11 @@ def load_feeds(connection: Connection, branch_num: int) -> list[Feed]:
         .order_by(authors.c.user)
     )
     return [Feed(row[0], row[1], row[2], row[3]) for row in connection.execute(query)]
+
+
+def count_forks_of(connection: Connection, user: UserId) -> dict[int, int]:
+    """Count the places that a user has used more than once, by number of the repo; repos without any are left out."""
+    return {row[0]: row[1] for row in select_rows(connection, _FORKS_OF_USER, user=user)}
 
 
 def load_feed_forks(

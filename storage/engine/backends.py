@@ -54,6 +54,10 @@ class Backend(Protocol):
         """See that the rows are those of this folder."""
         ...
 
+    def check_has_rows(self, connection: Connection) -> None:
+        """Raise LostStore if a database without a store is known to have had one."""
+        ...
+
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
         """Keep a copy of a store of this schema in the folder, as `copy_beside` names it."""
         ...

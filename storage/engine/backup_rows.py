@@ -3,16 +3,19 @@
 The file is an SQLite store, so a backup of one kind of database can be restored to the other: that is how a store moves.
 """
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from storage.engine.database import FAILURES, explain, read_store
 from storage.engine.dump_load import copy_to_file, load_from_file
 from storage.engine.errors import NoStore, StorageError
-from storage.engine.losses import guard_unused
+from storage.engine.last_write import read_last_write
+from storage.engine.losses import check_has_rows, guard_unused
 from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import newest_revision, revision_of
 from storage.engine.snapshot_copy import copy_database
-from storage.engine.sqlite import DATABASE_NAME
+from storage.engine.sqlite import DATABASE_NAME, SqliteBackend
 from storage.engine.store_identity import check_unbound
 
 
@@ -23,10 +26,12 @@ def save_database(folder: Path, url: str, path: Path) -> None:
     """
     if not url:
         check_unbound(folder)
-        if not (folder / DATABASE_NAME).exists():
+        if not SqliteBackend(folder).exists():
             raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
         guard_unused(folder, folder / DATABASE_NAME)
         copy_database(folder / DATABASE_NAME, path)
+        with closing(sqlite3.connect(path)) as connection:
+            check_has_rows(connection, folder / DATABASE_NAME, read_last_write(folder))
         return
     with read_store(folder, url=url) as connection:
         copy_to_file(connection, path, newest_revision())

@@ -18,7 +18,7 @@ from protocol.keys import StoreKey
 from storage.engine.backends import Backend, choose_backend
 from storage.engine.bulk import roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, as_option
-from storage.engine.errors import NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
 from storage.engine.snapshot_copy import OLDER
 from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
@@ -30,6 +30,7 @@ __all__ = [
     "DATABASE_NAME",
     "FAILURES",
     "Database",
+    "LostStore",
     "NewerSchema",
     "NoStore",
     "OlderSchema",
@@ -330,6 +331,7 @@ def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -
             try:
                 revision = revision_of(connection, name)
                 if revision is None:
+                    backend.check_has_rows(connection)
                     raise NoStore(f"{name} has no store yet")
                 if revision != newest_revision():
                     raise OlderSchema(

@@ -9,6 +9,10 @@ class NoStore(StorageError):
     """There is no store yet; it is made when a daemon starts."""
 
 
+class LostStore(StorageError):
+    """The file of the rows is gone or empty, though writes in it were acknowledged; no other was made in its place."""
+
+
 class NewerSchema(StorageError):
     """The store was written by a newer Ravel; it was left as it is."""
 

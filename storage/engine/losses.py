@@ -1,23 +1,25 @@
-"""Detects acknowledged writes that a store lost, records the loss, and keeps what is left of them.
+"""Records why a store may lack commits of its own user, and keeps what is left of a damaged one.
 
-Until peers have been asked, nobody can tell which places of the user's own feeds were used. That is written down in the
-folder before anything else is written, so that it is known however often the node is started.
+Writes were lost, the folder was restored or copied, or its user came by words or a file. Until peers have been asked,
+nobody can tell which places of the user's own feeds were used. That is written down in the folder before anything else
+is written, so that it is known however often the node is started.
 """
 
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 from blake3 import blake3
 
 from protocol.ids import RepoId
-from storage.engine.errors import StorageError
+from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, sync_file, sync_folder
-from storage.engine.last_write import count_lost, hold_unused, read_last_write
+from storage.engine.last_write import LAST_WRITE_NAME, count_lost, hold_unused, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.quarantine import QUARANTINE_NAME
 
@@ -27,13 +29,18 @@ _FILE_SIZE_MAX: Final = 1 << 20
 _LOST_ENOUGH: Final = 2
 """Transactions behind the log's end that show damage: one alone may be of a write that the power was cut in."""
 _CHUNK_SIZE: Final = 1 << 20
+_HEADER_SIZE: Final = 100
+"""Bytes of an SQLite file's header: a shorter file holds nothing."""
 
 
 _RepoHex = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
+Cause = Literal["lost", "restored", "copied", "recovered", "elsewhere"]
+"""Why own commits may be absent: acknowledged writes were lost, the folder was made from a backup, the folder is a copy,
+its user came by words or a file, or peers have own commits that are not of this store."""
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """What was lost, as it is written down."""
+    """What may be absent, as it is written down."""
 
     acknowledged: int | None  # transactions by the last count; none where nothing said so
     found: int | None  # those that were there; none where the database did not open
@@ -45,11 +52,21 @@ class Loss(msgspec.Struct, frozen=True):
     """Unix seconds of the backup that the store was restored from: what was written since is not here."""
     deleted: list[_RepoHex] = []
     """Ids of repos that were deleted here: should one come back, its own feeds go on behind what others hold."""
+    returned: list[_RepoHex] = []
+    """Ids of repos that came here since, by links, and whose own feeds no peer was compared for yet."""
+    cause: Cause = "lost"
+    has_past: bool = True
+    """Whether the user may have written to repos that this store never knew: each that comes by a link is uncertain."""
 
     @property
     def is_lost(self) -> bool:
-        """Whether writes were lost; else repos were deleted, and nothing is wrong."""
+        """Return True while an own feed of a repo that was here is uncertain."""
         return self.repos is None or bool(self.repos)
+
+    @property
+    def is_damage(self) -> bool:
+        """Return True if the store lost writes, and False if it is whole but older than its user."""
+        return self.is_lost and self.cause == "lost" and self.restored_from is None
 
     @property
     def detail(self) -> str:
@@ -57,8 +74,18 @@ class Loss(msgspec.Struct, frozen=True):
         if self.restored_from is not None:
             made_at = datetime.fromtimestamp(self.restored_from, UTC).isoformat(" ", "minutes")
             return f"restored from a backup of {made_at}; what was written since is not here"
+        if self.cause == "copied":
+            return "this folder is a copy; what was written at the original since is not here"
+        if self.cause == "recovered":
+            return "your key is older than this node; what you wrote elsewhere may not be here"
+        if self.cause == "elsewhere":
+            return "a peer had commits of yours that were not here: this node was set back, or another one uses your key"
         if not self.is_lost:
-            return "the repo was deleted here once"
+            return (
+                "you may have written to it before acknowledged writes were lost here"
+                if self.returned
+                else "the repo was deleted here once"
+            )
         said = "acknowledged writes were lost"
         if self.acknowledged is not None and self.found is not None:
             lost = count_lost(self.found, self.acknowledged)
@@ -94,32 +121,105 @@ def write_loss(folder: Path, loss: Loss) -> None:
 def note_loss(folder: Path, loss: Loss) -> None:
     """Write a loss down, unless it is. What an earlier one left uncertain stays so. Raises OSError."""
     known = read_loss(folder)
-    if known is None or (known.acknowledged, known.found) != (loss.acknowledged, loss.found):
-        deleted = [] if known is None else known.deleted
-        write_loss(folder, msgspec.structs.replace(loss, deleted=deleted))
+    if known is None:
+        write_loss(folder, loss)
+    elif not known.is_lost or (known.acknowledged, known.found) != (loss.acknowledged, loss.found):
+        write_loss(folder, msgspec.structs.replace(loss, deleted=known.deleted, returned=known.returned))
+
+
+def note_cause(folder: Path, cause: Cause) -> None:
+    """Before a whole store is used again: it may lack what its user wrote elsewhere. Raises OSError.
+
+    What is written down of lost writes stays: it says more.
+    """
+    known = read_loss(folder)
+    if known is None or not known.is_lost:
+        note_loss(folder, Loss(None, None, cause=cause))
 
 
 def note_deletion(folder: Path, repo_id: RepoId) -> Loss:
     """Before a repo is deleted here: its own feeds are uncertain should it come back. Raises OSError."""
-    known = read_loss(folder) or Loss(None, None, repos=[])
+    known = read_loss(folder) or Loss(None, None, repos=[], has_past=False)
     noted = msgspec.structs.replace(known, deleted=sorted({*known.deleted, repo_id.hex()}))
     write_loss(folder, noted)
     return noted
 
 
+def note_return(folder: Path, repo_id: RepoId) -> Loss:
+    """Before a repo comes by a link to a store whose user has a past: its own feeds are uncertain. Raises OSError."""
+    known = read_loss(folder) or Loss(None, None, repos=[])
+    noted = msgspec.structs.replace(known, returned=sorted({*known.returned, repo_id.hex()}))
+    write_loss(folder, noted)
+    return noted
+
+
+def note_elsewhere(folder: Path, repo_id: RepoId) -> Loss:
+    """After own commits of a repo came that the store had not: there may be more. Raises OSError."""
+    known = read_loss(folder)
+    if known is None or not (known.is_lost or known.returned):
+        deleted = [] if known is None else known.deleted
+        write_loss(folder, Loss(None, None, repos=[], deleted=deleted, cause="elsewhere"))
+    return note_return(folder, repo_id)
+
+
 def settle_loss(folder: Path, left: Iterable[RepoId]) -> None:
-    """The own feeds of all repos but these are certain again. Raises OSError."""
+    """The own feeds of all repos but these are certain again. Raises OSError.
+
+    That the user has a past stays written down: a further repo may come by a link at any time.
+    """
     known = read_loss(folder)
     if known is None:
         return
     uncertain = {raw.hex() for raw in left}
-    deleted = sorted(uncertain & set(known.deleted))
-    if uncertain:
-        repos = sorted(uncertain - set(deleted))
-        write_loss(folder, msgspec.structs.replace(known, repos=repos, deleted=deleted))
-    else:
+    deleted, returned = (sorted(uncertain & set(one)) for one in (known.deleted, known.returned))
+    repos = sorted(uncertain - {*deleted, *returned})
+    if not uncertain and not known.has_past:
         (folder / LOSS_NAME).unlink(missing_ok=True)
         sync_folder(folder)
+        return
+    settled = msgspec.structs.replace(known, repos=repos, deleted=deleted, returned=returned)
+    if not repos:  # the same counts may come about again, by another loss
+        settled = msgspec.structs.replace(settled, acknowledged=None, found=None, kept="")
+    if settled != known:
+        write_loss(folder, settled)
+
+
+def check_not_lost(folder: Path, database: Path, acknowledged: int | None) -> None:
+    """Raise LostStore if writes were acknowledged of which the database file has nothing left. Raises OSError."""
+    if not acknowledged:
+        return
+    try:
+        size = database.stat().st_size
+    except FileNotFoundError:
+        raise _lost(database, "is gone", acknowledged) from None
+    if size < _HEADER_SIZE:
+        raise _lost(database, f"has {size} bytes", acknowledged)
+
+
+def check_has_rows(connection: sqlite3.Connection, database: Path, acknowledged: int | None) -> None:
+    """Raise LostStore if writes were acknowledged in what is an empty database. Raises sqlite3.Error."""
+    if acknowledged and not connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+        raise _lost(database, "is an empty database", acknowledged)
+
+
+def _lost(database: Path, state: str, acknowledged: int) -> LostStore:
+    return LostStore(
+        f"{database} {state}, and {acknowledged} writes in it were acknowledged: the store of this node is lost"
+    )
+
+
+def begin_anew(folder: Path, database: Path) -> None:
+    """Have the next start make an empty store in the place of a lost one, of which the log is kept. Raises OSError.
+
+    Own feeds stay uncertain of all repos that come back.
+    """
+    log = database.with_name(f"{database.name}-wal")
+    if log.exists() and log.stat().st_size:
+        keep_files(folder, "log", [one for one in (log, database) if one.exists()])
+    write_loss(folder, Loss(read_last_write(folder), 0))
+    for left in (database, log, database.with_name(f"{database.name}-shm"), folder / LAST_WRITE_NAME):
+        left.unlink(missing_ok=True)
+    sync_folder(folder)
 
 
 def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | None:

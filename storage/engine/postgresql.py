@@ -163,6 +163,9 @@ class PostgresqlBackend:
                 " database than this store's"
             )
 
+    def check_has_rows(self, connection: Connection) -> None:
+        """What binds a folder to its database tells of another one."""
+
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
         """Copy the rows to an SQLite file of the folder, which a Ravel of that schema reads."""
 

@@ -20,9 +20,9 @@ from sqlalchemy.pool import QueuePool
 from storage.engine.bulk import run_plain
 from storage.engine.errors import StorageError
 from storage.engine.last_write import LastWrite, next_count, read_last_write
-from storage.engine.losses import check_count, guard_log, guard_unused
+from storage.engine.losses import check_count, check_has_rows, check_not_lost, guard_log, guard_unused
 from storage.engine.snapshot_copy import copy_beside, copy_database
-from storage.engine.store_identity import check_unbound
+from storage.engine.store_identity import STORE_ID_NAME, check_unbound
 
 DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
@@ -64,12 +64,18 @@ class SqliteBackend:
         self._committed = 0
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """Return True if the file is there. Raises LostStore where it was."""
+        self._check_not_lost()
         return self._path.exists()
+
+    def _check_not_lost(self) -> None:
+        if not (self._folder / STORE_ID_NAME).exists():  # else the rows are elsewhere, since they moved
+            check_not_lost(self._folder, self._path, read_last_write(self._folder))
 
     def make_engine(self, connections_max: int) -> Engine:
         """Make the file, for its owner alone, and connections to it."""
         check_unbound(self._path.parent)
+        self._check_not_lost()
         if not self._path.exists():
             self._path.touch(mode=0o600)
         self._last = LastWrite(self._folder)
@@ -115,6 +121,7 @@ class SqliteBackend:
         """SQLite's own lock keeps writers apart, and the folder's lock daemons. What was lost is written down."""
         assert self._last is not None, "a writer's"
         _driver_of(writer).execute(f"PRAGMA cache_size=-{_WRITER_CACHE_KIB}")
+        check_has_rows(_driver_of(writer), self._path, self._last.count)
         count = _read_count(writer)
         if self._last.count is None or check_count(self._folder, count, self._last.count) is not None:
             self._last.replace(count)
@@ -137,6 +144,10 @@ class SqliteBackend:
             check_count(self._folder, _read_count(connection), self._acknowledged)
         except OSError as error:
             raise StorageError(f"{self.name}: {error}") from error
+
+    def check_has_rows(self, connection: Connection) -> None:
+        """A database without tables is lost if writes in it were acknowledged."""
+        check_has_rows(_driver_of(connection), self._path, self._acknowledged)
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
         """Copy the file to one beside it."""

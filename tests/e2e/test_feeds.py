@@ -1,4 +1,4 @@
-"""A node that was restored from a copy writes at places of its feed that it used before: everybody sees it."""
+"""A folder that was put back from a copy asks a peer before it writes. Who accepts the loss forks the feed: all see it."""
 
 import json
 import shutil
@@ -29,6 +29,11 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
         shutil.rmtree(bob.home)
         shutil.copytree(tmp_path / "backup", bob.home)
         bob.start()
+        refused = run_ravel(bob, "write", branch, "too soon", code=ERROR_KINDS["feed_uncertain"].exit_code)
+        assert "this folder is a copy" in refused.stderr
+        bob.stop()
+        run_ravel(bob, "fsck", "--accept-loss")
+        bob.start()
         second = bob.client.write_post(branch, "after it was replaced")["commit"]
         alice.start()
         until_equal(alice, bob, branch)
@@ -42,6 +47,11 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
             assert (fork["author"], fork["sequence"], fork["commit_count"]) == (user, 1, 2)
             assert set(fork["commits"]) == {first, second}
             assert {feed["author"]: feed["forks"] for feed in answer["feeds"]}[user] == 1
+            if peer is bob:  # who is told of forks of its own feeds, and of no others' there
+                assert "1 place of your feed was used twice" in run_ravel(bob, "status").stdout
+                assert "places of your feed were used twice" in run_ravel(bob, "doctor").stdout
+            else:
+                assert "used twice" not in run_ravel(peer, "status").stdout
             shown = run_ravel(peer, "feed", "check", branch, code=code).stdout
             assert f"{user}\t1\t{first}" in shown
             assert f"{user}\t1\t{second}" in shown

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from node.authoring.author import Author
+from node.home.folder_mark import MARK_NAME
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
@@ -84,7 +85,7 @@ class Field:
         """Run a daemon, see how it is without an attacker, and attack it. An empty name: nobody attacks."""
         home = self._folder / "running" / _NAME
         shutil.rmtree(home.parent, ignore_errors=True)
-        shutil.copytree(self._home, home)
+        shutil.copytree(self._home, home, ignore=shutil.ignore_patterns(MARK_NAME))  # it stands for the first
         size_before = _size(home)
         peer = Peer(home)
         is_relay = bool(name) and ATTACKS[name].role is Role.RELAY_CLIENT

@@ -27,6 +27,7 @@ from node.care.repair import repair_store
 from node.content.files import FileService
 from node.exports.export_worker import ExportRequest, write_export
 from node.home.config import CONFIG_NAME
+from node.home.folder_mark import MARK_NAME
 from node.home.home import PSEUDONYM_KEY_NAME, create_home, load_pseudonym_key, lock_home, open_home, run_file
 from node.home.identity import open_keys
 from node.home.key_file import Keys
@@ -117,7 +118,7 @@ async def make_world(folder: Path) -> World:
     await _bring_files(alice, bob)
     template = folder / "template"
     with lock_home(home), run_file(home, pid=os.getpid(), api="127.0.0.1:1", listen="127.0.0.1:2", peer="p"):
-        shutil.copytree(home, template)
+        shutil.copytree(home, template, ignore=shutil.ignore_patterns(MARK_NAME))  # copies stand for it
     alice.replica.close()
     shutil.copytree(template, folder / "whole")
     seen = look(folder / "whole")

@@ -94,6 +94,10 @@ class RepoStanding(TypedDict):
     """Of the fastest transfer from a peer, else of one to a peer. Null: there is none."""
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
+    uncertain: str
+    """Why own commits may be absent here: nothing is written until a peer was compared. Empty: none are."""
+    own_forks: int
+    """Places of this user's feeds that were used more than once, in all branches."""
     unfetched_files: int
     """Own files whose content no peer has fetched whole from this node, and no relay has said to keep. Of one
     branch the latest 1,000 that no peer has fetched are looked at.

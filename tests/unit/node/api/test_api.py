@@ -60,6 +60,8 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "behind": 0,
                 "progress": None,
                 "unheld": None,
+                "uncertain": "",
+                "own_forks": 0,
                 "unfetched_files": 0,
                 "held_at": None,
                 "behind_since": None,

@@ -82,7 +82,9 @@ async def test_a_node_whose_log_was_damaged_asks_a_peer_before_it_writes(
             assert not _refused(again)
             await until_equal(again, bob)
         assert _forks(bob) == _forks(again) == 0
-        assert read_loss(crashed) is None
+        settled = read_loss(crashed)
+        assert settled is not None
+        assert not settled.is_lost
         assert check_store(crashed, STORE_KEY).kinds == {}
         again.replica.close()
 
@@ -124,7 +126,9 @@ def test_a_loss_is_accepted_on_request_with_the_daemon_stopped(tmp_path: Path) -
     with lock_home(tmp_path), pytest.raises(ServiceError, match="uses"):
         accept_loss(tmp_path)
     assert accept_loss(tmp_path) == Loss(9, 3)
-    assert accept_loss(tmp_path) is None
+    left = read_loss(tmp_path)
+    assert left is not None
+    assert not left.is_lost, "but what comes by a link is compared first"
     node.open()
     assert not _refused(node)
     node.replica.close()
@@ -134,7 +138,7 @@ def test_a_node_without_repos_has_nothing_to_be_uncertain_of(tmp_path: Path) -> 
     write_loss(tmp_path, Loss(9, 3))
     node = Node(tmp_path, "alice")
     assert node.replica.own_feeds.uncertain == set()
-    assert read_loss(tmp_path) is None
+    assert read_loss(tmp_path) == Loss(None, None, repos=[])
     node.replica.close()
 
 

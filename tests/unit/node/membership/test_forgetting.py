@@ -92,7 +92,7 @@ def test_a_deletion_is_remembered_beside_a_loss(nodes: list[Node], tmp_path: Pat
     repo, _ = alice.create_repo()
     other, _ = alice.author.create_repo("other")
     folder = tmp_path / "alice"
-    write_loss(folder, Loss(9, 3, repos=[other.repo_id.hex()]))
+    write_loss(folder, Loss(9, 3, repos=[other.repo_id.hex()], has_past=False))
     alice.replica.own_feeds.load([])
     alice.replica.own_feeds.note_deletion(repo.repo_id)
     assert alice.replica.own_feeds.uncertain == {repo.repo_id, other.repo_id}

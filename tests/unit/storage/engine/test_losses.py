@@ -97,7 +97,7 @@ def test_a_log_that_lost_acknowledged_writes_is_told_from_one_that_ends(tmp_path
         assert (kept / "ravel.sqlite").exists()
     settle_loss(folder, ())
     assert _count(folder) == left
-    assert read_loss(folder) is None, "it is said once"
+    assert read_loss(folder) == Loss(None, None, repos=[]), "it is said once"
 
 
 def test_a_log_that_ends_is_no_damage(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+"""Mark in a node's folder that no copy of the folder has: the mark names the inode that it lies in.
+
+A folder that was copied, or brought back from a copy of its files, is the same user at an earlier moment, perhaps
+beside the first. So its start treats it as a restored backup: it writes to a repo once a peer was compared. A rename, a
+mount elsewhere and a container that is given the folder keep inodes, and are no copies. A snapshot of a whole disk that
+is put back keeps them too, and is not noticed here.
+"""
+
+import fcntl
+import os
+import struct
+from pathlib import Path
+from typing import Final
+
+from node.home.private_files import FILE_MODE
+from storage.engine.folders import sync_folder
+from storage.engine.last_write import LAST_WRITE_NAME
+from storage.engine.losses import note_cause
+from storage.engine.sqlite import DATABASE_NAME
+from storage.engine.store_identity import STORE_ID_NAME
+
+MARK_NAME: Final = "folder-mark"
+_SIZE_MAX: Final = 100
+"""Bytes that are read of it: two numbers of 20 digits."""
+_STORE_NAMES: Final = (DATABASE_NAME, LAST_WRITE_NAME, STORE_ID_NAME)
+_GET_GENERATION: Final = 0x80087601
+"""FS_IOC_GETVERSION of Linux: which file it is that has an inode's number, which is given again."""
+
+
+def write_mark(path: Path) -> None:
+    """Say that the folder is no copy, durably. Raises OSError."""
+    begun = path / f"{MARK_NAME}.new"
+    begun.unlink(missing_ok=True)
+    handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(handle, "wb") as file:
+        file.write("{} {}\n".format(*_inode_of(handle)).encode("ascii"))
+        file.flush()
+        os.fsync(handle)
+    begun.rename(path / MARK_NAME)
+    sync_folder(path)
+
+
+def is_copy(path: Path) -> bool | None:
+    """Return True if the mark in a folder lies in another inode than it names, None without a mark. Raises OSError."""
+    try:
+        handle = os.open(path / MARK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        named = os.read(handle, _SIZE_MAX).split()
+        inode, generation = _inode_of(handle)
+    finally:
+        os.close(handle)
+    # A file system may begin to tell generations, or cease to, with another kernel.
+    known = {b"%d" % generation, *([] if generation else named[1:])} | {b"0"}
+    return len(named) != 2 or named[0] != b"%d" % inode or named[1] not in known  # its two numbers
+
+
+def note_copy(path: Path) -> None:
+    """Before a daemon opens the store of a folder that it holds: treat a copy as a restored backup. Raises OSError.
+
+    A folder with keys, and with neither store nor mark, got the keys of another: its user is older than it. One with a
+    store and no mark was made before there were marks.
+    """
+    found = is_copy(path)
+    if found is None and not any((path / name).exists() for name in _STORE_NAMES):
+        note_cause(path, "recovered")
+    elif found:
+        note_cause(path, "copied")
+    if found is not False:
+        write_mark(path)  # after that: killed between, it is noted again
+
+
+def _inode_of(handle: int) -> tuple[int, int]:
+    """Return a file's inode number and its generation; the latter is 0 on a file system that tells none."""
+    try:
+        (generation,) = struct.unpack("l", fcntl.ioctl(handle, _GET_GENERATION, bytes(struct.calcsize("l"))))
+    except OSError:
+        generation = 0
+    return os.fstat(handle).st_ino, generation & 0xFFFFFFFF
