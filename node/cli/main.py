@@ -1,7 +1,5 @@
 """`ravel` entry point: the options before the command, and what maps expected failures to a message and an exit code."""
 
-import io
-import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +8,8 @@ import typer
 
 from node.cli.command_table import LazyGroup
 from node.cli.shared import Settings, fail
-from node.runtime.errors import ServiceError
+from node.cli.streams import OutputFailed, end_output, open_streams
+from node.runtime.errors import EXIT_OK, ServiceError, kind_of
 from node.runtime.version import VERSION
 from ravel.home import default_home
 
@@ -59,21 +58,23 @@ def configure(
 
 def main() -> None:
     """Run one command; the process's exit code is one of `node.runtime.errors`."""
-    as_json = "--json" in sys.argv
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            # Texts come from everywhere; a terminal that cannot show one must not fail the command.
-            stream.reconfigure(errors="backslashreplace")
+    open_streams()
+    code: int = EXIT_OK
     try:
-        app()
-    except ServiceError as error:
-        sys.exit(fail(error, as_json=as_json))
-    except UnicodeEncodeError:
-        problem = ServiceError("bad_request", "an argument is not UTF-8 text", "type it in UTF-8")
-        sys.exit(fail(problem, as_json=as_json))
-    except BrokenPipeError:  # the reader of our output has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        try:
+            app()
+        except SystemExit as end:
+            code = int(end.code or EXIT_OK)
+        except ServiceError as error:
+            code = kind_of(error).exit_code
+            fail(error, as_json="--json" in sys.argv)
+        except UnicodeEncodeError:
+            problem = ServiceError("bad_request", "an argument is not UTF-8 text", "type it in UTF-8")
+            code = fail(problem, as_json="--json" in sys.argv)
+        sys.stdout.flush()
+    except OutputFailed as failed:
+        code = end_output(failed) or code
+    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from node.cli.shared import (
     topic_name,
     unlocked,
 )
+from node.cli.streams import lose_output
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.browsers import PairingCode
@@ -43,6 +44,7 @@ def run(
 
     Options override environment variables (RAVEL_NETWORK_LISTEN), which override the configuration file.
     """
+    lose_output()
     # structlog imports rich where it is, to colour what a terminal shows: 3 MB of a daemon, which logs plain lines.
     rich = sys.modules.get("rich")
     sys.modules["rich"] = None  # type: ignore[assignment]  # so an import fails
