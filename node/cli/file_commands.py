@@ -10,6 +10,7 @@ import typer
 
 from node.cli.branch_commands import BranchArgument
 from node.cli.completion import complete_files
+from node.cli.downloads import check_target, receive
 from node.cli.people import person
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import (
@@ -135,33 +136,23 @@ def get(
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Read a file. What was cut goes on where it stopped when the command is run again."""
+    """Read a file. It appears at its place whole, or not at all; a device or a pipe there is written into."""
     start, stop = _parse_range(span)
-    api = client(context)
-    if out is not None and str(out) == "-":
-        with api.get_file(branch, file, start=start, stop=stop) as download:
+    with client(context).get_file(branch, file, start=start, stop=stop) as download:
+        if out is not None and str(out) == "-":
             for piece in download.pieces:
                 sys.stdout.buffer.write(piece)
-        return
-    with api.get_file(branch, file, start=start, stop=stop) as download:
-        target = out or Path(_local_name(download))
-        if target.is_dir():  # also with --force: a file does not replace a folder
-            wanted = target / _local_name(download)
-            raise ServiceError(
-                "already_exists", f"{target} is a folder", f"name the file in it: --out {wanted}"
-            )
-        if target.exists() and not force:
-            raise ServiceError("already_exists", f"{target} is there", "give another --out, or --force")
+            return
+        name = _local_name(download)
+        target = check_target(out or Path(name), name, replaces=force)
         size = max(min(download.size, download.size if stop is None else stop) - start, 0)
-        part = target.with_name(f".{target.name}.{download.file_id[:12]}.{start}-{start + size}.part")
-        begun = part.stat().st_size if part.exists() else 0
-        if not begun:
-            _receive(download, part, size)
-    if 0 < begun < size:
-        with api.get_file(branch, download.file_id, start=start + begun, stop=start + size) as rest:
-            _receive(rest, part, size)
-    part.replace(target)
-    answer = {"path": str(target), "file": download.file_id, "name": download.name, "size": size}
+        receive(download.pieces, target, size, replaces=force)
+    answer = {
+        "path": str(out or Path(name)),
+        "file": download.file_id,
+        "name": download.name,
+        "size": size,
+    }
     print_answer(answer, as_json=as_json)
 
 
@@ -215,21 +206,6 @@ def _read(source: IO[bytes], progress: Progress) -> Iterator[bytes]:
         yield piece
         done += len(piece)
         progress(done)
-
-
-def _receive(download: Download[Iterator[bytes]], part: Path, size: int) -> None:
-    """Append what comes to what is there; it stays when the transfer is cut."""
-    try:
-        with part.open("ab") as target, show_progress("received", "bytes", size) as progress:
-            done = target.tell()
-            for piece in download.pieces:
-                target.write(piece)
-                done += len(piece)
-                progress(done)
-    except OSError as error:
-        raise ServiceError(
-            "storage_failed", f"{part} cannot be written: {error}", "choose another --out"
-        ) from None
 
 
 def _local_name(download: Download[Iterator[bytes]]) -> str:

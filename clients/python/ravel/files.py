@@ -65,5 +65,5 @@ def download_of(header: Callable[[str], str], pieces: P) -> "Download[P]":
 def cut_short(error: Exception) -> RavelError:
     """The error where the bytes stop coming."""
     return RavelError(
-        "interrupted", f"the daemon stopped sending: {error}", "run the command again to go on from here"
+        "interrupted", f"the daemon stopped sending: {error}", "ask again: what the node fetched stays there"
     )
