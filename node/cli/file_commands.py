@@ -1,6 +1,7 @@
 """file: files of a branch, streamed to and from the daemon."""
 
 import re
+import stat
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,8 +167,18 @@ def remove(
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is neither file nor folder, but can be read: a pipe or a device."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Return True for what is neither file nor folder, but can be read to its end. Raises ServiceError `bad_input`."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # said where it is looked for among the others
+        return False
+    if stat.S_ISCHR(mode):
+        raise ServiceError(
+            "bad_input",
+            f"{path} is a device, whose content may have no end",
+            f"pipe as much of it as you want: head -c SIZE {path} | ravel file add BRANCH - --name NAME",
+        )
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 def _add_stream(context: typer.Context, branch: str, path: Path, name: str) -> FileView:

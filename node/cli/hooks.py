@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 
 CURSOR_SIZE_MAX: Final = 4096
@@ -63,6 +64,10 @@ def _name(event: Mapping[str, Any]) -> str:
 
 def read_cursor(path: Path) -> str | None:
     """The cursor that a file has; None where there is none. Raises ServiceError `bad_input`."""
+    if (
+        path.exists() and not path.is_file()
+    ):  # a cursor would replace a device, and wait for what reads a pipe
+        raise ServiceError("bad_input", f"{path} is no file", "give another --cursor-file")
     try:
         with path.open("rb") as file:
             content = file.read(CURSOR_SIZE_MAX + 1)
@@ -75,17 +80,12 @@ def read_cursor(path: Path) -> str | None:
         raise ServiceError(
             "bad_input", f"{path} is no cursor file: it is too long", "give another --cursor-file"
         )
-    return text
+    return text or None
 
 
 def keep_cursor(path: Path, cursor: str) -> None:
-    """Write a cursor so that a crash leaves the old one or this. Raises ServiceError `bad_input`."""
-    begun = path.with_name(f"{path.name}.new")
+    """Write a cursor, through a link too, so that a crash leaves the old one or this. Raises ServiceError `bad_input`."""
     try:
-        with begun.open("w", encoding="utf-8") as file:
-            file.write(f"{cursor}\n")
-            file.flush()
-            os.fsync(file.fileno())
-        begun.replace(path)
+        replace_file(Path(os.path.realpath(path)), f"{cursor}\n".encode())
     except OSError as error:
         raise ServiceError("bad_input", f"{path}: {error.strerror}", "give another --cursor-file") from None

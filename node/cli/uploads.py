@@ -4,6 +4,7 @@ Memory holds the names of one folder at a time, and of content what one request 
 """
 
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ _SMALL_SIZE: Final = 4 * MIB
 on the way costs no other."""
 _REQUEST_SIZE: Final = 64 * MIB
 """Bytes of files after which a request ends: what a cut costs, and about a second of work."""
+_UNSTATED_SIZE_MAX: Final = _REQUEST_SIZE
+"""Bytes of a file that states none, as those of /proc and of some network drives do: it is read whole to learn its size."""
 _PIECE_SIZE: Final = MIB
 _AGAIN: Final = "run the command again: what is there is passed over"
 
@@ -166,13 +169,14 @@ class _OpenFile:
                 self._state = os.fstat(self._handle)
             if not stat.S_ISREG(self._state.st_mode):
                 raise self._changed()
-            self.size = self._state.st_size
+            whole = None if self._state.st_size > _SMALL_SIZE else b"".join(self._read())
+            self.size = self._state.st_size if whole is None else len(whole)
             self.is_large = self.size > _SMALL_SIZE
-            self._pieces = self._read() if self.is_large else iter([b"".join(self._read())])
+            self._pieces = self._read() if whole is None else iter([whole])
         except BaseException:  # an interrupt too: the file is closed
             self.close()
             raise
-        if not self.is_large:
+        if whole is not None:
             self.close()
 
     def pieces(self) -> Iterator[bytes]:
@@ -186,16 +190,27 @@ class _OpenFile:
             self._handle = -1
 
     def _read(self) -> Iterator[bytes]:
-        rest = self.size
-        while rest:
-            with _readable(self._path):
-                piece = os.read(self._handle, min(rest, _PIECE_SIZE))
-                now = os.fstat(self._handle)
-            rest -= len(piece)
-            is_same = (now.st_size, now.st_mtime_ns) == (self._state.st_size, self._state.st_mtime_ns)
-            if not piece or not is_same:
-                raise self._changed()
+        stated, size = self._state.st_size, 0
+        while piece := self._next_piece(min(max(stated - size, 1), _PIECE_SIZE) if stated else _PIECE_SIZE):
+            size += len(piece)
+            if size > (stated or _UNSTATED_SIZE_MAX):
+                break
             yield piece
+        if size != stated and (stated or size > _UNSTATED_SIZE_MAX):
+            raise ServiceError(
+                "bad_input",
+                f"{self._path} states a size of {stated} bytes, and has {'more' if size > stated else size}",
+                f"pipe it: cat {shlex.quote(self._path)} | ravel file add BRANCH - --name NAME",
+            )
+
+    def _next_piece(self, size: int) -> bytes:
+        """Read on. Raises ServiceError `bad_input` if the file has changed since it was opened."""
+        with _readable(self._path):
+            piece = os.read(self._handle, size)
+            now = os.fstat(self._handle)
+        if (now.st_size, now.st_mtime_ns) != (self._state.st_size, self._state.st_mtime_ns):
+            raise self._changed()
+        return piece
 
     def _changed(self) -> ServiceError:
         return ServiceError("bad_input", f"{self._path} changed while it was read")

@@ -1,5 +1,6 @@
 """Commands that `ravel watch --exec` runs, and the file that keeps how far they came."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -52,3 +53,26 @@ def test_a_cursor_is_kept_and_what_is_none_is_refused(tmp_path: Path) -> None:
         read_cursor(path)
     with pytest.raises(ServiceError, match="No such file"):
         keep_cursor(tmp_path / "nowhere" / "cursor", "7")
+
+
+def test_an_empty_file_has_no_cursor_yet(tmp_path: Path) -> None:
+    (tmp_path / "cursor").touch()
+    assert read_cursor(tmp_path / "cursor") is None
+
+
+def test_a_cursor_goes_through_a_link_and_replaces_no_device(tmp_path: Path) -> None:
+    real, link, pipe = (tmp_path / name for name in ("real", "link", "pipe"))
+    link.symlink_to(real)
+    keep_cursor(link, "7")
+    assert link.is_symlink()
+    assert read_cursor(link) == real.read_text().strip() == "7"
+    os.mkfifo(pipe)
+    for special in (pipe, Path(os.devnull), tmp_path):
+        with pytest.raises(ServiceError, match="is no file"):
+            read_cursor(special)
+
+
+def test_the_longest_name_of_a_cursor_file_is_taken(tmp_path: Path) -> None:
+    for name in ("c" * 255, "ü" * 127):
+        keep_cursor(tmp_path / name, "7")
+        assert read_cursor(tmp_path / name) == "7"

@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from node.cli import uploads as uploads_module
+from node.cli.main import app
 from node.cli.progress import time_left
 from node.cli.uploads import FoundFile, Skipped, Uploader, find_files, name_paths
 from node.content.file_batch import EncryptedFile, FileBatch
@@ -187,6 +189,53 @@ def test_what_is_sent_is_what_lies_on_the_disk(tmp_path: Path, monkeypatch: pyte
     assert daemon.pieces_max < 10_000 + 2 * 3000, "memory holds a small file and a piece"
     again = _upload(daemon, top).run()
     assert (again.count, again.new_count) == (10, 0)
+
+
+def test_a_file_that_states_no_size_is_read_to_its_end() -> None:
+    # /proc states 0 bytes of every file.
+    version, daemon = Path("/proc/version"), Daemon()
+    assert version.stat().st_size == 0
+    _upload(daemon, version).run()
+    [[file]] = daemon.requests
+    content = version.read_bytes()
+    assert file == EncryptedFile("version", len(content), build_object(content, _SECRET)[0])
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom", os.devnull])
+def test_a_device_that_may_have_no_end_is_refused(path: str) -> None:
+    error = CliRunner().invoke(app, ["file", "add", "main", path]).exception
+    assert isinstance(error, ServiceError)
+    assert f"head -c SIZE {path} | ravel file add" in error.advice
+
+
+def test_a_file_that_states_no_size_has_a_bound_and_another_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    size = len(Path("/proc/version").read_bytes())
+    monkeypatch.setattr(uploads_module, "_UNSTATED_SIZE_MAX", size)
+    _upload(Daemon(), Path("/proc/version")).run()
+    monkeypatch.setattr(uploads_module, "_UNSTATED_SIZE_MAX", size - 1)
+    error = _refused(Daemon(), _upload(Daemon(), Path("/proc/version")))
+    assert "cat /proc/version | ravel file add" in error.advice
+
+
+@pytest.mark.parametrize("stated, said", [(2, "more"), (6, "4")])
+@pytest.mark.parametrize("small", [10, 1], ids=["small", "large"])
+def test_a_file_with_another_size_than_it_states_is_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stated: int, said: str, small: int
+) -> None:
+    top, fstat = _fill(tmp_path / "top", a=b"1234"), os.fstat
+
+    def misstate(handle: int) -> os.stat_result:  # as /sys does
+        found = list(fstat(handle))
+        found[6] = stated
+        return os.stat_result(found)
+
+    monkeypatch.setattr(os, "fstat", misstate)
+    monkeypatch.setattr(uploads_module, "_SMALL_SIZE", small)
+    daemon = Daemon()
+    error = _refused(daemon, _upload(daemon, top))
+    assert f"states a size of {stated} bytes, and has {said}" in error.message
+    assert "ravel file add BRANCH - --name NAME" in error.advice
+    assert daemon.names == []
 
 
 def test_a_request_has_so_many_files_and_bytes_and_a_large_file_its_own(
