@@ -7,7 +7,6 @@ durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
 
 import errno
-import os
 import signal
 import socket
 import sys
@@ -201,7 +200,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     with (
         # Before anybody can see that it runs, and tell it to stop.
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
-        run_file(home.path, pid=os.getpid(), api=api, listen=listen, peer=id_text(node_key), run=run),
+        run_file(home.path, api=api, listen=listen, peer=id_text(node_key), run=run),
     ):
         check_bindings(ENDPOINTS, service)
         async with trio.open_nursery() as nursery:

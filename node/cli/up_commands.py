@@ -65,7 +65,7 @@ def up(
         "node": found.peer,
         "listen": found.listen,
         "api": f"http://{found.api}",
-        "pid": found.pid,
+        "pid": found.holder.pid,
         "log": str(folder / DAEMON_LOG_NAME) if is_started else None,
         "created": is_new,
         "started": is_started,

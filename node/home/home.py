@@ -2,7 +2,7 @@
 
     config.toml   the configuration                    api-token   what the local API wants to see
     people.json   what this user calls itself and others (`node.home.people_file`)
-    keys.json     the keys (`node.home.identity`)           lock        held by the daemon, with its pid
+    keys.json     the keys (`node.home.identity`)           lock        held by the daemon, says who it is
     run.json      where the running daemon answers          tokens.json tokens of apps (`node.home.tokens`)
     api-tls.pem   certificate and key of the listener for other machines (`node.home.certificate`)
     pseudonym.key what hides authors in exports, hex, and a checksum; made when it is first asked for
@@ -35,6 +35,7 @@ from node.home.private_files import FILE_MODE, create_file, replace_file, sweep_
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
+from ravel.holder import Holder
 from ravel.home import LOCK_NAME, RUN_NAME, TOKEN_NAME, command_for, is_locked, read_private, read_token
 from storage.engine.folders import make_folder
 
@@ -199,14 +200,13 @@ def lock_home(path: Path) -> Iterator[None]:
         raise _failed(path, error) from None
     try:
         if not (_try_lock(handle) and _try_lock(folder)):
-            pid = os.read(handle, 32).decode("ascii", "replace").strip() or _running_pid(path)
             raise ServiceError(
                 "already_running",
-                f"process {pid} uses {path}",
+                f"{holder_name(path)} uses {path}",
                 f"if that is a daemon, stop it with: {command_for(path)} down; else wait until it has ended",
             )
         os.ftruncate(handle, 0)
-        os.write(handle, f"{os.getpid()}\n".encode())
+        os.write(handle, json.dumps(Holder.this().as_json()).encode())
         remove_run_file(path)  # of a daemon that was killed
         sweep_begun(path)
         yield
@@ -253,33 +253,32 @@ def _try_lock(handle: int) -> bool:
     return False
 
 
-def lock_holder(path: Path) -> int | None:
+def lock_holder(path: Path) -> Holder | None:
     """The process that holds a folder, as it says itself; None where none does or says so."""
     if not is_locked(path):
         return None
-    try:
-        return int((path / LOCK_NAME).read_bytes()[:32])
-    except (OSError, ValueError):
-        return None
+    for name in (LOCK_NAME, RUN_NAME):  # the lock's file can be removed while it is held
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            content = json.loads((path / name).read_text(encoding="utf-8"))
+            return Holder.of_json(content if name == LOCK_NAME else content["holder"])
+    return None
 
 
-def _running_pid(path: Path) -> str:
-    """What the run file says, where the lock's file says nothing."""
-    try:
-        return str(int(json.loads((path / RUN_NAME).read_text(encoding="utf-8"))["pid"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return "unknown"
+def holder_name(path: Path) -> str:
+    """The process that holds a folder, for people."""
+    holder = lock_holder(path)
+    return "a process" if holder is None else holder.name
 
 
 @contextmanager
-def run_file(path: Path, *, pid: int, api: str, listen: str, peer: str, run: str = "") -> Iterator[None]:
-    """Say where the daemon answers while the block runs; `run` is another at each start.
+def run_file(path: Path, *, api: str, listen: str, peer: str, run: str) -> Iterator[None]:
+    """Say that this process is the daemon, and where it answers while the block runs; `run` is another at each start.
 
     Raises ServiceError `storage_failed`.
     """
-    content = json.dumps({"pid": pid, "api": api, "listen": listen, "peer": peer, "run": run}) + "\n"
+    content = {"holder": Holder.this().as_json(), "api": api, "listen": listen, "peer": peer, "run": run}
     try:
-        replace_file(path / RUN_NAME, content.encode())
+        replace_file(path / RUN_NAME, f"{json.dumps(content)}\n".encode())
     except OSError as error:
         raise _failed(path, error) from None
     try:

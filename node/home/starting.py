@@ -9,11 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from node.home.home import lock_holder
+from node.home.home import holder_name, lock_holder
 from node.home.private_files import FILE_MODE
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.log_file import put_aside_if_large
-from ravel.home import RunFile, command_for, is_locked, not_running, read_run_file
+from ravel.home import RunFile, command_for, is_locked, not_running, out_of_reach, read_run_file
 
 DAEMON_LOG_NAME: Final = "daemon.log"
 START_SECONDS_MAX: Final = 60.0
@@ -35,18 +35,18 @@ def wait_for_daemon(
     while True:
         try:
             return read_run_file(home)
-        except ServiceError:
-            if not is_locked(home):
+        except ServiceError as error:
+            if error.code != "not_running" or not is_locked(home):
                 raise
         waited = time.monotonic() - begun
         if waited > seconds_max:
             raise ServiceError(
                 "not_running",
-                f"process {lock_holder(home)} holds {home}, and has not answered in {seconds_max:.0f} s",
+                f"{holder_name(home)} holds {home}, and has not answered in {seconds_max:.0f} s",
                 f"look at its log; {home / DAEMON_LOG_NAME} is the one of `ravel up`",
             )
         if waited > _SILENT_SECONDS and not is_told:
-            tell(f"waiting for process {lock_holder(home)}, which holds {home}, to be ready")
+            tell(f"waiting for {holder_name(home)}, which holds {home}, to be ready")
             is_told = True
         # The state of another process can only be polled for.
         time.sleep(_POLL_SECONDS)
@@ -86,7 +86,8 @@ def start_daemon(
             process.stdin.write(passphrase or b"")
     begun, is_told = time.monotonic(), False
     while process.poll() is None:
-        if lock_holder(home) == process.pid:
+        holder = lock_holder(home)
+        if holder is not None and holder.pid == process.pid:
             try:
                 return read_run_file(home)
             except ServiceError:
@@ -111,11 +112,17 @@ def start_daemon(
 def stop_daemon(home: Path, seconds_max: float = STOP_SECONDS_MAX) -> int | None:
     """Tell the daemon of a folder to stop, and wait until it has; its process, or None where none runs.
 
-    Raises ServiceError `not_running` where what holds the folder is no daemon that answers, `not_permitted`, `incomplete`.
+    Raises ServiceError `not_running` where what holds the folder is no daemon that answers, `already_running`
+    where it is out of reach, `not_permitted`, `incomplete`.
     """
     if not is_locked(home):
         return None
-    pid = read_run_file(home).pid
+    holder = read_run_file(home).holder
+    if not holder.shares_processes:
+        raise out_of_reach(home)
+    if not holder.is_alive:  # its number is another process's by now
+        raise not_running(home)
+    pid = holder.pid
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -125,7 +132,7 @@ def stop_daemon(home: Path, seconds_max: float = STOP_SECONDS_MAX) -> int | None
             "not_permitted", f"process {pid} is another user's", "stop it as that user"
         ) from None
     until = time.monotonic() + seconds_max
-    while lock_holder(home) == pid:
+    while lock_holder(home) == holder:
         if time.monotonic() > until:
             raise ServiceError(
                 "incomplete",

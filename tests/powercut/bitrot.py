@@ -117,7 +117,7 @@ async def make_world(folder: Path) -> World:
         alice.write(alice.branch(), f"post {number}")
     await _bring_files(alice, bob)
     template = folder / "template"
-    with lock_home(home), run_file(home, pid=os.getpid(), api="127.0.0.1:1", listen="127.0.0.1:2", peer="p"):
+    with lock_home(home), run_file(home, api="127.0.0.1:1", listen="127.0.0.1:2", peer="p", run="r"):
         shutil.copytree(home, template, ignore=shutil.ignore_patterns(MARK_NAME))  # copies stand for it
     alice.replica.close()
     shutil.copytree(template, folder / "whole")

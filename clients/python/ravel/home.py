@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ravel.errors import RavelError
+from ravel.holder import Holder
 
 TOKEN_NAME: Final = "api-token"  # noqa: S105  # a file's name
 LOCK_NAME: Final = "lock"
@@ -23,13 +24,13 @@ _TOKEN_FILE_SIZE_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a running daemon says of itself. `run` is another at each start; empty for a daemon that has none."""
+    """What a running daemon says of itself. `run` is another at each start."""
 
-    pid: int
+    holder: Holder
     api: str
     listen: str
     peer: str
-    run: str = ""
+    run: str
 
 
 def default_home() -> Path:
@@ -45,19 +46,31 @@ def find_home(home: str | Path | None = None) -> Path:
 
 
 def read_run_file(path: Path) -> RunFile:
-    """Where the daemon of a folder answers. Raises RavelError `not_running`.
+    """Where the daemon of a folder answers. Raises RavelError `not_running`, and `already_running` where it is out of reach.
 
-    A daemon that was killed leaves its file behind, and its port may be another program's by now: one that must not be
-    asked, for it would be shown the token.
+    A daemon that was killed leaves its file behind, and its port may be another program's by now; so may the port of one in
+    another container be here. Such a program must not be asked, for it would be shown the token.
     """
     if not is_locked(path):
         raise not_running(path)
     try:
         content: dict[str, Any] = json.loads((path / RUN_NAME).read_text(encoding="utf-8"))
-        api, listen, peer = (str(content[name]) for name in ("api", "listen", "peer"))
-        return RunFile(int(content["pid"]), api, listen, peer, str(content.get("run", "")))
+        texts = (str(content[name]) for name in ("api", "listen", "peer", "run"))
+        found = RunFile(Holder.of_json(content["holder"]), *texts)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         raise not_running(path) from None
+    if not found.holder.shares_network:
+        raise out_of_reach(path)
+    return found
+
+
+def out_of_reach(path: Path) -> RavelError:
+    """The error for a daemon that runs where this process cannot reach it."""
+    return RavelError(
+        "already_running",
+        f"the daemon of {path} runs in another container or on another machine",
+        "run the command there, or stop the daemon there first",
+    )
 
 
 def not_running(path: Path) -> RavelError:

@@ -121,14 +121,14 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
 
 
 def test_a_lock_whose_file_was_removed_still_holds(tmp_path: Path) -> None:
-    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+    with lock_home(tmp_path), run_file(tmp_path, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER, run="r"):
         (tmp_path / "lock").unlink()
-        with pytest.raises(ServiceError, match="process 7 uses") as caught, lock_home(tmp_path):
+        with pytest.raises(ServiceError, match=f"process {os.getpid()} uses") as caught, lock_home(tmp_path):
             raise AssertionError("held twice")
         assert caught.value.code == "already_running"
-        assert read_run_file(tmp_path).pid == 7, "commands find the daemon"
+        assert read_run_file(tmp_path).holder.pid == os.getpid(), "commands find the daemon"
         (tmp_path / "lock").unlink()
-        assert read_run_file(tmp_path).pid == 7
+        assert read_run_file(tmp_path).holder.pid == os.getpid()
     with lock_home(tmp_path):
         pass
 
@@ -176,7 +176,7 @@ def test_the_run_file_says_where_the_daemon_answers(tmp_path: Path) -> None:
     with lock_home(tmp_path):
         (tmp_path / "run.json.new").write_text("half-written by a process that was killed")
         for port in ("1", "2"):
-            with run_file(tmp_path, pid=7, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER):
+            with run_file(tmp_path, api=f"127.0.0.1:{port}", listen="127.0.0.1:3", peer=PEER, run="r"):
                 assert read_run_file(tmp_path).api == f"127.0.0.1:{port}"
             assert not (tmp_path / "run.json").exists()
         (tmp_path / "run.json").write_text("{")
@@ -186,7 +186,7 @@ def test_the_run_file_says_where_the_daemon_answers(tmp_path: Path) -> None:
 
 def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None:
     kept = tmp_path / "kept.json"
-    with lock_home(tmp_path), run_file(tmp_path, pid=7, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER):
+    with lock_home(tmp_path), run_file(tmp_path, api="127.0.0.1:1", listen="127.0.0.1:3", peer=PEER, run="r"):
         kept.write_bytes((tmp_path / "run.json").read_bytes())
     kept.rename(tmp_path / "run.json")
     with pytest.raises(ServiceError) as caught:  # else the token would go to anyone who has that port now
