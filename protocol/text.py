@@ -1,4 +1,4 @@
-"""Text forms of ids: lower-case base32 without padding.
+"""Text forms of ids: lower-case base32 without padding; and words as they are pasted.
 
 An id has exactly one text form; ids given by people may be prefixes, which the node resolves.
 """
@@ -6,6 +6,7 @@ An id has exactly one text form; ids given by people may be prefixes, which the 
 import base64
 import binascii
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Final
 
@@ -70,3 +71,8 @@ def parse_base32(text: str, reason: str) -> bytes:
     if base32_text(raw) != text:
         raise DecodeError(reason, "not the one form (lower case, no padding)")
     return raw
+
+
+def pasted_word(text: str) -> str:
+    """The text without white space and invisible marks, which mail, chats and clipboards put into and around a long word."""
+    return "".join(char for char in text if not char.isspace() and unicodedata.category(char) != "Cf")

@@ -1,6 +1,7 @@
 """How requests to the local API are read, each part within its bound, and answered."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -72,7 +73,8 @@ async def read_content(request: Request, size_max: int | None = None) -> bytes:
 def decode_json(content: bytes, kind: type[T]) -> T:
     """A JSON body as a value of a type. Raises ServiceError."""
     try:
-        return msgspec.json.decode(content, type=kind)
+        # RFC 8259, section 8.1: a byte order mark may be ignored. Some systems write one into every file.
+        return msgspec.json.decode(content.removeprefix(BOM_UTF8), type=kind)
     except msgspec.ValidationError as error:
         raise ServiceError(
             "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"

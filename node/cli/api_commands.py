@@ -1,12 +1,11 @@
 """CLI: api: any request to the node's HTTP API."""
 
 import json
-import sys
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
+from node.cli.inputs import read_input
 from node.cli.shared import JsonOption, client
 from node.runtime.errors import ServiceError
 from protocol.limits.users import REQUEST_SIZE_MAX
@@ -45,21 +44,7 @@ def api(
 
 
 def _read_body(data: str) -> bytes:
-    """What is to be sent, bounded before it is held. Raises ServiceError `bad_input`, `too_large`."""
-    if data == "-":
-        body = sys.stdin.buffer.read(REQUEST_SIZE_MAX + 1)
-    elif data.startswith("@"):
-        try:
-            with Path(data[1:]).open("rb") as file:
-                body = file.read(REQUEST_SIZE_MAX + 1)
-        except OSError as error:
-            raise ServiceError(
-                "bad_input", f"{data[1:]} cannot be read: {error}", "give a readable file"
-            ) from None
-    else:
-        body = data.encode()
-    if len(body) > REQUEST_SIZE_MAX:
-        raise ServiceError(
-            "too_large", f"a request has at most {REQUEST_SIZE_MAX} bytes", "send less at once"
-        )
-    return body
+    """The body of a request. Raises ServiceError `bad_input`, `too_large`."""
+    if data == "-" or data.startswith("@"):
+        return read_input(data.removeprefix("@"), REQUEST_SIZE_MAX)
+    return data.encode()

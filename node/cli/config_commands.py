@@ -1,12 +1,12 @@
 """CLI: config: show, check and change settings of the configuration file."""
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from node.cli.completion import complete_keys
+from node.cli.inputs import read_typed
 from node.cli.shared import (
     JsonOption,
     SetOption,
@@ -106,7 +106,7 @@ def set_config(
     """
     import os
 
-    from node.home.config import CONFIG_NAME
+    from node.home.config import CONFIG_NAME, CONFIG_SIZE_MAX
     from node.home.config_editing import overriding_variable, set_key
     from ravel.home import command_for, is_locked
 
@@ -116,7 +116,7 @@ def set_config(
         raise ServiceError(
             "not_initialised", f"{path} is not there", f"make a node with: {command_for(home)} up"
         )
-    given = sys.stdin.readline().rstrip("\r\n") if value == "-" else value
+    given = read_typed(CONFIG_SIZE_MAX).partition("\n")[0].rstrip("\r") if value == "-" else value
     change = set_key(path, key, given)
     variable = overriding_variable(change.after.key, os.environ)
     is_running = is_locked(home)

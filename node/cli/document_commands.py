@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import typer
 
 from node.cli.branch_commands import BranchArgument
+from node.cli.inputs import read_input
 from node.cli.lines import write_lines
 from node.cli.shared import (
     JsonOption,
@@ -23,7 +24,7 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
-from protocol.limits.users import DOCUMENT_WINDOW_MAX
+from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
 
 if TYPE_CHECKING:
     from ravel import Client
@@ -186,7 +187,7 @@ def push(
     context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
 ) -> None:
     """Write a Yjs update of an editor that has a client id of `ravel text client`. What the text has is left out."""
-    answer = client(context).push_text(branch, _read_update(path))
+    answer = client(context).push_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
     print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
 
 
@@ -195,7 +196,7 @@ def import_text(
     context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
 ) -> None:
     """Type the texts of another Yjs document at the ends of the texts of the same names."""
-    answer = client(context).import_text(branch, _read_update(path))
+    answer = client(context).import_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
     print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
 
 
@@ -235,13 +236,6 @@ def pull(
         raise ServiceError(
             "storage_failed", f"{out} cannot be written: {error}", "choose another --out"
         ) from None
-
-
-def _read_update(path: Path) -> bytes:
-    try:
-        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-    except OSError as error:
-        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
 
 
 def _edit_set(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.inputs import read_typed
 from node.cli.shared import JsonOption, print_answer, print_fields, print_json, settings, unlocked
 from node.runtime.errors import ServiceError
 
@@ -70,6 +71,12 @@ def init(
     is_new = not has_keys(folder)
     if not is_new and (words or from_file is not None):
         raise ServiceError("already_exists", f"{folder} has keys already", "choose another --home")
+    if words and settings(context).passphrase_file == "-":  # noqa: S105  # standard input
+        raise ServiceError(
+            "bad_request",
+            "the words and the passphrase cannot both come by standard input",
+            "name a file with the passphrase before the command: --passphrase-file FILE",
+        )
     if is_new:
         keys = _keys_for(words, from_file, from_passphrase_file)
         protection, secret = choose_protection(context, passphrase, keyring, clear)
@@ -221,10 +228,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
     if words and from_file is not None:
         raise ServiceError("bad_request", "a user comes by words or by a file, not by both", "choose one")
     if words:
-        if is_terminal():
-            print("The 24 words, in one line, which is not shown:", file=sys.stderr)
-            return fresh_keys(seed_of(ask_passphrase("").decode()))
-        return fresh_keys(seed_of(sys.stdin.readline(TEXT_SIZE_MAX + 1)))
+        return fresh_keys(seed_of(_ask_words() if is_terminal() else read_typed(TEXT_SIZE_MAX)))
     if from_file is not None:
         if not from_file.exists():
             raise ServiceError(
@@ -238,6 +242,21 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
         )
         return fresh_keys(open_user_key(file, str(from_file), passphrase))
     return fresh_keys()
+
+
+def _ask_words() -> str:
+    """The words as they are typed, on as many lines as on the paper. An empty line ends them early."""
+    from node.home.mnemonic import TEXT_SIZE_MAX, WORD_COUNT, split_words
+    from node.home.passphrases import ask_passphrase
+
+    print("The 24 words, in one line or several, which are not shown:", file=sys.stderr)
+    text = ""
+    while (count := len(split_words(text))) < WORD_COUNT and len(text) <= TEXT_SIZE_MAX:
+        line = ask_passphrase(f"{count} of {WORD_COUNT}: ").decode()
+        if not line:
+            break
+        text += f"{line}\n"
+    return text
 
 
 def choose_protection(

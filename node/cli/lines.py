@@ -1,6 +1,7 @@
 """Lines of standard input, in the groups in which they come: a slow source is written line by line, a fast one in bulk."""
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from io import BufferedIOBase, BufferedReader
 from typing import Final, cast
@@ -34,6 +35,8 @@ def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
         group = []
         for line in whole:
             number += 1
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)  # some editors write one
             try:
                 text = line.removesuffix(b"\r").decode()
             except UnicodeDecodeError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.completion import complete_repos
+from node.cli.inputs import read_typed
 from node.cli.people import person
 from node.cli.progress import show_progress
 from node.cli.shared import (
@@ -26,6 +27,7 @@ from node.cli.shared import (
 )
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
+from protocol.text import pasted_word
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -455,11 +457,7 @@ def given(link: str) -> str:
 
     Where mail or a chat has put it on several lines, these are one link.
     """
-    if link != "-":
-        return "".join(link.split())
-    if sys.stdin.isatty():
-        return sys.stdin.readline(LINK_SIZE_MAX + 2).strip()
-    return "".join(sys.stdin.read(2 * LINK_SIZE_MAX).split())
+    return pasted_word(read_typed(2 * LINK_SIZE_MAX) if link == "-" else link)
 
 
 def note_reach(reach: str) -> None:

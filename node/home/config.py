@@ -229,7 +229,7 @@ def load_document(path: Path) -> Document:
         raw = path.read_bytes()
         if len(raw) > CONFIG_SIZE_MAX:
             raise bad_config(of_file(path), f"it has more than {CONFIG_SIZE_MAX} bytes")
-        text = raw.decode("utf-8")
+        text = raw.decode("utf-8-sig")  # some editors write a byte order mark
     except OSError as error:
         raise bad_config(of_file(path), str(error)) from None
     except UnicodeDecodeError as error:

@@ -59,7 +59,7 @@ def set_key(path: Path, name: str, text: str) -> ConfigChange:
     if len(text) > SETTING_SIZE_MAX:
         raise bad_config(origin, f"it has more than {SETTING_SIZE_MAX} characters")
     old = load_document(path)
-    content = path.read_bytes().decode("utf-8")
+    content = path.read_bytes().decode("utf-8-sig")
     changed = _changed(content, section, key, _item(section, key, text))
     new = parse_document(path, changed)
     config = read_config(path, new, {(section, key): origin})

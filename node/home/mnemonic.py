@@ -4,6 +4,7 @@ One wrong word in 256 passes the checksum; the id that follows from the words te
 not BIP-39's stretched seed: nothing else is needed to have it back.
 """
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from functools import cache
@@ -16,7 +17,9 @@ from protocol.keys import UserSeed
 
 WORD_COUNT: Final = 24
 TEXT_SIZE_MAX: Final = 1024
-"""Characters of typed words: the longest 24 have 216 with the spaces between them."""
+"""Bytes of typed words: the longest 24 have 336 with numbers and the spaces between them."""
+_AROUND: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
+"""No letters, at the ends of a word."""
 
 
 def words_of(seed: UserSeed) -> list[str]:
@@ -26,7 +29,7 @@ def words_of(seed: UserSeed) -> list[str]:
 
 def seed_of(text: str) -> UserSeed:
     """The key of typed words, in any case and spacing. Raises ServiceError `bad_input`, which says which word is wrong."""
-    words = unicodedata.normalize("NFKD", text[:TEXT_SIZE_MAX]).lower().split()
+    words = split_words(text[:TEXT_SIZE_MAX])
     if len(words) != WORD_COUNT:
         raise _bad(f"there are {len(words)} words, not {WORD_COUNT}")
     known = set(_list().wordlist)
@@ -37,6 +40,12 @@ def seed_of(text: str) -> UserSeed:
         return UserSeed(bytes(_list().to_entropy(words)))
     except ValueError:
         raise _bad("their checksum is wrong: a word is another, or two changed places") from None
+
+
+def split_words(text: str) -> list[str]:
+    """The words of a text in lower case, without the numbers, commas and invisible marks around them."""
+    normal = unicodedata.normalize("NFKD", text).lower()
+    return [word for part in re.split(r"[\s,;]+", normal) if (word := _AROUND.sub("", part))]
 
 
 def words_at(numbers: Sequence[int]) -> list[str]:

@@ -1,13 +1,15 @@
 """Reads a passphrase from a file, a systemd credential or the terminal, never from an argument.
 
-A file may be `-` (standard input) or a descriptor (`/dev/fd/3`). One line end behind a passphrase is not part of it, and
-texts are compared in Unicode's composed form, which keyboards and systems differ in.
+A file may be `-` (standard input) or a descriptor (`/dev/fd/3`). One line end behind a passphrase is not part of it, nor a
+byte order mark before it, which some editors write. Texts are compared in Unicode's composed form, which keyboards and
+systems differ in.
 """
 
 import getpass
 import stat
 import sys
 import unicodedata
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -17,6 +19,8 @@ from protocol.limits.users import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 FILE_VARIABLE: Final = "RAVEL_PASSPHRASE_FILE"
 CREDENTIAL_NAME: Final = "ravel-passphrase"
+_READ_SIZE: Final = len(BOM_UTF8) + PASSPHRASE_SIZE_MAX + 3
+"""Bytes that are read of a file: a passphrase, what may stand around it, and one more, which is too many."""
 _CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
 
 
@@ -34,7 +38,7 @@ def given_passphrase(file: str | None, environment: Mapping[str, str]) -> bytes 
 def read_passphrase(file: str) -> bytes:
     """The passphrase that a file holds; `-` is standard input. Raises ServiceError `locked`, `bad_config`."""
     if file == "-":
-        return _of_bytes(sys.stdin.buffer.read(PASSPHRASE_SIZE_MAX + 3), "standard input")
+        return _of_bytes(sys.stdin.buffer.read(_READ_SIZE), "standard input")
     path = Path(file)
     try:
         found = path.stat()
@@ -86,13 +90,13 @@ def is_terminal() -> bool:
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            return file.read(PASSPHRASE_SIZE_MAX + 3)
+            return file.read(_READ_SIZE)
     except OSError as error:
         raise _unreadable(str(path), error) from None
 
 
 def _of_bytes(content: bytes, name: str, *, empty: bool = False) -> bytes:
-    line = content.removesuffix(b"\n").removesuffix(b"\r")
+    line = content.removeprefix(BOM_UTF8).removesuffix(b"\n").removesuffix(b"\r")
     try:
         text = unicodedata.normalize("NFC", line.decode("utf-8"))
     except UnicodeDecodeError:

@@ -15,7 +15,7 @@ from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
 from protocol.links import RelayLink, parse_relay_link
 from protocol.session_outputs import AccountAnswered
-from protocol.text import id_text
+from protocol.text import id_text, pasted_word
 from protocol.web_address import from_link
 
 _LOOK_SECONDS: Final = 0.1
@@ -91,7 +91,7 @@ class RelayJoining:
 
 def _parse(text: str) -> RelayLink:
     try:
-        link = parse_relay_link(text)
+        link = parse_relay_link(pasted_word(text))
     except DecodeError as error:
         raise ServiceError(
             "bad_link", f"this is not a link to a relay: {error.detail or error.reason}", _ADVICE

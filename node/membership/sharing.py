@@ -55,7 +55,7 @@ from protocol.links import (
 )
 from protocol.reach import Reach
 from protocol.signing import key_pair
-from protocol.text import id_text
+from protocol.text import id_text, pasted_word
 from protocol.web_address import from_link, to_link
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
@@ -138,6 +138,7 @@ class Sharing:
         A link that makes no member any more opens the repo all the same. That is said as an error, unless the user wants to
         `follow`: nobody shall take reading for membership. Raises ServiceError `expired`.
         """
+        text = pasted_word(text)
         if is_ask_link(text):
             return await self._ask(_parse(parse_ask_link, text, "a link that asks"))
         repo = await self._join(_parse(parse_invitation, text, "an invitation"))
@@ -191,7 +192,7 @@ class Sharing:
 
     async def join_as_device(self, text: str) -> Repo:
         """Become a device by such a link; as `join`."""
-        link = _parse(parse_device_link, text, "a link for a device")
+        link = _parse(parse_device_link, pasted_word(text), "a link for a device")
         if link.person == self._author.user:
             raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
         return await self._join(link.opened(), link.person)
@@ -284,6 +285,7 @@ class Sharing:
 
         Waits a while for the first commits, and goes on without them.
         """
+        text = pasted_word(text)
         if is_branch_link(text):
             return await self._follow_branch(text)
         capability = _parse(parse_capability, text, "a read capability")
@@ -447,9 +449,9 @@ def _channel_of(link: Topic, branch: Branch) -> BranchChannel:
 
 
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
-    """What a link says. Spaces and line breaks in it are passed over: mail and chats put them there."""
+    """What a link says, which is a pasted word. Raises ServiceError `bad_link`."""
     try:
-        return parse("".join(text.split()))
+        return parse(text)
     except DecodeError as error:
         advice = "copy the link whole, or ask for a new one"
         problem = error.detail or error.reason

@@ -21,7 +21,7 @@ export function NewRepo() {
 export function JoinRepo() {
   const field = useRef(null);
   const send = async ({ link, follow }) => {
-    const said = link.trim();
+    const said = link.replace(/[\s\p{Cf}]/gu, ""); // as mail and chats break it, with the invisible marks that they add
     const isInvitation = /^ravel:(invite|ask):/.test(said);
     const made = isInvitation
       ? await api.joinRepo({ invitation: said, follow: Boolean(follow) })

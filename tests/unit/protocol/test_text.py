@@ -9,7 +9,7 @@ from protocol.codec import DecodeError
 from protocol.ids import AnyId, PeerId, RepoId
 from protocol.keys import BlockKey, EpochKey
 from protocol.links import PeerAddress, ReadCapability, capability_text, parse_capability, parse_invitation
-from protocol.text import id_text, parse_id_prefix
+from protocol.text import id_text, parse_id_prefix, pasted_word
 from tests.support.ids import as_epoch_id, as_object_id
 
 CAPABILITY = ReadCapability(
@@ -63,3 +63,9 @@ def test_what_was_mistyped_is_found(data: st.DataObject) -> None:
         if typed != text:
             with pytest.raises(DecodeError):
                 parse_capability(typed)
+
+
+@pytest.mark.parametrize("mark", [" ", "\n", "\u00a0", "\ufeff", "\u200b", "\u2060", "\u00ad", "\u200e"])
+def test_a_pasted_word_has_no_spaces_and_invisible_marks(mark: str) -> None:
+    assert pasted_word(f"{mark}ravel:read:{mark}abc{mark}{mark}") == "ravel:read:abc"
+    assert pasted_word(mark) == ""

@@ -1,5 +1,6 @@
 """The HTTP API against a whole node: who may call, what is refused, and what answers look like."""
 
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -216,6 +217,24 @@ async def test_documents_are_snapshotted_and_branches_compacted(tmp_path: Path) 
         assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
         refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})
         assert refused.json()["error"]["code"] == "bad_request"
+
+
+@pytest.mark.slow
+async def test_a_byte_order_mark_before_a_body_and_marks_around_a_link_are_passed_over(
+    tmp_path: Path,
+) -> None:
+    async with _api(tmp_path) as client:
+        body = BOM_UTF8 + b'{"name": "notes"}'
+        assert (await client.post("/api/v1/repos", content=body)).is_success
+        for made_at, way, field, taken_at in (
+            ("/repos/notes/invitations", {"permission": "write"}, "invitation", "/join"),
+            ("/repos/notes/capability", {}, "capability", "/follow"),
+        ):
+            made = (await _post(client, made_at, way)).json()
+            plain = await _post(client, taken_at, {field: made[field]})
+            link = f"\ufeff {made[field][:50]}\u200b\n{made[field][50:]}\u200b"
+            pasted = await _post(client, taken_at, {field: link})
+            assert (pasted.status_code, pasted.json()["repo"]) == (200, plain.json()["repo"])
 
 
 @pytest.mark.slow

@@ -81,11 +81,33 @@ def test_how_keys_are_kept_must_be_said_where_nobody_can_be_asked(
     assert run("init", "--clear", "--keyring").code == "bad_request"
     assert run("init", "--passphrase").code == "locked"
     assert run("--passphrase-file", passphrase("seven77"), "init").code == "bad_request"
+    assert "standard input" in run("--passphrase-file", "-", "init", "--words", stdin="zoo zoo").said
     assert not (tmp_path / "home").exists()
     made = run("init", "--clear", "--json")
     assert (made.json["protection"], "in the clear" in made.said) == ("none", True)
     again = run("init", "--json")
     assert (again.code, again.said, again.json["user"]) == ("ok", "", made.json["user"])
+
+
+@pytest.mark.slow
+def test_words_are_typed_on_as_many_lines_as_they_stand_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = words_of(UserSeed(hashlib.sha256(b"ann").digest()))
+    made = run("init", "--clear", "--words", "--json", stdin=" ".join(given)).json
+    lines = [f"{place} {word}" for place, word in enumerate(given, 1)]
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return lines[len(asked) - 1] if len(asked) <= len(lines) else ""
+
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr("node.home.passphrases.is_terminal", lambda: True)
+    taken = run("init", "--clear", "--words", "--json", home="again").json
+    assert taken["user"] == made["user"]
+    assert asked == [f"{count} of 24: " for count in range(24)]
+    asked, lines = [], lines[:7]
+    refused = run("init", "--clear", "--words", home="third")
+    assert "there are 7 words, not 24" in refused.said
 
 
 def test_a_passphrase_is_asked_for_where_one_can_be(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +178,10 @@ def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
     ).json
     assert taken["user"] == made["user"]
     assert taken["node"] != made["node"]
+    printed = run("key", "words").out
+    for number, paper in enumerate((printed, "\n".join(words), f"\ufeff{printed}")):
+        answer = run("init", "--clear", "--words", "--json", stdin=paper, home=f"printed {number}")
+        assert answer.json["user"] == made["user"]
     assert run("init", "--words", stdin=" ".join(words), home="again").code == "already_exists"
 
 

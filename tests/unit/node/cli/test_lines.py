@@ -24,6 +24,11 @@ def test_what_has_come_is_one_group() -> None:
     assert [*group_lines(pipe)] == [["a", "b"], ["cc"], ["d"], ["the last"]]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    assert [*group_lines(Pipe(b"\xef\xbb", b"\xbfa\n\xef\xbb\xbfb\n"))] == [["a", "\ufeffb"]]
+    assert [*group_lines(Pipe(b"\xef\xbb\xbf"))] == []
+
+
 def test_nothing_gives_nothing() -> None:
     assert [*group_lines(Pipe())] == []
 

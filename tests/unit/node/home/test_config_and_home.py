@@ -2,6 +2,7 @@
 
 import os
 import stat
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,12 @@ def test_the_default_text_is_the_default_configuration_and_is_shipped(tmp_path: 
     path.write_text(default_config_text())
     assert read_config(path, load_document(path)) == Config()
     assert (CONFIGS / "ravel.toml").read_text() == default_config_text()
+
+
+def test_a_byte_order_mark_before_the_file_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    path.write_bytes(BOM_UTF8 + b"[node]\nworkers = 1\n")
+    assert load_document(path) == {"node": {"workers": 1}}
 
 
 def test_values_are_read(tmp_path: Path) -> None:

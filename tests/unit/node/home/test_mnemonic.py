@@ -31,6 +31,15 @@ def test_case_and_spacing_do_not_matter() -> None:
     assert seed_of("  " + " \t".join(word.upper() for word in words) + " \n") == b"k" * 32
 
 
+@pytest.mark.parametrize(
+    "form",
+    ["{0} {1}\n", "{0}. {1}\r\n", "{0:2}) {1:<8}  ", "{1}, ", "{1};", "- {1}\n", "\ufeff{0}:\t{1}\u200b\n"],
+)
+def test_words_are_read_as_people_write_them(form: str) -> None:
+    words = words_of(UserSeed(b"k" * 32))
+    assert seed_of("".join(form.format(place, word) for place, word in enumerate(words, 1))) == b"k" * 32
+
+
 @pytest.mark.parametrize("count", [0, 12, 23, 25, 100_000])
 def test_another_number_of_words_is_said(count: int) -> None:
     with pytest.raises(ServiceError, match="words, not 24"):

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import unicodedata
+from codecs import BOM_UTF8
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def _file(path: Path, content: bytes, mode: int = 0o600) -> str:
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
 def test_a_line_end_is_not_part_of_it(tmp_path: Path, end: bytes) -> None:
     assert read_passphrase(_file(tmp_path / "p", b" two  words " + end)) == b" two  words "
+
+
+def test_a_byte_order_mark_is_not_part_of_it(tmp_path: Path) -> None:
+    assert read_passphrase(_file(tmp_path / "p", BOM_UTF8 + b"two words\n")) == b"two words"
+    longest = b"x" * PASSPHRASE_SIZE_MAX
+    assert read_passphrase(_file(tmp_path / "p", BOM_UTF8 + longest + b"\r\n")) == longest
+    for content in (BOM_UTF8, BOM_UTF8 + longest + b"x"):
+        with pytest.raises(ServiceError, match="has not 1 to"):
+            read_passphrase(_file(tmp_path / "p", content))
 
 
 def test_composed_and_decomposed_letters_are_one_passphrase(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import threading
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from node.importers.git_history import GitHistory
 from node.importers.item import BATCH_COUNT, PackedItem, SourceItem, fit_name, fit_text, pack, read_ahead
 from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
+from node.importers.lines import read_lines
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
 
@@ -198,6 +200,8 @@ def test_lines_are_read_in_order_compressed_or_not(tmp_path: Path) -> None:
     expected = [SourceItem("a", (), "me", 1, "hello"), SourceItem("b", ("a",), "me", -5, "hello")]
     for name in ("x.jsonl", "x.jsonl.gz"):
         assert list(read_jsonl(tmp_path / name)) == expected
+    (tmp_path / "x.jsonl").write_bytes(BOM_UTF8 + content)  # as Windows writes it
+    assert list(read_jsonl(tmp_path / "x.jsonl")) == expected
 
 
 BAD_LINES: dict[str, bytes] = {
@@ -230,6 +234,16 @@ def test_a_bad_line_is_named_with_its_number(tmp_path: Path, defect: str) -> Non
     with pytest.raises(ServiceError, match=r"x\.jsonl line 2") as caught:
         list(items)
     assert caught.value.code == "bad_input"
+
+
+def test_a_first_line_has_the_same_bound_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    for mark in (b"", BOM_UTF8):
+        for size in (9, 10, 11, 12, 40):
+            path.write_bytes(mark + b"x" * size + b"\nnext")
+            (_, first), second = read_lines(path, 10)
+            assert (len(first) > 10) == (size + 1 > 10)
+            assert second == (2, b"next")
 
 
 def test_files_that_cannot_be_read_are_clear_errors(tmp_path: Path) -> None:
