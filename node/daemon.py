@@ -74,7 +74,7 @@ from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
 from protocol.signing import public_key
 from protocol.text import id_text
 from protocol.web_address import is_web_address
-from ravel.home import command_for
+from ravel.home import command_for, owner_advice
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import LostStore, NewerSchema, StorageError
 from storage.engine.snapshot_copy import drop_open_copies
@@ -127,7 +127,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
 def _advice(home: Home) -> str:
     if home.storage_url:
         return "look at [storage] url, and whether that server is up: `ravel doctor` tries it"
-    return (
+    return owner_advice(home.path) or (
         "check the disk and the folder's permissions; if both are good, `ravel fsck` tells what is damaged "
         "(docs/how-to/repair-a-damaged-store.md)"
     )

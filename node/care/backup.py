@@ -34,7 +34,7 @@ from ravel.home import LOCK_NAME, RUN_NAME
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import DATABASE_NAME, LostStore, NewerSchema, NoStore, OlderSchema, StorageError
-from storage.engine.folders import make_folder, sync_file, sync_folder
+from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
 from storage.engine.sqlite import UNREADABLE
 from storage.engine.store_identity import STORE_ID_NAME
@@ -263,7 +263,7 @@ def _copy(source: Path, target: Path, name: str, links: int = 0) -> _Entry:
             raise OSError(f"{source / name} is not a file")
         hasher = blake3()
         size = 0
-        writing = os.open(target / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        writing = open_new(target / name)
         with os.fdopen(writing, "wb", buffering=0) as copy:
             while chunk := file.read(_CHUNK_SIZE):
                 hasher.update(chunk)
@@ -285,8 +285,7 @@ def _entry_of(folder: Path, name: str) -> _Entry:
 
 
 def _write(path: Path, content: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with os.fdopen(open_new(path), "wb") as file:
         file.write(content)
     sync_file(path)
 

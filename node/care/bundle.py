@@ -11,6 +11,7 @@ import platform
 import sqlite3
 import sys
 import tarfile
+from contextlib import suppress
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
@@ -24,6 +25,7 @@ from node.runtime.version import VERSION
 from ravel import connect
 from storage.check.check_integrity import count_rows, name_server
 from storage.engine.database import StorageError, newest_revision, read_store
+from storage.engine.folders import open_new
 
 _LIBRARIES: Final = (
     "trio",
@@ -48,18 +50,19 @@ def write_bundle(home: Path, out: Path, now: int) -> list[str]:
     """
     parts = _gather(home)
     try:
-        handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(open_new(out), "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
+            for name, content in parts.items():
+                entry = tarfile.TarInfo(f"ravel-debug/{name}")
+                entry.size, entry.mtime, entry.mode = len(content), now, 0o600
+                archive.addfile(entry, io.BytesIO(content))
     except FileExistsError:
         raise ServiceError("already_exists", f"{out} is there already", "choose another name") from None
     except OSError as error:
+        with suppress(OSError):
+            out.unlink()
         raise ServiceError(
             "storage_failed", f"{out} could not be written: {error}", "choose another place"
         ) from None
-    with os.fdopen(handle, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
-        for name, content in parts.items():
-            entry = tarfile.TarInfo(f"ravel-debug/{name}")
-            entry.size, entry.mtime, entry.mode = len(content), now, 0o600
-            archive.addfile(entry, io.BytesIO(content))
     return list(parts)
 
 

@@ -37,7 +37,13 @@ def configure(
     context: typer.Context,
     home: Annotated[
         Path | None,
-        typer.Option("--home", "-H", envvar="RAVEL_HOME", help="The node's folder (~/.local/share/ravel)."),
+        typer.Option(
+            "--home",
+            "-H",
+            envvar="RAVEL_HOME",
+            help="The node's folder (~/.local/share/ravel).",
+            readable=False,  # what is wrong with it is said with advice
+        ),
     ] = None,
     passphrase_file: Annotated[
         str | None,

@@ -33,6 +33,7 @@ from protocol.limits.users import EXPORT_SECONDS_MAX
 from ravel.exports.schema import BODIES
 from storage.commits.commits import TimelineRow, iterate_between, load_numbered
 from storage.engine.database import StorageError, read_store
+from storage.engine.folders import open_or_create
 from storage.export.destinations import open_destination, remove_scratch
 from storage.export.export import ExportPlan, ExportSummary, export_store
 from storage.export.manifest import Quotas
@@ -106,7 +107,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
 @contextmanager
 def _alone(home: Path, patience: float) -> Iterator[None]:
     try:
-        handle = os.open(home / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o600)
+        handle = open_or_create(home / LOCK_NAME, os.O_RDWR)
     except OSError as error:
         raise StorageError(f"{home} cannot be used: {error}") from error
     try:

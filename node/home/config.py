@@ -33,6 +33,7 @@ from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
 from protocol.limits.users import TLS_NAMES_MAX
 from protocol.text import parse_id
 from protocol.web_address import is_web_address, parse_web_address
+from ravel.home import access_advice
 from storage.engine.urls import check_url
 
 CONFIG_NAME: Final = "config.toml"
@@ -230,6 +231,8 @@ def load_document(path: Path) -> Document:
         if len(raw) > CONFIG_SIZE_MAX:
             raise bad_config(of_file(path), f"it has more than {CONFIG_SIZE_MAX} bytes")
         text = raw.decode("utf-8-sig")  # some editors write a byte order mark
+    except PermissionError as error:
+        raise bad_config(SettingOrigin(str(path), access_advice(path)), str(error.strerror)) from None
     except OSError as error:
         raise bad_config(of_file(path), str(error)) from None
     except UnicodeDecodeError as error:

@@ -5,15 +5,22 @@ from pathlib import Path
 from typing import Final
 
 from node.runtime.errors import ServiceError
+from ravel.home import access_advice
 
 _FILE_NAME: Final = "default-repo"
 _ID: Final = re.compile(r"[a-z2-7]{52}")
 
 
 def load_default_repo(home: Path) -> str:
-    """The repo's id as text; empty where none is chosen. A file that is none of ours chooses none."""
+    """The repo's id as text; empty where none is chosen. A file that is none of ours chooses none.
+
+    Raises ServiceError `bad_config` for one that this user may not read.
+    """
+    path = home / _FILE_NAME
     try:
-        text = (home / _FILE_NAME).read_text(encoding="ascii").strip()
+        text = path.read_text(encoding="ascii").strip()
+    except PermissionError:
+        raise ServiceError("bad_config", f"{path} cannot be read", access_advice(path)) from None
     except (OSError, UnicodeDecodeError):
         return ""
     return text if _ID.fullmatch(text) else ""
@@ -32,5 +39,5 @@ def store_default_repo(home: Path, repo: str) -> None:
             (home / _FILE_NAME).unlink(missing_ok=True)
     except OSError as error:
         raise ServiceError(
-            "storage_failed", f"{home / _FILE_NAME} cannot be written: {error}", "check space and permissions"
+            "storage_failed", f"{home / _FILE_NAME} cannot be written: {error}", access_advice(home)
         ) from None

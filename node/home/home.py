@@ -18,6 +18,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -31,13 +32,22 @@ from blake3 import blake3
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
 from node.home.key_names import SECRET_SIZE, has_keys, has_older_keys
-from node.home.private_files import FILE_MODE, create_file, replace_file, sweep_begun
+from node.home.private_files import create_file, replace_file, sweep_begun
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
 from ravel.holder import Holder
-from ravel.home import LOCK_NAME, RUN_NAME, TOKEN_NAME, command_for, is_locked, read_private, read_token
-from storage.engine.folders import make_folder
+from ravel.home import (
+    LOCK_NAME,
+    RUN_NAME,
+    TOKEN_NAME,
+    access_advice,
+    command_for,
+    is_locked,
+    read_private,
+    read_token,
+)
+from storage.engine.folders import make_folder, open_or_create
 
 if (
     TYPE_CHECKING
@@ -115,6 +125,7 @@ def create_home(
     given = (("listen", listen), ("api", api), ("storage", storage))
     chosen |= {key: value for key, value in given if value is not None}
     try:
+        _check_owner(path)
         make_folder(path)
         path.chmod(0o700)
         if not (path / CONFIG_NAME).exists():
@@ -136,12 +147,29 @@ def create_home(
     return open_home(path)
 
 
+def _check_owner(path: Path) -> None:
+    """Raise ServiceError if root would put keys into the folder of a user, who could take them and put others there."""
+    if os.geteuid() != 0 or not path.exists() or has_keys(path):
+        return
+    owner = path.stat().st_uid
+    if owner != 0:
+        raise ServiceError(
+            "not_permitted",
+            f"{path} belongs to another user (number {owner}), and root would make a node in it",
+            f"make it as that user, or choose another --home; for root's own: chown root {shlex.quote(str(path))}",
+        )
+
+
 def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
 
     Raises ServiceError `not_initialised`, `bad_config`, `storage_failed`.
     """
-    if not (path / CONFIG_NAME).exists() or not has_keys(path):
+    try:
+        is_there = (path / CONFIG_NAME).exists() and has_keys(path)
+    except OSError as error:
+        raise _failed(path, error) from None
+    if not is_there:
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: {command_for(path)} up"
         )
@@ -194,7 +222,7 @@ def lock_home(path: Path) -> Iterator[None]:
     except OSError as error:
         raise _failed(path, error) from None
     try:
-        handle = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+        handle = open_or_create(path / LOCK_NAME, os.O_RDWR)
     except OSError as error:
         os.close(folder)
         raise _failed(path, error) from None
@@ -222,7 +250,7 @@ def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
     A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
     """
     try:
-        handle = os.open(path / CONTENT_LOCK_NAME, os.O_RDONLY | os.O_CREAT, FILE_MODE)
+        handle = open_or_create(path / CONTENT_LOCK_NAME, os.O_RDONLY)
     except OSError as error:
         raise _failed(path, error) from None
     try:
@@ -298,9 +326,11 @@ _NO_FOLDER: Final = (FileExistsError, NotADirectoryError)
 def _failed(path: Path, error: OSError) -> ServiceError:
     if error.errno == errno.ENOSPC:
         return ServiceError("storage_failed", f"{path} cannot be used: {error}", "make room on that disk")
+    if isinstance(error, PermissionError):
+        return ServiceError("storage_failed", f"{path} cannot be used: {error}", access_advice(path))
     problem = "it, or what it lies in, is a file" if isinstance(error, _NO_FOLDER) else str(error)
     return ServiceError(
         "storage_failed",
         f"{path} cannot be used: {problem}",
-        "check its permissions, or choose another --home",
+        "choose another --home",
     )

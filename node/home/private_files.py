@@ -12,9 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from storage.engine.folders import sync_folder
+from storage.engine.folders import open_new, sync_folder
 
-FILE_MODE: Final = 0o600
 _NAME_PART_LENGTH: Final = 50
 """Characters of a file's name that one which is begun has: at most 200 of the 255 bytes that names may have."""
 _BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
@@ -65,7 +64,7 @@ def _is_at_work(path: Path) -> bool:
 def _write_beside(path: Path, content: bytes, put: Callable[[Path], object]) -> None:
     # The name of the file may be as long as names may be.
     beside = path.with_name(f"{path.name[:_NAME_PART_LENGTH]}.{secrets.token_hex(8)}.new")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    handle = open_new(beside)
     try:
         with os.fdopen(handle, "wb") as file:
             fcntl.flock(handle, fcntl.LOCK_EX)  # before there is anything in it

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from node.home.home import holder_name, lock_holder
-from node.home.private_files import FILE_MODE
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.log_file import put_aside_if_large
 from ravel.home import RunFile, command_for, is_locked, not_running, out_of_reach, read_run_file
+from storage.engine.folders import open_or_create
 
 DAEMON_LOG_NAME: Final = "daemon.log"
 START_SECONDS_MAX: Final = 60.0
@@ -64,7 +64,7 @@ def start_daemon(
     try:
         put_aside_if_large(log)
         # Only its owner may read it: it has ids of repos and peers.
-        handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, FILE_MODE)
+        handle = open_or_create(log, os.O_WRONLY | os.O_APPEND)
     except OSError as error:
         raise ServiceError(
             "storage_failed", f"{log} cannot be written: {error}", "check space and permissions there"

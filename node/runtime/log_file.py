@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from protocol.limits.users import LOG_FILE_SIZE_MAX
+from storage.engine.folders import open_or_create
 
-_FILE_MODE: Final = 0o600
 _STANDARD: Final = (1, 2)
 """File descriptors of standard output and standard error."""
 
@@ -69,7 +69,7 @@ def _begin_anew(path: Path, aside: Path) -> int:
     """Put the log aside, and a new file in its place; the new one's descriptor. Raises OSError, and then changes nothing."""
     fresh = path.with_name(f"{path.name}.new")
     # Opened before the log is renamed: without a file at `path` this process would never again see how large its log is.
-    handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, _FILE_MODE)
+    handle = open_or_create(fresh, os.O_WRONLY | os.O_APPEND)
     try:
         path.replace(aside)
         try:

@@ -22,7 +22,7 @@ from protocol.ids import BlockId
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
-from storage.engine.folders import make_folder, sync_folder
+from storage.engine.folders import make_folder, open_new, sync_folder
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.quarantine import restore_packs, set_packs_aside
 from storage.engine.store_identity import PACKS_NAME
@@ -216,8 +216,7 @@ class PackDraft:
 
     def _open(self) -> int:
         self._make_folder()
-        path = self._folder / self._name
-        self._handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._handle = open_new(self._folder / self._name)
         self._is_made = True
         return self._handle
 

@@ -27,7 +27,7 @@ from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
 from storage.engine.errors import LostStore, StorageError
-from storage.engine.folders import make_folder, move_file, sync_file, sync_folder
+from storage.engine.folders import make_folder, move_file, open_new, sync_file, sync_folder
 from storage.engine.id_keys import id_key, pack_ids, pack_nums
 from storage.engine.last_write import read_last_write
 from storage.engine.losses import Loss, keep_files, note_loss
@@ -167,7 +167,7 @@ def rebuild(damaged: Path, path: Path, store_key: StoreKey | None, count: int | 
     """
     _mend_header(damaged)
     _mend_schema(damaged)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.close(open_new(path))
     engine = create_engine(URL.create("sqlite", database=str(path)))
     with engine.begin() as connection:
         create(connection, newest_revision())

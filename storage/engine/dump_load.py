@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 
 from storage.engine.bulk import insert_rows
 from storage.engine.errors import StorageError
-from storage.engine.folders import sync_file
+from storage.engine.folders import open_new, sync_file
 from storage.engine.revisions import create, revision_of
 
 _BATCH: Final = 500
@@ -30,7 +30,7 @@ def copy_to_file(source: Connection, path: Path, revision: str) -> None:
 
     Durable when it returns. Raises OSError, DBAPIError; a file that was begun may be left then.
     """
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.close(open_new(path))
     with _open_file(path) as target:
         # What is cut short is thrown away, so nothing has to be kept for its undoing.
         target.exec_driver_sql("PRAGMA journal_mode=OFF")

@@ -1,7 +1,45 @@
-"""Makes files, names and folders durable: syncs them, and the parent folder, so that they survive a power cut."""
+"""Makes files and folders for their owner alone, and has them and their names survive a power cut.
+
+What root makes gets the owner of the folder that it lies in, as SQLite does for its log: a command that was run by sudo must
+leave nothing in a user's folder that the user's own daemon cannot open.
+"""
 
 import os
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+_FILE_MODE: Final = 0o600
+_FOLDER_MODE: Final = 0o700
+
+
+def open_new(path: Path) -> int:
+    """Create a file and open it to write; its descriptor. Raises FileExistsError, OSError."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+    _give_owner(handle, path.parent)
+    return handle
+
+
+def open_or_create(path: Path, flags: int) -> int:
+    """Open a file, which is created if it is missing; its descriptor. Raises OSError."""
+    with suppress(FileExistsError):
+        handle = os.open(path, flags | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
+        _give_owner(handle, path.parent)
+        return handle
+    # Its owner stays: it may be a link, which its user has put there, to a file that is not the user's.
+    return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+
+
+def _give_owner(handle: int, folder: Path) -> None:
+    """Give what was just created the owner of its folder, if root created it and may do so."""
+    if os.geteuid() != 0:
+        return
+    with suppress(
+        OSError
+    ):  # a namespace without that user, or a network drive: it works for root, as without this
+        found = folder.stat()
+        if found.st_uid != 0:
+            os.fchown(handle, found.st_uid, found.st_gid)
 
 
 def make_folder(path: Path) -> None:
@@ -13,8 +51,23 @@ def make_folder(path: Path) -> None:
     while not missing[-1].exists() and not missing[-1].parent.exists():
         missing.append(missing[-1].parent)
     for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
+        _make_one(folder)
         sync_folder(folder.absolute().parent)
+
+
+def _make_one(folder: Path) -> None:
+    try:
+        folder.mkdir(mode=_FOLDER_MODE)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise
+        return
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if not os.listdir(handle):  # and not another one that was put in its place meanwhile
+            _give_owner(handle, folder.absolute().parent)
+    finally:
+        os.close(handle)
 
 
 def move_file(source: Path, target: Path) -> None:

@@ -18,7 +18,7 @@ from typing import Final
 
 from blake3 import blake3
 
-from storage.engine.folders import sync_folder
+from storage.engine.folders import open_or_create, sync_folder
 
 LAST_WRITE_NAME: Final = "ravel.sqlite-last"
 _SLOT_SIZE: Final = 4096
@@ -78,9 +78,8 @@ class LastWrite:
         """Open it, and make it where it is not there. Raises OSError."""
         self._path = folder / LAST_WRITE_NAME
         self._lock = threading.Lock()
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         is_new = not self._path.exists()
-        self._handle = os.open(self._path, flags, 0o600)
+        self._handle = open_or_create(self._path, os.O_RDWR)
         try:
             if os.fstat(self._handle).st_size < 2 * _SLOT_SIZE:
                 os.posix_fallocate(self._handle, 0, 2 * _SLOT_SIZE)  # a full disk is met here and not later

@@ -18,7 +18,7 @@ from blake3 import blake3
 
 from protocol.ids import RepoId
 from storage.engine.errors import LostStore, StorageError
-from storage.engine.folders import make_folder, sync_file, sync_folder
+from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
 from storage.engine.last_write import LAST_WRITE_NAME, count_lost, hold_unused, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.quarantine import QUARANTINE_NAME
@@ -110,8 +110,7 @@ def write_loss(folder: Path, loss: Loss) -> None:
     """Write it down, durably. Raises OSError."""
     begun = folder / f"{LOSS_NAME}.new"
     begun.unlink(missing_ok=True)
-    handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "wb") as file:
+    with os.fdopen(open_new(begun), "wb") as file:
         file.write(msgspec.json.encode(loss))
     sync_file(begun)
     begun.rename(folder / LOSS_NAME)
@@ -276,8 +275,7 @@ def keep_files(folder: Path, label: str, files: list[Path]) -> Path:
     shutil.rmtree(draft, ignore_errors=True)
     make_folder(draft)
     for path in files:
-        handle = os.open(draft / path.name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with path.open("rb") as source, os.fdopen(handle, "wb") as target:
+        with path.open("rb") as source, os.fdopen(open_new(draft / path.name), "wb") as target:
             shutil.copyfileobj(source, target, _CHUNK_SIZE)
         sync_file(draft / path.name)
     sync_folder(draft)

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from storage.engine.folders import sync_file, sync_folder
+from storage.engine.folders import open_new, sync_file, sync_folder
 
 
 def copy_database(source: Path, target: Path) -> None:
@@ -19,7 +19,7 @@ def copy_database(source: Path, target: Path) -> None:
 
     Raises OSError, sqlite3.Error; a target that was begun may be left then.
     """
-    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    os.close(open_new(target))
     there = f"{source.absolute().as_uri()}?mode=rw"  # a source that is not there is not made
     with closing(sqlite3.connect(there, uri=True)) as reader, closing(sqlite3.connect(target)) as writer:
         reader.backup(writer)

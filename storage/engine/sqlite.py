@@ -6,6 +6,7 @@ the database (`user_version`) and, once it is durable, beside it (`last_write`):
 lost some.
 """
 
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from storage.engine.bulk import run_plain
 from storage.engine.errors import StorageError
+from storage.engine.folders import open_or_create
 from storage.engine.last_write import LastWrite, next_count, read_last_write
 from storage.engine.losses import check_count, check_has_rows, check_not_lost, guard_log, guard_unused
 from storage.engine.snapshot_copy import copy_beside, copy_database
@@ -77,7 +79,7 @@ class SqliteBackend:
         check_unbound(self._path.parent)
         self._check_not_lost()
         if not self._path.exists():
-            self._path.touch(mode=0o600)
+            os.close(open_or_create(self._path, os.O_WRONLY))
         self._last = LastWrite(self._folder)
         if self._last.is_alone:
             guard_log(self._folder, self._path, self._last.count)

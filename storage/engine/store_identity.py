@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from storage.engine.errors import StorageError
-from storage.engine.folders import sync_file, sync_folder
+from storage.engine.folders import open_new, sync_file, sync_folder
 
 STORE_ID_NAME: Final = "store-id"
 PACKS_NAME: Final = "packs"
@@ -41,8 +41,7 @@ def write_store_id(folder: Path, store_id: str) -> None:
     """Let the folder belong to a store, durably. Raises OSError."""
     begun = folder / f"{STORE_ID_NAME}.new"
     begun.unlink(missing_ok=True)
-    handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
+    with os.fdopen(open_new(begun), "w", encoding="ascii") as file:
         file.write(f"{store_id}\n")
     sync_file(begun)
     begun.rename(folder / STORE_ID_NAME)

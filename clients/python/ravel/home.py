@@ -6,6 +6,7 @@ The node writes what is read here. A daemon holds a lock on its folder as long a
 import fcntl
 import json
 import os
+import pwd
 import shlex
 import stat
 from dataclasses import dataclass
@@ -137,8 +138,49 @@ def read_private(path: Path, size_max: int) -> bytes:
         ) from None
     except OSError as error:
         raise RavelError(
-            "bad_config", f"{path} cannot be read: {error}", "check its owner and permissions"
+            "bad_config", f"{path} cannot be read: {error.strerror}", access_advice(path)
         ) from None
     if len(content) > size_max:
         raise RavelError("bad_config", f"{path} has more than {size_max} bytes", "restore it from a backup")
     return content
+
+
+def access_advice(path: Path) -> str:
+    """What to do where the system refuses a file, a folder or what lies in it."""
+    return owner_advice(path) or "check its owner and permissions"
+
+
+def owner_advice(path: Path) -> str:
+    """What to do about what belongs to another user: `path`, or what lies in it. Empty where all is this user's."""
+    own = os.geteuid()
+    for one in (path, *_entries(path)):
+        try:
+            owner, above = one.lstat().st_uid, one.parent.stat().st_uid
+        except OSError:
+            continue
+        if owner != own and above == own:  # made there by `sudo ravel`, say
+            return f"it belongs to {_user_name(owner)}: sudo chown {_user_name(own)} {shlex.quote(str(one))}"
+        if owner != own:
+            return _others(one, owner)
+    for one in reversed(path.parents):
+        if not os.access(one, os.X_OK):  # the first that cannot be entered: all those above it can
+            return _others(one, one.stat().st_uid)
+    return ""
+
+
+def _others(path: Path, owner: int) -> str:
+    return f"{path} belongs to {_user_name(owner)}: run the command as that user, or choose another --home"
+
+
+def _entries(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)

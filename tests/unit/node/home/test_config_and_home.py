@@ -1,20 +1,24 @@
 """Configuration and folder: every wrong key is named, every secret is private."""
 
 import os
+import pwd
 import stat
 from codecs import BOM_UTF8
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
+from node.home.default_repo import load_default_repo
 from node.home.home import create_home, lock_home, open_home, run_file
-from node.home.identity import open_keys
+from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text
-from ravel.home import read_run_file
+from ravel.home import access_advice, owner_advice, read_run_file
 from tests.support.keys import no_passphrase
 
 PEER = id_text(AnyId(b"p" * 32))
@@ -125,6 +129,79 @@ def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
     with pytest.raises(ServiceError) as caught, lock_home(tmp_path / "home"):
         raise AssertionError("held")
     assert caught.value.code == "storage_failed"
+
+
+def test_root_makes_no_node_in_a_folder_of_another_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    _belong_to(monkeypatch, 1234, tmp_path)
+    with pytest.raises(ServiceError, match="belongs to another user") as caught:
+        create_home(tmp_path, storage="")
+    assert caught.value.code == "not_permitted"
+    assert list(tmp_path.iterdir()) == []
+
+
+def _belong_to(monkeypatch: pytest.MonkeyPatch, user: int, *paths: Path) -> None:
+    stat = Path.stat
+
+    def found(path: Path, **options: bool) -> os.stat_result:
+        fields = list(stat(path, **options))
+        if path in paths:
+            fields[4] = user
+        return os.stat_result(fields)
+
+    monkeypatch.setattr(Path, "stat", found)
+    monkeypatch.setattr(Path, "lstat", lambda path: found(path, follow_symlinks=False))
+
+
+def test_what_another_user_left_in_the_folder_is_told_with_what_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert owner_advice(tmp_path) == ""
+    assert access_advice(tmp_path) == "check its owner and permissions"
+    path = tmp_path / "it's"
+    path.touch()
+    _belong_to(monkeypatch, 2**31, path)
+    advice = f"it belongs to {2**31}: sudo chown {pwd.getpwuid(os.geteuid()).pw_name} '{tmp_path}/it'\"'\"'s'"
+    assert owner_advice(path) == owner_advice(tmp_path) == access_advice(path) == advice
+    _belong_to(monkeypatch, 2**31, path, tmp_path)
+    assert owner_advice(path).startswith(f"{path} belongs to {2**31}: run the command as that user")
+
+
+@pytest.mark.parametrize("name", ["config.toml", "api-token", "keys.json", "default-repo"])
+def test_a_file_that_may_not_be_read_is_told_with_what_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    home = create_home(tmp_path / "home", storage="")
+    (home.path / "default-repo").touch()
+    _belong_to(monkeypatch, 2**31, home.path / name)
+    opened, opened_path = os.open, Path.open
+
+    def refuse(path: str | Path) -> None:  # root may read anything
+        if str(path) == str(home.path / name):
+            raise PermissionError(13, "Permission denied")
+
+    def open_handle(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        refuse(path)
+        return opened(path, flags, mode)
+
+    def open_path(path: Path, mode: str = "r", **options: Any) -> object:  # noqa: ANN401  # as pathlib has it
+        refuse(path)
+        return opened_path(path, mode, **options)
+
+    monkeypatch.setattr(os, "open", open_handle)
+    monkeypatch.setattr(Path, "open", open_path)
+    asks: dict[str, Callable[[Path], object]] = {
+        "config.toml": open_home,
+        "api-token": lambda home: open_home(home).api_token,
+        "keys.json": read_keys,
+        "default-repo": load_default_repo,
+    }
+    with pytest.raises(ServiceError) as caught:
+        asks[name](home.path)
+    assert caught.value.code == "bad_config"
+    assert f"it belongs to {2**31}: sudo chown" in caught.value.advice
 
 
 def test_a_lock_whose_file_was_removed_still_holds(tmp_path: Path) -> None:

@@ -1,18 +1,19 @@
 """Names survive a power cut: whatever makes a folder or moves a file syncs the folder that holds the name, afterwards."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from node.care.backup import create_backup
-from node.home.home import create_home
+from node.home.home import create_home, lock_home
 from protocol.block import encrypt_block
 from protocol.keys import ConvergenceSecret
 from storage.blobs.packs import Packs
 from storage.engine.database import Database
-from storage.engine.folders import make_folder
+from storage.engine.folders import make_folder, open_new, open_or_create
 from storage.export.destinations import LocalFolder
 
 pytestmark = pytest.mark.sqlite
@@ -97,6 +98,50 @@ def test_every_name_that_is_made_is_synced(
     assert recorder.made > 0
     # A scratch folder is emptied at the next start, whether its name came through or not.
     assert {path for path in recorder.unsynced if path.exists()} == set()
+
+
+def test_what_root_makes_in_a_users_folder_is_the_users(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, tuple[int, int]] = {}
+    stat = Path.stat
+
+    def of_a_user(path: Path, **options: bool) -> os.stat_result:
+        fields = list(stat(path, **options))
+        fields[4:6] = [1234, 5678]
+        return os.stat_result(fields)
+
+    def give(handle: int, user: int, group: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        given[str(path.relative_to(tmp_path))] = (user, group)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fchown", give)
+    monkeypatch.setattr(Path, "stat", of_a_user)
+    create_home(tmp_path / "home", storage="")
+    _add_pack(tmp_path / "home")
+    create_backup(tmp_path / "home", tmp_path / "backup", 1)
+    with lock_home(tmp_path / "home"):
+        pass
+    assert set(given.values()) == {(1234, 5678)}
+    begun = re.compile(r"\.[0-9a-f]{16}\.new$|^\.|\.part$|packs/[0-9a-f]+$")
+    made = {begun.sub("", path) for path in given}
+    wanted = {"config.toml", "api-token", "keys.json", "lock", "content.lock", "ravel.sqlite", "packs"}
+    assert {"home", *(f"home/{name}" for name in wanted), "home/ravel.sqlite-last"} <= made
+    assert {"backup", "backup.part/ravel.sqlite", "backup.part/manifest.json"} <= made
+
+
+def test_nothing_is_given_away_without_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", lambda *_: pytest.fail("given away"))
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+    os.close(open_new(tmp_path / "a user's"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    os.close(open_or_create(tmp_path / "a user's", os.O_RDONLY))
+    monkeypatch.setattr(os, "fchown", refuse)
+    os.close(open_new(tmp_path / "in a namespace without that user"))
 
 
 def test_a_folder_that_a_killed_process_made_is_synced_too(
