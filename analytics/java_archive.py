@@ -23,9 +23,9 @@ _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
 
 def archive_options(java_home: Path) -> str:
     """Options for a Java that starts now; "" on a first run, and where the cache cannot be written."""
-    archive = _path(java_home)
-    seen, tried = (archive.with_suffix(ending) for ending in _ENDINGS)
     try:
+        archive = _path(java_home)
+        seen, tried = (archive.with_suffix(ending) for ending in _ENDINGS)
         if archive.is_file():
             os.utime(archive)
             return f'{_QUIET} "-XX:SharedArchiveFile={archive}"'
@@ -36,8 +36,8 @@ def archive_options(java_home: Path) -> str:
             tried.touch()
             _remove_old(archive.parent)
             return f'{_QUIET} -XX:+IgnoreUnrecognizedVMOptions "-XX:ArchiveClassesAtExit={archive}"'
-    except OSError:
-        pass  # a home that is not ours to write: as without an archive
+    except (OSError, RuntimeError):
+        pass  # a home that is not ours to write, or a user without one: as without an archive
     return ""
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
-from ravel.home import default_home
+from ravel.home import find_home
 
 if TYPE_CHECKING:  # the client is imported when there is something to complete: `ravel --help` must be quick
     from ravel import Client
@@ -71,8 +71,7 @@ def _client(context: typer.Context) -> "Client":
     from node.home.default_repo import load_default_repo
     from ravel import connect
 
-    home = context.find_root().params.get("home") or default_home()
-    home = home.expanduser().absolute()
+    home = find_home(context.find_root().params.get("home"))
     return connect(home, repo=load_default_repo(home), seconds_max=_SECONDS_MAX)
 
 

@@ -1,5 +1,6 @@
 """`ravel` entry point: the options before the command, and what maps expected failures to a message and an exit code."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,6 @@ from node.cli.shared import Settings, fail
 from node.cli.streams import OutputFailed, end_output, open_streams
 from node.runtime.errors import EXIT_OK, ServiceError, kind_of
 from node.runtime.version import VERSION
-from ravel.home import default_home
 
 _EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/reference."
 
@@ -59,7 +59,7 @@ def configure(
     ] = False,
 ) -> None:
     """Options for every command."""
-    context.obj = Settings((home or default_home()).expanduser().absolute(), passphrase_file)
+    context.obj = Settings(home, passphrase_file)
 
 
 def main() -> None:
@@ -74,6 +74,11 @@ def main() -> None:
         except ServiceError as error:
             code = kind_of(error).exit_code
             fail(error, as_json="--json" in sys.argv)
+        except OSError as error:  # of a path that was given: commands map what goes wrong with their own
+            problem = _path_problem(error)
+            if problem is None:
+                raise
+            code = fail(problem, as_json="--json" in sys.argv)
         except UnicodeEncodeError:
             problem = ServiceError("bad_request", "an argument is not UTF-8 text", "type it in UTF-8")
             code = fail(problem, as_json="--json" in sys.argv)
@@ -81,6 +86,20 @@ def main() -> None:
     except OutputFailed as failed:
         code = end_output(failed) or code
     sys.exit(code)
+
+
+def _path_problem(error: OSError) -> ServiceError | None:
+    """The error for people where the system refuses a path; None where it is about none, and so a defect."""
+    if error.filename is not None:
+        advice = "check the path, its permissions, and the room there"
+        return ServiceError("storage_failed", f"{error.filename}: {error.strerror}", advice)
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return ServiceError(
+            "bad_request", "the current folder has been deleted", "cd to another one, or give whole paths"
+        )
+    return None
 
 
 if __name__ == "__main__":

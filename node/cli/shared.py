@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.runtime.errors import ServiceError, kind_of
+from ravel.home import find_home
 
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
     from node.home.key_file import Keys
@@ -36,8 +37,13 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.
 class Settings:
     """Options that stand before the command."""
 
-    home: Path
+    home_option: Path | None
     passphrase_file: str | None = None
+
+    @property
+    def home(self) -> Path:
+        """The node's folder. Raises ServiceError."""
+        return find_home(self.home_option)
 
 
 def settings(context: typer.Context) -> Settings:

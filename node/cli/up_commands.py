@@ -46,15 +46,18 @@ def up(
     secret = None
     if is_new:
         protection, chosen = choose_protection(context, passphrase, keyring, clear)
-        home = create_home(
-            folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen
-        )
+        try:
+            create_home(folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen)
+        except ServiceError as error:
+            if error.code != "already_exists":  # another `ravel up` was a moment quicker
+                raise
+            is_new = False
+    if is_new:
         secret = chosen if protection == "passphrase" else None
         if protection == "none":
             print(CLEAR_WARNING, file=sys.stderr)
     else:
-        home = open_home(folder)
-        _check_same(home, listen, api)
+        _check_same(open_home(folder), listen, api)
     is_started = not is_locked(folder)
     if is_started:
         found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)

@@ -87,8 +87,9 @@ class Home:
 
     @property
     def export_destination(self) -> str:
-        """Where exports go: a path or a URL."""
-        return self.config.export.destination or str(self.path / "exports")
+        """Where exports go: a path or a URL. A relative path begins in the folder, wherever the daemon was started."""
+        destination = self.config.export.destination or "exports"
+        return destination if "://" in destination else str(self.path / destination)
 
     @property
     def api_token(self) -> str:
@@ -128,12 +129,14 @@ def create_home(
         _check_owner(path)
         make_folder(path)
         path.chmod(0o700)
+        # Each file may come from another command at this moment, and is taken then.
         if not (path / CONFIG_NAME).exists():
             # Checked before it is put in place: a bad address must not leave a folder that cannot start.
             text = default_config_text(**chosen)
             parse_config(path / CONFIG_NAME, text)
-            replace_file(path / CONFIG_NAME, text.encode())
-        if not (path / TOKEN_NAME).exists():
+            with suppress(FileExistsError):
+                create_file(path / CONFIG_NAME, text.encode())
+        with suppress(FileExistsError):
             create_file(path / TOKEN_NAME, secrets.token_hex(SECRET_SIZE).encode() + b"\n")
         if people is not None and not has_keys(path):
             write_people(path, people)
@@ -142,6 +145,14 @@ def create_home(
                 note_cause(path, "recovered")
             write_mark(path)  # and then the keys: with them the home is there
             create_keys(path, keys or fresh_keys(), protection, passphrase)
+    except FileExistsError as error:
+        if not has_keys(path):
+            raise _failed(path, error) from None
+        raise ServiceError(
+            "already_exists",
+            f"another command has just made a node in {path}",
+            "use it, or choose another --home",
+        ) from None
     except OSError as error:
         raise _failed(path, error) from None
     return open_home(path)

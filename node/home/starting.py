@@ -79,6 +79,7 @@ def start_daemon(
             stdin=subprocess.DEVNULL if passphrase is None else subprocess.PIPE,
             stdout=stream,
             stderr=stream,
+            cwd=home,  # or the folder in which `ravel up` was typed could not be unmounted
             start_new_session=True,  # or Ctrl-C, and the end of the terminal, would stop it too
         )
     if process.stdin is not None:

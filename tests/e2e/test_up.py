@@ -52,6 +52,27 @@ def test_up_makes_starts_and_waits_and_down_stops(home: Path) -> None:
     assert (home / "daemon.log").stat().st_mode & 0o077 == 0
 
 
+def test_several_at_once_make_one_node_and_leave_the_folder_they_were_typed_in(
+    home: Path, tmp_path: Path
+) -> None:
+    typed_in = tmp_path / "typed in"
+    typed_in.mkdir()
+    commands = [
+        subprocess.Popen(
+            [*RAVEL, "--home", str(home), "up", *ANY, "--json"],
+            cwd=typed_in,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for _ in range(3)
+    ]
+    answers = [command.communicate(timeout=patience(60)) for command in commands]
+    assert [command.returncode for command in commands] == [0, 0, 0], answers
+    assert len({(one["node"], one["pid"]) for one in (json.loads(out) for out, _ in answers)}) == 1
+    [pid] = {json.loads(out)["pid"] for out, _ in answers}
+    assert os.readlink(f"/proc/{pid}/cwd") == str(home)
+
+
 def test_a_chosen_repo_gives_names_of_branches_their_meaning(home: Path) -> None:
     _json(home, "up", *ANY)
     repos = [_json(home, "repo", "create", name)["repo"] for name in ("notes", "work")]

@@ -34,16 +34,33 @@ class RunFile:
     run: str
 
 
-def default_home() -> Path:
-    """The node's folder where none is named."""
-    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(state).expanduser() / "ravel"
-
-
 def find_home(home: str | Path | None = None) -> Path:
-    """The folder that is meant: the one given, else the one that RAVEL_HOME names, else the default one."""
-    given = home or os.environ.get("RAVEL_HOME") or default_home()
-    return Path(given).expanduser().absolute()
+    """The folder that is meant: the one given, else the one that RAVEL_HOME names, else the default one.
+
+    Raises RavelError `bad_request` where that is no path, or none that can be said in JSON and in advice.
+    """
+    state = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    given = Path(home or os.environ.get("RAVEL_HOME") or Path(state, "ravel"))
+    try:
+        found = given.expanduser().absolute()
+        str(found).encode()
+    except RuntimeError:
+        raise RavelError(
+            "bad_request",
+            f"{given} cannot be found: that user has no home folder",
+            "name the node's folder: --home FOLDER, or RAVEL_HOME",
+        ) from None
+    except FileNotFoundError:
+        raise RavelError(
+            "bad_request", "the current folder has been deleted", "cd to another one, or give a whole path"
+        ) from None
+    except UnicodeEncodeError:
+        raise RavelError(
+            "bad_request",
+            f"the path of the node's folder is not UTF-8 text: {given}",
+            "choose another --home",
+        ) from None
+    return found
 
 
 def read_run_file(path: Path) -> RunFile:

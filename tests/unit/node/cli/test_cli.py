@@ -2,6 +2,7 @@
 
 import ast
 import json
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,60 @@ def test_errors_have_their_exit_codes_and_a_next_step(
     assert _run(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "not_running"
     assert _run(monkeypatch, "--home", home, "nonsense") == 2
+
+
+def test_a_path_that_the_system_refuses_is_an_error_with_advice_and_no_defect(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    long = str(tmp_path / ("x" * 300))
+    assert _run(monkeypatch, "--home", long, "status") == ERROR_KINDS["storage_failed"].exit_code
+    said = capsys.readouterr().err
+    assert "File name too long" in said
+    assert "next:" in said
+
+    def defect(*_: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(main_module, "app", defect)
+    monkeypatch.setattr("sys.argv", ["ravel"])
+    with pytest.raises(OSError, match="Input/output"):
+        main_module.main()
+
+
+def test_a_deleted_current_folder_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone, home = tmp_path / "gone", str(tmp_path / "home")
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    for arguments in (("--home", "x", "status"), ("--home", home, "restore", "backup")):
+        assert _run(monkeypatch, *arguments) != 1
+        said = capsys.readouterr().err
+        assert "next:" in said
+        assert "Traceback" not in said
+    assert _run(monkeypatch, "--home", "x", "status") == ERROR_KINDS["bad_request"].exit_code
+    assert "the current folder has been deleted" in capsys.readouterr().err
+
+
+def test_help_needs_no_home_folder(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _without_home(monkeypatch)
+    assert _run(monkeypatch, "status", "--help") == 0
+    assert _run(monkeypatch, "status") == ERROR_KINDS["bad_request"].exit_code
+    assert "next:  name the node's folder: --home FOLDER" in capsys.readouterr().err
+
+
+def _without_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user number without an entry, in an empty environment."""
+    for name in ("HOME", "XDG_DATA_HOME", "RAVEL_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def refuse(_number: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", refuse)
 
 
 def test_init_says_what_to_type_next(

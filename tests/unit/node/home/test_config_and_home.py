@@ -15,6 +15,7 @@ from node.home.default_repo import load_default_repo
 from node.home.home import create_home, lock_home, open_home, run_file
 from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
+from node.home.private_files import create_file
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId
 from protocol.text import id_text
@@ -121,6 +122,39 @@ def test_a_name_that_is_given_is_what_the_user_states(tmp_path: Path) -> None:
     with pytest.raises(ServiceError, match=r"U\+202E"):
         create_home(tmp_path / "other", name="A\u202eB")
     assert not (tmp_path / "other").exists()
+
+
+def test_what_another_command_makes_at_the_same_moment_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = create_home(tmp_path / "other", storage="")
+    path = tmp_path / "home"
+    path.mkdir(mode=0o700)
+
+    def make_first(target: Path, content: bytes) -> None:
+        if not target.exists():
+            (other.path / target.name).rename(target)
+        create_file(target, content)
+
+    monkeypatch.setattr("node.home.home.create_file", make_first)
+    monkeypatch.setattr("node.home.identity.create_file", make_first)
+    with pytest.raises(ServiceError, match="another command has just made a node") as caught:
+        create_home(path, storage="")
+    assert caught.value.code == "already_exists"
+    assert open_home(path).api_token
+    assert list(other.path.iterdir()) == []
+
+
+def test_an_export_goes_into_the_folder_wherever_the_daemon_was_started(tmp_path: Path) -> None:
+    home = create_home(tmp_path / "home", storage="")
+    for destination, expected in (
+        ("", home.path / "exports"),
+        ("out/x", home.path / "out" / "x"),
+        ("/srv/x", "/srv/x"),
+        ("s3://bucket/x", "s3://bucket/x"),
+    ):
+        changed = open_home(home.path, [f"export.destination={destination}"])
+        assert changed.export_destination == str(expected)
 
 
 def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
