@@ -17,6 +17,7 @@ from node.contract.endpoint import Endpoint
 from node.observe.standing_view import without_peers
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 
 _SHOWN_MAX: Final = 100
 """Characters of a name that a refusal repeats."""
@@ -139,7 +140,7 @@ def refusal(
 def _insufficient(caller: Caller, needed: str, actions: Sequence[str], option: str) -> ServiceError:
     may = ", ".join(f"`{action}`" for action in ACTIONS if action in caller.may)
     held = (
-        f"{may} in {len(caller.repos)} repos and {len(caller.branches)} branches"
+        f"{may} in {counted(len(caller.repos), 'repo')} and {counted(len(caller.branches), 'branch', 'branches')}"
         if caller.is_limited
         else may
     )

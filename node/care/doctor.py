@@ -29,6 +29,7 @@ from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
 from node.runtime.version import RELEASED_AT
+from node.runtime.wording import counted
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
@@ -145,7 +146,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
     except ServiceError as error:
         yield Check("tokens", PROBLEM, error.message, error.advice)
     else:
-        yield Check("tokens", OK, f"there are {count} tokens of apps and pages")
+        yield Check("tokens", OK, f"{counted(count, 'token')} of apps and pages")
 
 
 def _check_disk(path: Path) -> Iterator[Check]:
@@ -181,7 +182,9 @@ def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     kept = measure_quarantine(path)
     if kept.files:
         is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
-        detail = f"{kept.files} files with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
+        detail = (
+            f"{counted(kept.files, 'file')} with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
+        )
         advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
         yield Check("quarantine", WARNING if is_much else OK, detail, advice)
 
@@ -218,12 +221,11 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
         for risk in risks:
             yield Check("store", WARNING, risk, "change the server's configuration")
         if unread:
-            detail = f"{unread} commits are of a format that this Ravel does not know"
+            detail = f"of a format that this Ravel does not know: {counted(unread, 'commit')}"
             yield Check("store", WARNING, detail, "install a newer Ravel")
         if damaged != DamagedCount(0, 0):
-            detail = (
-                f"damaged, and asked of peers: {damaged.commits} commits, {damaged.blocks} blocks of files"
-            )
+            lost, blocks = counted(damaged.commits, "commit"), counted(damaged.blocks, "block")
+            detail = f"damaged, and asked of peers: {lost}, {blocks} of files"
             yield Check("store", WARNING, detail, DAMAGED_ADVICE)
         if fault:
             advice = "start the daemon again, which makes it anew"
@@ -322,10 +324,10 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
     if connected or not away:
         yield Check("peers", OK, f"{len(connected)} connected")
     if status["pending"] and connected and not _at_work(connected):
-        detail = f"{status['pending']} commits wait for causes that no connected peer has"
+        detail = f"waiting for causes that no connected peer has: {counted(status['pending'], 'commit')}"
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
-        yield Check("topics", OK, f"{status['pending']} commits wait for their causes")
+        yield Check("topics", OK, f"waiting for their causes: {counted(status['pending'], 'commit')}")
 
 
 def check_repos(repos: RepoList) -> Iterator[Check]:
@@ -359,7 +361,9 @@ def check_export(export: ExportStatus) -> Check:
             "look at [export] of the configuration; `ravel export` tries it at once",
         )
     if export["interval"]:
-        return Check("export", OK, f"every {export['interval']} minutes to {export['destination']}")
+        return Check(
+            "export", OK, f"every {counted(export['interval'], 'minute')} to {export['destination']}"
+        )
     return Check("export", OK, "on request")
 
 
@@ -367,7 +371,7 @@ def check_relay(relay: RelayStatus) -> Iterator[Check]:
     """What a relay says of its room, of what it has promised, and of its disk."""
     days, room = relay["full_in_days"], relay["size_max"] - relay["size"]
     if relay["blocks_damaged"]:
-        detail = f"{relay['blocks_damaged']} blocks of others' files were damaged"
+        detail = f"damaged: {counted(relay['blocks_damaged'], 'block')} of others' files"
         yield Check("relay", WARNING, detail, "look at the disk; ravel fsck")
     if room > relay["free"]:
         detail = f"it may take {room >> 20} MiB more, and {relay['free'] >> 20} MiB are free: the disk is full before it is"
@@ -384,7 +388,7 @@ def check_relay(relay: RelayStatus) -> Iterator[Check]:
             "raise `ravel config set relay.size_max`, or `ravel relay change` quotas",
         )
     if days is not None and days <= _RELAY_FULL_SOON_DAYS:
-        detail = f"at the rate of the last week it is full in {days} days"
+        detail = f"at the rate of the last week it is full in {counted(days, 'day')}"
         yield Check("relay", WARNING, detail, "ravel relay status; then make room, or raise relay.size_max")
     yield Check("relay", OK, f"{relay['size'] >> 20} of {relay['size_max'] >> 20} MiB are taken")
 

@@ -23,6 +23,7 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -176,7 +177,7 @@ def print_merge(answer: "MergeResult", *, as_json: bool) -> None:
         print("Nothing to merge: the target has it all.")
     if left:
         print(
-            f"note: {left} commits are too large to be carried with their origin, or cannot be read",
+            f"note: {counted(left, 'commit')} too large to be carried with the origin, or not readable",
             file=sys.stderr,
         )
     if names:
@@ -278,7 +279,7 @@ def write(
         check_text(text)
         print_answer(api.write_post(branch, text, resolve_mentions=not plain), as_json=as_json)
         return
-    write_lines(lambda texts: api.write_posts(branch, texts), "posts", POSTS_COUNT_MAX, as_json=as_json)
+    write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX, as_json=as_json)
 
 
 def log(

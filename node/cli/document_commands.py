@@ -24,6 +24,7 @@ from node.cli.shared import (
     print_table,
 )
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def put(
 
     api = client(context)
     if key == "-" and value is None:
-        write_lines(lambda lines: _put_all(api, branch, lines), "lines", DICT_EDIT_COUNT_MAX, as_json=as_json)
+        write_lines(lambda lines: _put_all(api, branch, lines), "line", DICT_EDIT_COUNT_MAX, as_json=as_json)
         return
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
@@ -222,7 +223,8 @@ def pull(
         print(f"commit {one['commit']}: {_FAULTS[one['fault']]}", file=sys.stderr)
     count = answer["refused"] + answer["passed_over"]
     if count > len(answer["faults"]):
-        print(f"{count} updates in all say less than they would", file=sys.stderr)
+        verb = "says less than it" if count == 1 else "say less than they"
+        print(f"{counted(count, 'update')} in all {verb} would", file=sys.stderr)
     if root is not None and str(out) == "-" and sys.stdout.isatty():
         print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
         return
@@ -254,7 +256,7 @@ def _edit_set(
     if items == ["-"]:
         write_lines(
             lambda part: api.edit_set(branch=branch, **{field: part}),
-            "items",
+            "item",
             SET_EDIT_COUNT_MAX,
             as_json=as_json,
         )

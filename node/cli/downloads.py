@@ -74,7 +74,7 @@ def receive(pieces: Iterator[bytes], target: Path, size: int, *, replaces: bool)
 
 def _copy(pieces: Iterator[bytes], write: Callable[[bytes], object], size: int) -> None:
     done = 0
-    with show_progress("received", "bytes", size) as progress:
+    with show_progress("received", "byte", size) as progress:
         for piece in pieces:
             write(piece)
             done += len(piece)

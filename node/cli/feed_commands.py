@@ -7,6 +7,7 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.shared import JsonOption, client, print_json, print_table
 from node.runtime.errors import ERROR_KINDS
+from node.runtime.wording import counted
 
 feed = typer.Typer(no_args_is_help=True, help="Feeds: the numbered commits of one author in a branch.")
 
@@ -32,7 +33,7 @@ def check(context: typer.Context, branch: BranchArgument, as_json: JsonOption = 
     if not answer["fork_count"]:
         return
     if not as_json:
-        print(f"\n{answer['fork_count']} places were used more than once:")
+        print(f"\nUsed more than once: {counted(answer['fork_count'], 'place')}")
         print_table(
             ("author", "sequence", "commit"),
             (

@@ -26,6 +26,7 @@ from node.cli.shared import (
 )
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from ravel.files import Download
 from ravel.types.files import FileRefusal, FileView
 
@@ -68,7 +69,7 @@ def add(
     # Looked through twice: the first time tells how much there is, and what cannot be added, before anything is sent.
     total = sum(found.size for found in find_files(named, Skipped(), with_hidden=hidden))
     api = client(context)
-    with show_progress("sent", "bytes", total) as progress:
+    with show_progress("sent", "byte", total) as progress:
         found = find_files(named, skipped, with_hidden=hidden)
         upload = Uploader(lambda body: api.add_files(branch, body), found, progress).run()
     if len(paths) == 1 and paths[0].is_file() and upload.last is not None:
@@ -109,7 +110,7 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
     )
     lacking = sum(not row["relays"] for row in found) if uses_relays else 0
     if lacking:
-        print(f"{lacking} of {len(found)} files are on no relay")
+        print(f"on no relay: {lacking} of {counted(len(found), 'file')}")
         for one in refusals:
             print(f"relay {one['relay'][:12]} takes no more: {one['reason']}")
 
@@ -188,7 +189,7 @@ def _add_stream(context: typer.Context, branch: str, path: Path, name: str) -> F
     try:
         with (
             sys.stdin.buffer if str(path) == "-" else path.open("rb") as source,
-            show_progress("sent", "bytes", None) as progress,
+            show_progress("sent", "byte", None) as progress,
         ):
             return client(context).add_file(branch, _read(source, progress), name=name or path.name)
     except OSError as error:

@@ -78,7 +78,7 @@ def _send(
 
     api = client(context)
     answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
-    with show_progress("imported", "commits", total) as progress:
+    with show_progress("imported", "commit", total) as progress:
         for batch in read_ahead(batches):
             part = api.import_commits(branch, batch, source)
             answer["imported"] += part["imported"]

@@ -9,6 +9,7 @@ from typing import Final, cast
 from node.cli.progress import show_progress
 from node.cli.shared import print_answer
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from protocol.limits.formats import KIB, TEXT_SIZE_MAX
 
 _READ_SIZE: Final = 64 * KIB
@@ -54,7 +55,7 @@ def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
 def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int, *, as_json: bool) -> None:
     """Write the lines of standard input, at most `count_max` by one call, and print how many were written.
 
-    Raises ServiceError; its message then says how many are durable.
+    `unit` is what a line is, in the singular. Raises ServiceError; its message then says how many are durable.
     """
     written = 0
     with show_progress("wrote", unit, None) as progress:
@@ -67,6 +68,6 @@ def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int,
                     progress(written)
         except ServiceError as error:
             raise ServiceError(
-                error.code, f"{error}; before that, {written} {unit} were written", error.advice
+                error.code, f"{error}; written before that: {counted(written, unit)}", error.advice
             ) from None
-    print_answer({unit: written}, as_json=as_json)
+    print_answer({f"{unit}s": written}, as_json=as_json)

@@ -21,6 +21,7 @@ from node.cli.shared import (
     unlocked,
 )
 from node.cli.streams import lose_output
+from node.runtime.wording import counted
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.browsers import PairingCode
@@ -132,7 +133,7 @@ def storage(context: typer.Context, as_json: JsonOption = False) -> None:
     )
     if answer["relay"]:
         relay = answer["relay"]
-        room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {relay['topics']} topics"
+        room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
         print_fields([("relay", room)])
     print_table(
         ("day", "commits", "size"),
@@ -162,14 +163,14 @@ def _addresses_line(addresses: list["OwnAddressView"]) -> str:
 def _damaged_line(damaged: "DamagedCounts") -> str:
     if not any(damaged.values()):
         return ""
-    return f"{damaged['commits']} commits and {damaged['blocks']} blocks of files: damaged here, and asked of peers"
+    commits, blocks = counted(damaged["commits"], "commit"), counted(damaged["blocks"], "block")
+    return f"{commits} and {blocks} of files: damaged here, and asked of peers"
 
 
 def _lost_line(lost: "LostWrites") -> str:
     if not lost["repos"]:
         return ""
-    count = len(lost["repos"])
-    repos = "1 repo" if count == 1 else f"{count} repos"
+    repos = counted(len(lost["repos"]), "repo")
     return f"{lost['detail']}; you cannot write to {repos} until a peer was compared"
 
 
@@ -183,7 +184,7 @@ def _export_line(export: "ExportStatus") -> str:
     if export["last_error"]:
         return f"failed: {export['last_error']}"
     when = iso_time(export["finished_at"]) if export["finished_at"] else "not since the start"
-    every = f", every {export['interval']} minutes" if export["interval"] else ""
+    every = f", every {counted(export['interval'], 'minute')}" if export["interval"] else ""
     return f"{when}{every}, to {export['destination']}"
 
 

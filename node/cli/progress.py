@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, Protocol
 
-from node.runtime.clock import duration_text
+from node.runtime.wording import counted, duration_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.values import SyncProgress
@@ -42,7 +42,7 @@ def progress_line(progress: "SyncProgress") -> str:
     total, rate, seconds = progress["total"], progress["rate"], progress["seconds_left"]
     parts = [
         progress["direction"],
-        f"{progress['done']} of {'an unknown number of' if total is None else total} commits",
+        f"{progress['done']} of {'an unknown number of commits' if total is None else counted(total, 'commit')}",
         "" if rate is None else "standing still" if not rate else f"{rate:.0f} a second",
         "" if seconds is None else f"{duration_text(seconds)} left",
     ]
@@ -51,13 +51,13 @@ def progress_line(progress: "SyncProgress") -> str:
 
 @contextmanager
 def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgress]:
-    """Show how far something is: `verb` says what was done ("imported"), `unit` to what ("commits" or "bytes")."""
+    """Show how far something is: `verb` says what was done ("imported"), `unit` to what ("commit" or "byte")."""
     if sys.stderr.isatty():
         from rich import progress as rich
         from rich.console import Console
         from rich.text import Text
 
-        count = rich.DownloadColumn(binary_units=True) if unit == "bytes" else rich.MofNCompleteColumn()
+        count = rich.DownloadColumn(binary_units=True) if unit == "byte" else rich.MofNCompleteColumn()
 
         class Left(rich.TimeRemainingColumn):
             """What the daemon says is left: of what was done before, the bar knows no rate."""
@@ -85,7 +85,8 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
         nonlocal said_at, said
         said_at, said = time.monotonic(), (reached, whole)
         left = time_left(said_at - began, reached, total or 0) or told_left
-        print(f"{verb} {reached}{f' of {whole}' if whole else ''} {unit}{left}", file=sys.stderr, flush=True)
+        how_much = f"{reached} of {counted(whole, unit)}" if whole else counted(reached, unit)
+        print(f"{verb} {how_much}{left}", file=sys.stderr, flush=True)
 
     def reach(done: int, total: int | None = None, seconds: int | None = None) -> None:
         nonlocal reached, whole, told_left

@@ -8,6 +8,7 @@ import typer
 from node.cli.repo_commands import given, note_reach, seconds_of
 from node.cli.shared import JsonOption, client, iso_time, print_answer, print_json, print_table
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 
 if TYPE_CHECKING:  # a command imports the types of one call
     from ravel.types.peers import RelayStatus
@@ -47,7 +48,7 @@ def show_status(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     share = 100 * one["size"] // one["size_max"]
     print(f"stored     {size_text(one['size'])} of {size_text(one['size_max'])} ({share} %)")
-    print(f"           {one['topics']:,} of {one['topics_max']:,} topics, {one['commits']:,} commits")
+    print(f"           topics {one['topics']:,} of {one['topics_max']:,}, commits {one['commits']:,}")
     print(
         f"           {size_text(one['file_size'])} of that are files; {one['files_kept']:,} came since the start"
     )
@@ -63,7 +64,9 @@ def show_status(context: typer.Context, as_json: JsonOption = False) -> None:
             f"{size_text(circuits['bytes'])} passed, {size_text(circuits['bytes_per_second'])} a second now"
         )
     if one["blocks_damaged"]:
-        print(f"damaged    {one['blocks_damaged']:,} blocks of files: look at the disk, then `ravel fsck`")
+        print(
+            f"damaged    {counted(one['blocks_damaged'], 'block')} of files: look at the disk, then `ravel fsck`"
+        )
     print()
     print_table(
         ("brought by", "peers", "stored", "connected", "circuits", "passed"),
@@ -105,7 +108,7 @@ def _forecast(status: "RelayStatus") -> str:
     if days is None:
         return f"{growth}; {room}"
     what = "relay.size_max" if status["full_first"] == "quota" else "the disk"
-    return f"{growth}; {room}; {what} is full in {days:,} days"
+    return f"{growth}; {room}; {what} is full in {counted(days, 'day')}"
 
 
 @relay.command("list")

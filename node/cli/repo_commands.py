@@ -237,7 +237,7 @@ def sync(
     api = client(context)
     until = time.monotonic() + timeout
     reason, is_moving = "", False
-    with show_progress("synced", "commits", None) as synced:
+    with show_progress("synced", "commit", None) as synced:
         while True:
             branches = api.list_branches(repo)["branches"]
             ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}

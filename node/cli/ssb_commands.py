@@ -47,7 +47,7 @@ def import_ssb(
     if hmac_key and key is None:
         raise ServiceError("bad_request", "the HMAC key is not 32 bytes in base64", "give the network's key")
     target = _RepoTarget(client(context), repo)
-    with _refusals(refused) as on_refusal, show_progress("imported", "messages", None) as progress:
+    with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
         report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
     answer = report.as_json()
     if as_json:

@@ -10,7 +10,7 @@ from typing import Final
 
 from node.contract.repos import RepoStanding
 from node.contract.values import SyncProgress
-from node.runtime.clock import duration_text
+from node.runtime.wording import counted, duration_text
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.ids import PeerId
 from protocol.limits.peers import STATED_COUNT_MAX
@@ -203,7 +203,7 @@ def _absent_part(facts: Facts) -> tuple[str, str]:
     if facts.waiting:
         verb = "waits" if facts.waiting == 1 else "wait"
         have = _people_part(facts.holders, "has", "have")
-        parts.append(f"{_commits(facts.waiting)} {verb} for earlier ones that are not here{have}")
+        parts.append(f"{counted(facts.waiting, 'commit')} {verb} for earlier ones that are not here{have}")
     if facts.is_due:
         start = _people_part(facts.starters, "starts", "start")
         parts.append(f"new secrets are due since the members have changed{start}")
@@ -262,7 +262,10 @@ def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], 
         return "syncing", f"behind by {_behind_part(link, who)}{alone}"
     if not link.unsent:
         return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
-    return "syncing", f"sending {_commits(link.unsent)} to {who}{_pace(link.unsent, link.going)}{alone}"
+    return (
+        "syncing",
+        f"sending {counted(link.unsent, 'commit')} to {who}{_pace(link.unsent, link.going)}{alone}",
+    )
 
 
 def _told_link(outlook: Outlook) -> Link:
@@ -286,7 +289,7 @@ def _progress(outlook: Outlook, here: int) -> SyncProgress | None:
 
 def _behind_part(link: Link, who: str) -> str:
     least = "at least " if link.behind >= STATED_COUNT_MAX else ""
-    what = f"{least}{_commits(link.behind)}"
+    what = f"{least}{counted(link.behind, 'commit')}"
     if link.quiet_seconds >= QUIET_SAID_SECONDS:
         more = "more than " if link.quiet_seconds >= BELIEVED_SECONDS else ""
         return f"{what} as {who} states, which has sent none for {more}{duration_text(link.quiet_seconds)}"
@@ -318,10 +321,6 @@ def _alone_part(unheld: Unheld) -> str:
 
 def _date(seconds: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(seconds, _LAST_SHOWN)))
-
-
-def _commits(count: int) -> str:
-    return f"{count} commit{'' if count == 1 else 's'}"
 
 
 def _named(outlook: Outlook, name_of: Callable[[PeerId], str]) -> str:

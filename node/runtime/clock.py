@@ -38,15 +38,3 @@ def _now_ms() -> float:
         return min(max(time.time() * 1000, 0.0), float(LATEST_MS))
     except OverflowError:
         return float(LATEST_MS)
-
-
-def duration_text(seconds: int) -> str:
-    """A duration in the unit that fits: "7 s", "3 min", "2 h 5 min", "4 d"."""
-    if seconds < 60:
-        return f"{seconds} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    return f"{round(minutes / (24 * 60))} d"

@@ -95,5 +95,5 @@ def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> 
             alice, "dict", "put", branch, "-", stdin='{"c": 1}\n', code=bad_input, forks=False
         ).stderr
         assert "a line is no object of texts" in said
-        assert "before that, 0 lines were written" in said
+        assert "written before that: 0 lines" in said
         run_ravel(alice, "dict", "put", branch, "a", code=ERROR_KINDS["bad_request"].exit_code)

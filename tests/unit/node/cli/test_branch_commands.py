@@ -19,7 +19,7 @@ DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left
             "note: not carried, since other keys encrypt them: a.txt, b�.txt. "
             "Save them with `ravel file get` and add them with `ravel file add`",
         ),
-        ({**DONE, "left": 1}, "carried  2", "note: 1 commits are too large to be carried with their origin"),
+        ({**DONE, "left": 1}, "carried  2", "note: 1 commit too large to be carried"),
     ],
 )
 def test_a_merge_says_what_it_left_and_what_to_do(

@@ -18,6 +18,7 @@ from node.cli.main import app
 from node.cli.progress import progress_line, show_progress
 from node.cli.shared import display_safe, fail, first_line, print_fields, print_table
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from node.runtime.wording import counted
 from ravel.types.values import SyncProgress
 from tests.support.processes import RAVEL
 
@@ -226,7 +227,7 @@ def test_every_command_takes_a_short_option_for_help() -> None:
 def test_an_import_of_unknown_length_says_at_its_end_how_far_it_came(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with show_progress("imported", "commits", None) as progress:
+    with show_progress("imported", "commit", None) as progress:
         progress(1000)
         progress(1234)
     assert capsys.readouterr().err.splitlines()[-1] == "imported 1234 commits"
@@ -237,7 +238,7 @@ def test_a_total_and_a_time_that_become_known_are_shown(
 ) -> None:
     """After a cut most is here already: from what this command has seen, no time could be told."""
     monkeypatch.setattr(progress_module, "_LINE_SECONDS", 0.0)
-    with show_progress("synced", "commits", None) as progress:
+    with show_progress("synced", "commit", None) as progress:
         progress(25_000, None, None)
         progress(25_030, 60_001, 130)
         progress(25_030, 60_001, 140)  # nothing moved: no line is said twice
@@ -273,3 +274,13 @@ def test_a_repo_is_shown_without_what_is_for_programs(capsys: pytest.CaptureFixt
     }
     repo_commands._print_repo(view)
     assert capsys.readouterr().out == "repo   r\nname   notes\nstate  alone\n"
+
+
+def test_one_of_something_is_said_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:
+    for count in (0, 1, 2):
+        with show_progress("wrote", "post", None) as progress:
+            progress(count)
+    with show_progress("sent", "byte", 1) as progress:
+        progress(1)
+    assert capsys.readouterr().err.splitlines() == ["wrote 1 post", "wrote 2 posts", "sent 1 of 1 byte"]
+    assert (counted(1, "branch", "branches"), counted(0, "branch", "branches")) == ("1 branch", "0 branches")

@@ -1,0 +1,18 @@
+"""Words counts and durations for people."""
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A count with what is counted: "1 commit", "2 commits". `many` is the plural where it takes more than an s."""
+    return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def duration_text(seconds: int) -> str:
+    """A duration in the unit that fits: "7 s", "3 min", "2 h 5 min", "4 d"."""
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    return f"{round(minutes / (24 * 60))} d"
