@@ -12,8 +12,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from node.home.private_files import FILE_MODE
-from storage.engine.folders import sync_folder
+from storage.engine.folders import open_new, sync_folder
 from storage.engine.last_write import LAST_WRITE_NAME
 from storage.engine.losses import note_cause
 from storage.engine.sqlite import DATABASE_NAME
@@ -31,7 +30,7 @@ def write_mark(path: Path) -> None:
     """Say that the folder is no copy, durably. Raises OSError."""
     begun = path / f"{MARK_NAME}.new"
     begun.unlink(missing_ok=True)
-    handle = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    handle = open_new(begun)
     with os.fdopen(handle, "wb") as file:
         file.write("{} {}\n".format(*_inode_of(handle)).encode("ascii"))
         file.flush()
