@@ -12,6 +12,7 @@ import pytest
 
 from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
 from node.home.default_repo import load_default_repo
+from node.home.folder_mark import MARK_NAME
 from node.home.home import create_home, lock_home, open_home, run_file
 from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
@@ -142,7 +143,7 @@ def test_what_another_command_makes_at_the_same_moment_is_taken(
         create_home(path, storage="")
     assert caught.value.code == "already_exists"
     assert open_home(path).api_token
-    assert list(other.path.iterdir()) == []
+    assert [one.name for one in other.path.iterdir()] == [MARK_NAME]
 
 
 def test_an_export_goes_into_the_folder_wherever_the_daemon_was_started(tmp_path: Path) -> None:
