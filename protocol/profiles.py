@@ -44,7 +44,9 @@ _FORBIDDEN: Final = re.compile(
 )
 _MARK_FIRST: Final = re.compile(f"[{_MARKS}]")
 _MANY_MARKS: Final = re.compile(f"[{_MARKS}]{{{_MARKS_IN_A_ROW_MAX + 1}}}")
-_VARIATION_SELECTORS: Final = re.compile("[\ufe00-\ufe0f]")
+_DROPPED: Final = re.compile("[\ufe00-\ufe0f\xad\u200b-\u200d\u2060]")
+"""Variation selectors that keyboards put behind emoji, soft hyphens and joiners: a name is read without them, too."""
+_SPACES: Final = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 
 def find_fault(name: str) -> str:
@@ -65,5 +67,5 @@ def find_fault(name: str) -> str:
 
 
 def tidy_name(typed: str) -> str:
-    """A name as it is stated: in Unicode's form NFC, without the variation selectors that keyboards put behind emoji."""
-    return unicodedata.normalize("NFC", _VARIATION_SELECTORS.sub("", typed))
+    """Return a name as it is stated: in Unicode's form NFC, with plain spaces, and without joiners and selectors."""
+    return unicodedata.normalize("NFC", _SPACES.sub(" ", _DROPPED.sub("", typed)))

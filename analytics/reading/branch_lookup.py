@@ -11,6 +11,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from ravel.characters import composed, display_safe
 from ravel.exports.checking import Export, ExportError
 from ravel.exports.schema import text_id
 
@@ -39,6 +40,7 @@ def find_branch(exports: Sequence[Export], wanted: str, names: Mapping[str, str]
     Raises NoSuchBranch, ExportError.
     """
     branches = _read_branches(exports, names)
+    wanted = composed(wanted)
     repo, colon, name = wanted.partition(":")
     found = [
         raw
@@ -71,9 +73,9 @@ def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[
         for row in rows.to_pylist():
             branch = branches.setdefault(row["branch_id"], _Branch(row["repo_id"]))
             branch.commits += row["commit_id_count"]
-            branch.names.add(row["branch_name"])
+            branch.names.add(composed(row["branch_name"]))
             repo_id = text_id(row["repo_id"])
-            branch.repos |= {name for name in (row.get("repo_name"), names.get(repo_id)) if name}
+            branch.repos |= {composed(name) for name in (row.get("repo_name"), names.get(repo_id)) if name}
     return dict(sorted(branches.items(), key=lambda item: (-item[1].commits, item[0])))
 
 
@@ -92,12 +94,11 @@ def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
 
 
 def _listed(branches: Mapping[bytes, _Branch], found: Sequence[bytes]) -> str:
-    """Some branches by names and ids; names come from anybody, so what a terminal would obey is left out."""
+    """List some branches by names and ids. Names come from anybody."""
     told = []
     for raw in found[:_LISTED_MAX]:
         branch = branches[raw]
         repo = min(branch.repos, default=text_id(branch.repo_id)[:10])
-        name = "".join(letter for letter in f"{repo}:{min(branch.names)}" if letter.isprintable())
-        told.append(f"{name} ({text_id(raw)[:10]})")
+        told.append(f"{display_safe(f'{repo}:{min(branch.names)}')} ({text_id(raw)[:10]})")
     rest = len(found) - len(told)
     return ", ".join(told) + (f" and {rest:,} more" if rest else "")

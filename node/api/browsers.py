@@ -23,6 +23,7 @@ from protocol.limits.users import (
     PAIRING_CODES_MAX,
     PAIRING_TRIES_MAX,
 )
+from ravel.characters import composed, name_fault
 
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _DROPPED: Final = str.maketrans("", "", "- ")
@@ -83,11 +84,13 @@ class Browsers:
 
     async def pair(self, code: str, name: str) -> str:
         """Use a code up, and give a token to who had it. Raises ServiceError `unauthorized`, `bad_request`, `too_large`."""
-        name = name.strip() or _NAME
-        if len(name) > BROWSER_NAME_SIZE_MAX or not name.isprintable():
+        name = composed(name.strip()) or _NAME
+        if len(name) > BROWSER_NAME_SIZE_MAX:
             raise ServiceError(
-                "bad_request", f"a browser's name has at most {BROWSER_NAME_SIZE_MAX} printable characters"
+                "bad_request", f"a browser's name has at most {BROWSER_NAME_SIZE_MAX} characters"
             )
+        if fault := name_fault(name):
+            raise ServiceError("bad_request", f"a browser's name {fault}")
         self._codes.redeem(code.lower().translate(_DROPPED))
         return await self._tokens.make_for_browser(name)
 

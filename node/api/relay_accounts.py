@@ -21,11 +21,11 @@ from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
 from protocol.links import PeerAddress, RelayLink, relay_link_text
 from protocol.text import id_text
 from protocol.web_address import from_link, to_link
+from ravel.characters import composed
 from storage.relay.accounts import (
     AccountRow,
     AccountsFull,
     change_quota,
-    find_account,
     invite_to_account,
     revoke_account,
 )
@@ -64,6 +64,7 @@ class RelayAccounts:
     async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
         """A link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
         relay = self._find_relay()
+        name = check_name(name)
         told = [PeerAddress(to_link(one.address), self._node_key) for one in self._addresses.told]
         if not told:
             raise ServiceError(
@@ -76,10 +77,6 @@ class RelayAccounts:
         database = self._hub.replica.database
 
         def make_link(connection: Connection) -> None:
-            if (
-                find_account(connection, name) is None
-            ):  # one that older versions took with another name stays usable
-                check_name(name)
             invite_to_account(database, connection, name, quota, token, now + expires_seconds, now)
 
         try:
@@ -102,7 +99,7 @@ class RelayAccounts:
 
     async def change(self, account: str, quota: int) -> RelayAccount:
         """Change an account's quota. Raises ServiceError `not_found`."""
-        relay = self._find_relay()
+        relay, account = self._find_relay(), composed(account)
         if not await relay.change_accounts(lambda connection: change_quota(connection, account, quota)):
             raise _no_account(account)
         for row in await relay.list_accounts():
@@ -112,7 +109,7 @@ class RelayAccounts:
 
     async def revoke(self, account: str) -> Empty:
         """Forget an account. Raises ServiceError `not_found`."""
-        relay = self._find_relay()
+        relay, account = self._find_relay(), composed(account)
         if not await relay.change_accounts(lambda connection: revoke_account(connection, account)):
             raise _no_account(account)
         return {}

@@ -203,16 +203,15 @@ class NodeService:
 
     async def create_repo(self, name: str) -> RepoView:
         """Create a repo with a first branch called `main`."""
-        check_name(name)
-        create = partial(self._author.create_repo, name, "main", is_unique=True)
+        create = partial(self._author.create_repo, check_name(name), "main", is_unique=True)
         repo, ingested = await self._hub.write(create)
         self._hub.announce(ingested)
         return await self.repo_list.show(repo)
 
     async def fork_repo(self, repo: str, name: str) -> RepoFork:
         """Create a repo of this user's own that continues another."""
-        check_name(name)
-        return await self.merging.fork_repo(self._repo(repo), name)
+        checked = check_name(name)
+        return await self.merging.fork_repo(self._repo(repo), checked)
 
     async def forget_repo(self, repo: str, accept_loss: bool = False) -> Empty:
         """Delete a repo from this node. Refused where it may be the last copy, unless that is accepted."""
@@ -302,8 +301,7 @@ class NodeService:
     async def create_branch(self, repo: str, name: str) -> BranchView:
         """Add a branch to a repo."""
         target = self._whole_repo(repo)
-        check_name(name)
-        create = partial(self._author.create_branch, target, name, is_unique=True)
+        create = partial(self._author.create_branch, target, check_name(name), is_unique=True)
         branch, ingested = await self._hub.write(create)
         self._hub.announce(ingested)
         return await self._branch_view(branch)
@@ -311,8 +309,8 @@ class NodeService:
     async def fork_branch(self, branch: str, name: str, commit: str) -> BranchView:
         """Add a branch that continues another from a commit."""
         self._member_branch(branch)
-        check_name(name)
-        return await self._branch_view(await self.merging.fork(branch, name, commit))
+        checked = check_name(name)
+        return await self._branch_view(await self.merging.fork(branch, checked, commit))
 
     async def list_voids(self, branch: str) -> VoidList:
         """Void commits of a branch, and why they are."""

@@ -27,6 +27,7 @@ from protocol.limits.users import (
     PAGE_TOKEN_SECONDS,
     PAGE_TOKENS_MAX,
 )
+from ravel.characters import composed
 
 log = structlog.get_logger()
 
@@ -146,8 +147,9 @@ class Tokens:
 
     async def revoke_browser(self, browser: str) -> Empty:
         """End a pairing. Raises ServiceError `not_found`."""
+        wanted = composed(browser)
         await self._remove(
-            lambda one: one.name == browser and one.kind == "browser",
+            lambda one: one.name == wanted and one.kind == "browser",
             ServiceError(
                 "not_found",
                 f"no paired browser is called {browser[:100]!r}",

@@ -354,8 +354,8 @@ class Author:
         with self._lock:
             root = self._replica.root_branch(repo)
             self._prepare(root)
-            here = self._replica.branches_in(repo.num) if is_unique else ()
-            if any(one.name == name for one in here):
+            named = self._replica.tables.with_name(name) if is_unique else ()
+            if any(one.repo_num == repo.num for one in named):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )

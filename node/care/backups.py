@@ -16,6 +16,7 @@ from node.observe.watching import store_sizes
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import BACKUP_SECONDS_MAX
+from ravel.characters import find_forbidden
 from ravel.home import command_for
 
 log = structlog.get_logger()
@@ -90,7 +91,7 @@ class Backups:
             ) from None
 
     def _checked(self, text: str) -> Path:
-        path = Path(os.path.normpath(Path(text).expanduser())) if text.isprintable() else Path()
+        path = Path() if find_forbidden(text) else Path(os.path.normpath(Path(text).expanduser()))
         if not path.is_absolute():
             raise ServiceError(
                 "bad_request", f"{text[:100]!r} is no absolute path", "begin it with / or with ~/"

@@ -14,7 +14,6 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
-    display_safe,
     first_line,
     iso_time,
     print_answer,
@@ -25,6 +24,7 @@ from node.cli.shared import (
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.users import POSTS_COUNT_MAX
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.branches import MergeResult

@@ -10,7 +10,6 @@ from node.cli.inputs import read_typed
 from node.cli.shared import (
     JsonOption,
     SetOption,
-    display_safe,
     print_fields,
     print_json,
     print_table,
@@ -18,6 +17,7 @@ from node.cli.shared import (
     settings,
 )
 from node.runtime.errors import ServiceError
+from ravel.characters import display_safe
 
 config = typer.Typer(no_args_is_help=True, help="Show, change and check settings.")
 

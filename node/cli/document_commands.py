@@ -17,7 +17,6 @@ from node.cli.lines import write_lines
 from node.cli.shared import (
     JsonOption,
     client,
-    display_safe,
     print_answer,
     print_fields,
     print_json,
@@ -26,6 +25,7 @@ from node.cli.shared import (
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:
     from ravel import Client

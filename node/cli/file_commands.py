@@ -17,7 +17,6 @@ from node.cli.progress import Progress, show_progress
 from node.cli.shared import (
     JsonOption,
     client,
-    display_safe,
     iso_time,
     print_answer,
     print_fields,
@@ -27,6 +26,7 @@ from node.cli.shared import (
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
+from ravel.characters import display_safe
 from ravel.files import Download
 from ravel.types.files import FileRefusal, FileView
 

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
-from node.cli.shared import display_safe, print_fields
+from node.cli.shared import print_fields
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
     from node.care.repair import Repair

@@ -11,13 +11,13 @@ from node.cli.repo_commands import RepoArgument
 from node.cli.shared import (
     JsonOption,
     client,
-    display_safe,
     first_line,
     iso_time,
     print_answer,
     print_json,
     print_table,
 )
+from ravel.characters import display_safe
 
 inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits offered by others.")
 

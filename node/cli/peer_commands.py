@@ -9,7 +9,6 @@ from node.cli.progress import progress_line
 from node.cli.shared import (
     JsonOption,
     client,
-    display_safe,
     path_line,
     print_answer,
     print_fields,
@@ -17,6 +16,7 @@ from node.cli.shared import (
     print_table,
     topic_name,
 )
+from ravel.characters import display_safe
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
 

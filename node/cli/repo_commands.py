@@ -17,7 +17,6 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
-    display_safe,
     note_requests,
     print_answer,
     print_fields,
@@ -28,6 +27,7 @@ from node.cli.shared import (
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
 from protocol.text import pasted_word
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.runtime.errors import ServiceError, kind_of
+from ravel.characters import display_safe
 from ravel.home import find_home
 
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
@@ -143,14 +143,6 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     for row in texts:
         table.add_row(*(Text(value) for value in row))
     Console().print(table)
-
-
-def display_safe(text: str) -> str:
-    """A text without what could steer a terminal or turn the reading direction: such characters become U+FFFD."""
-    return "".join(
-        "�" if unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") else char
-        for char in text.replace("\t", " ")
-    )
 
 
 def topic_name(topic: "TopicView") -> str:

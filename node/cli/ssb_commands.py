@@ -12,13 +12,13 @@ from node.cli.progress import show_progress
 from node.cli.shared import (
     JsonOption,
     client,
-    display_safe,
     print_fields,
     print_json,
     print_table,
 )
 from node.runtime.errors import ServiceError
 from protocol.limits.users import IMPORTED_WINDOW_MAX
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:
     from node.importers.item import PackedItem

@@ -6,8 +6,9 @@ import typer
 
 from node.cli.people import author_of, person
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonOption, client, display_safe, iso_time, print_json, print_table
+from node.cli.shared import JsonOption, client, iso_time, print_json, print_table
 from protocol.limits.users import TANGLE_WINDOW_MAX
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.timelines import TangleCommit, TangleView

@@ -29,6 +29,7 @@ _UNSTATED_SIZE_MAX: Final = _REQUEST_SIZE
 """Bytes of a file that states none, as those of /proc and of some network drives do: it is read whole to learn its size."""
 _PIECE_SIZE: Final = MIB
 _AGAIN: Final = "run the command again: what is there is passed over"
+_RENAME: Final = "rename it, or give another name: --name NAME"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,11 @@ class Skipped:
     first: list[dict[str, str]] = field(default_factory=list)
 
     def add(self, path: str, reason: str) -> None:
-        """One more: `link`, `hidden` or `special` (what is no file: a device, a socket, a pipe)."""
+        """Count one more: `link`, `hidden`, `special` (a device, a socket, a pipe) or `name` (it cannot be called so)."""
         self.count += 1
         if len(self.first) < SKIPPED_SHOWN_MAX:
-            self.first.append({"path": path, "reason": reason})
+            shown = os.fsencode(path).decode("utf-8", "replace")  # names on disk need not be UTF-8
+            self.first.append({"path": shown, "reason": reason})
 
 
 @dataclass(slots=True)
@@ -103,7 +105,9 @@ def find_files(
         if stat.S_ISDIR(mode.st_mode):
             yield from _find_in(path, name, skipped, with_hidden=with_hidden)
         elif stat.S_ISREG(mode.st_mode):
-            yield _found(path, name, mode.st_size, is_named=True)
+            if fault := find_path_fault(name):
+                raise ServiceError("bad_request", f"{path} cannot be added as {name!r}: {fault}", _RENAME)
+            yield FoundFile(path, name, mode.st_size, is_named=True)
         else:
             skipped.add(path, "special")
 
@@ -125,7 +129,10 @@ def _find_in(top: str, top_name: str, skipped: Skipped, *, with_hidden: bool) ->
         if stat.S_ISDIR(mode.st_mode):
             ahead.append((path, name, _entries(path)))
         elif stat.S_ISREG(mode.st_mode):
-            yield _found(path, name, mode.st_size, is_named=False)
+            if find_path_fault(name):
+                skipped.add(path, "name")  # one such file does not stop the rest of the folder
+            else:
+                yield FoundFile(path, name, mode.st_size, is_named=False)
         else:
             skipped.add(path, "link" if stat.S_ISLNK(mode.st_mode) else "special")
 
@@ -133,13 +140,6 @@ def _find_in(top: str, top_name: str, skipped: Skipped, *, with_hidden: bool) ->
 def _entries(folder: str) -> Iterator[str]:
     with _readable(folder):
         return iter(sorted(os.listdir(folder)))
-
-
-def _found(path: str, name: str, size: int, *, is_named: bool) -> FoundFile:
-    fault = find_path_fault(name)
-    if fault:
-        raise ServiceError("bad_request", f"{path} cannot be added as {name!r}: {fault}", "rename it")
-    return FoundFile(path, name, size, is_named)
 
 
 @contextmanager

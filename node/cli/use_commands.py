@@ -5,8 +5,9 @@ from typing import Annotated
 import typer
 
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonOption, client, display_safe, print_json, settings
+from node.cli.shared import JsonOption, client, print_json, settings
 from node.runtime.errors import ServiceError
+from ravel.characters import display_safe
 
 
 def use(

@@ -10,8 +10,9 @@ from node.cli.branch_commands import BranchArgument
 from node.cli.hooks import keep_cursor, parse_command, read_cursor, run_hook
 from node.cli.people import author_of
 from node.cli.posts import post_text
-from node.cli.shared import JsonOption, client, display_safe, iso_time, print_json
+from node.cli.shared import JsonOption, client, iso_time, print_json
 from node.runtime.errors import ServiceError
+from ravel.characters import display_safe
 from ravel.event_streams import StreamEvent
 
 _SIGNS = {"insert": "+", "move": "~", "remove": "-"}

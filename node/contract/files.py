@@ -22,6 +22,7 @@ from protocol.limits.users import (
     IMPORTED_SECONDS_MAX,
     IMPORTED_WINDOW_MAX,
 )
+from ravel.characters import name_fault
 
 NextAfter = Annotated[int | None, Meta(description="The `after` of the next window. Null: there is none.")]
 _AFTER: Final = QueryParameter(
@@ -55,7 +56,7 @@ class FileHead(Request, frozen=True):
         Name,
         Meta(
             description=(
-                "Printable; a path by `/` from where the files lie together. No part of it is empty, `.` or `..`."
+                "A path by `/` from where the files lie together, without controls. No part of it is empty, `.` or `..`."
             )
         ),
     ]
@@ -235,10 +236,11 @@ LIST_IMPORTED: Final = Endpoint(
 
 
 def find_name_fault(name: str) -> str:
-    """What keeps a text from being a file's name; empty where nothing does."""
-    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable():
-        return f"a file's name has 1 to {NAME_SIZE_MAX} printable characters"
-    return ""
+    """Return what keeps a text from being a file's name, or an empty text."""
+    if not 0 < len(name) <= NAME_SIZE_MAX:
+        return f"a file's name has 1 to {NAME_SIZE_MAX} characters"
+    fault = name_fault(name)
+    return f"a file's name {fault}" if fault else ""
 
 
 def find_path_fault(name: str) -> str:

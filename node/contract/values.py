@@ -73,7 +73,7 @@ class NameRequest(Request, frozen=True):
         Meta(
             min_length=1,
             max_length=NAME_SIZE_MAX,
-            description="Printable, without a colon, without spaces at its ends, not beginning with `-`.",
+            description="No controls, no colon, no spaces at its ends, no `-` in front. Kept in Unicode's form NFC.",
         ),
     ]
 

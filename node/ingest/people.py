@@ -126,6 +126,7 @@ class People:
         `ambiguous`, which lists who may be meant.
         """
         names, persons = self.of(repo_id), self._persons.get(repo_id, {})
+        text = normalize("NFC", text)
         wanted = {text, re.sub(r" \[[a-z2-7]+\]$", "", text)}
         forms = [skeletons(one) for one in wanted]
         exact: set[UserId] = set()

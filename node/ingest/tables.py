@@ -16,6 +16,7 @@ from node.ingest.layered_map import LayeredMap
 from protocol.commit import NO_EPOCH, Commit
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey
 from protocol.keys import ConvergenceSecret, EpochKey
+from ravel.characters import composed
 from storage.blobs.files import FileRow
 from storage.commits.commits import TimelineRow
 from storage.engine.database import Database, StorageError
@@ -42,7 +43,7 @@ class Tables:
 
     repos: Mapping[int, Repo]
     of_id: Mapping[RepoId, Repo]
-    repos_named: Mapping[str, tuple[int, ...]]  # numbers of repos by their names
+    repos_named: Mapping[str, tuple[int, ...]]  # numbers of repos by their names in the form NFC
     invited: Mapping[int, Repo]  # of these, such as keep the link that they were joined or asked for by
     epochs: Mapping[int, Epoch]
     topics: Mapping[int, Topic]
@@ -58,7 +59,7 @@ class Tables:
     branches_of_id: Mapping[
         BranchId, tuple[int, ...]
     ]  # numbers of branches by their ids, which two repos may state
-    branches_named: Mapping[str, tuple[int, ...]]  # and by their names
+    branches_named: Mapping[str, tuple[int, ...]]  # and by their names in that form
     commit_count: int  # of all branches, without void ones
 
     def branches_in(self, repo_num: int) -> list[Branch]:
@@ -94,7 +95,7 @@ class Tables:
 
     def repos_with_name(self, name: str) -> list[Repo]:
         """Repos of a name: a user's own, and what others call theirs."""
-        return [self.repos[num] for num in self.repos_named.get(name, ())]
+        return [self.repos[num] for num in self.repos_named.get(composed(name), ())]
 
     def with_id(self, branch_id: BranchId) -> list[Branch]:
         """Branches of an id, of all repos."""
@@ -102,7 +103,7 @@ class Tables:
 
     def with_name(self, name: str) -> list[Branch]:
         """Branches of a name, of all repos."""
-        return [self.branches[num] for num in self.branches_named.get(name, ())]
+        return [self.branches[num] for num in self.branches_named.get(composed(name), ())]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
         """Epochs of a repo, and keys that are said to be theirs."""
@@ -183,7 +184,7 @@ def load_tables(connection: Connection) -> Tables:
         _NOTHING,
         repos=repos,
         of_id={repo.repo_id: repo for repo in repos.values()},
-        repos_named=_numbers((repo.name, repo.num) for repo in repos.values()),
+        repos_named=_numbers((composed(repo.name), repo.num) for repo in repos.values()),
         invited=_invited(repos),
         epochs=epochs,
         epochs_of_repo=_numbers((one.repo_num, one.num) for one in epochs.values()),
@@ -252,7 +253,7 @@ def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -
             before.repos_named,
             [before.repos[num] for num in nums if num in before.repos],
             repos.values(),
-            lambda one: one.name,
+            lambda one: composed(one.name),
         ),
         invited=_replaced(before.invited, nums, _invited(repos)),
         epochs=_replaced(before.epochs, old_epochs, epochs),
@@ -311,7 +312,7 @@ def _with_branches(before: Tables, nums: Collection[int], found: Collection[Bran
         roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
         branches_of_repo=_grouped(before.branches_of_repo, old, new.values(), lambda one: one.repo_num),
         branches_of_id=_grouped(before.branches_of_id, old, new.values(), lambda one: one.branch_id),
-        branches_named=_grouped(before.branches_named, old, new.values(), lambda one: one.name),
+        branches_named=_grouped(before.branches_named, old, new.values(), lambda one: composed(one.name)),
         commit_count=before.commit_count
         + sum(one.commit_count - one.void_count for one in new.values())
         - sum(one.commit_count - one.void_count for one in old),

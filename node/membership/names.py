@@ -1,5 +1,7 @@
 """User actions on names: rename or archive branches, and tag commits."""
 
+from collections.abc import Iterable
+
 from node.contract.repos import TagList
 from node.contract.values import RootCommit
 from node.membership.repo_actions import RepoActions
@@ -9,6 +11,7 @@ from protocol.body import BranchEdit, Tag
 from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.text import id_text
+from ravel.characters import composed, name_fault
 from storage.repos.repos import Branch, Repo
 from verifier.names import find_tags
 
@@ -22,9 +25,9 @@ class Names(RepoActions):
         if name is None and archived is None:
             raise ServiceError("bad_request", "say a name, or whether it is archived")
         if name is not None:
-            check_name(name)
-            siblings = self._hub.replica.branches_in(target.repo_num)
-            if any(one.name == name and one.num != target.num for one in siblings):
+            name = check_name(name)
+            named = self._hub.replica.tables.with_name(name)
+            if any(one.repo_num == target.repo_num and one.num != target.num for one in named):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"
                 )
@@ -43,18 +46,20 @@ class Names(RepoActions):
 
     async def set_tag(self, repo: str, name: str, commit: str) -> RootCommit:
         """Name a commit of one of the repo's branches, or move the name there."""
-        check_name(name)
+        name = check_name(name)
         target = self._find_repo(repo)
         branch, commit_id = await self._hub.run_blocking(self._find, target, commit)
-        return await self._write_root(target, Tag(name, branch.branch_id, commit_id))
+        kept = _spelling(await self._hub.run_blocking(self.tags, target), name)
+        return await self._write_root(target, Tag(kept or name, branch.branch_id, commit_id))
 
     async def remove_tag(self, repo: str, name: str) -> RootCommit:
         """Remove a name."""
         target = self._find_repo(repo)
-        tag = (await self._hub.run_blocking(self.tags, target)).get(name)
-        if tag is None:
+        tags = await self._hub.run_blocking(self.tags, target)
+        kept = _spelling(tags, name)
+        if kept is None:
             raise ServiceError("not_found", f"no commit is called {name!r}", "`ravel tag list` shows names")
-        return await self._write_root(target, Tag(name, tag.branch, None))
+        return await self._write_root(target, Tag(kept, tags[kept].branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
         """What each name in a repo stands for."""
@@ -74,17 +79,30 @@ class Names(RepoActions):
         return here[found.branch_num], found.commit_id
 
 
-def check_name(name: str) -> None:
-    """Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH."""
-    if not 0 < len(name) <= NAME_SIZE_MAX or not name.isprintable() or name != name.strip():
+def _spelling(tags: Iterable[str], name: str) -> str | None:
+    """Return the tag that is called so: other nodes may have made it in another form of Unicode."""
+    wanted = composed(name)
+    return next((tag for tag in tags if composed(tag) == wanted), None)
+
+
+def check_name(typed: str) -> str:
+    """Return a name as it is kept. Raises ServiceError `bad_request`.
+
+    Names are typed: as arguments, as parts of a URL's path, and before or after the colon of REPO:BRANCH.
+    """
+    name = composed(typed)
+    if not 0 < len(name) <= NAME_SIZE_MAX or name != name.strip():
         raise ServiceError(
             "bad_request",
-            f"a name has 1 to {NAME_SIZE_MAX} printable characters, no space at its ends",
+            f"a name has 1 to {NAME_SIZE_MAX} characters, no space at its ends",
             "choose another name",
         )
+    if fault := name_fault(name):
+        raise ServiceError("bad_request", f"a name {fault}", "choose another name")
     if ":" in name or name.startswith("-") or name in (".", ".."):
         raise ServiceError(
             "bad_request",
             f"a name has no colon, does not begin with -, and is not {name!r}",
             "choose another name",
         )
+    return name

@@ -35,7 +35,7 @@ from protocol.body import Permission
 from protocol.codec import DecodeError
 from protocol.ids import AnyId, PeerId
 from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_INTERVAL_MS
-from protocol.profiles import Profile
+from protocol.profiles import Profile, tidy_name
 from protocol.text import id_text, parse_id
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Repo
@@ -222,7 +222,8 @@ class People:
                 if error.code == "ambiguous":
                     raise
         if not found:
-            found |= {raw: None for raw, name in replica.people.petnames.items() if name == text}
+            wanted = tidy_name(text)
+            found |= {raw: None for raw, name in replica.people.petnames.items() if name == wanted}
         if len(found) > 1:
             listed = ", ".join(id_text(raw)[:12] for raw in list(found)[:8])
             raise ServiceError("ambiguous", f"more than one person fits {text!r}: {listed}", "give the id")

@@ -1,4 +1,4 @@
-"""Tells which names look alike: by Unicode's table of confusable characters, whatever the case, accents and spaces.
+"""Tells which names look alike: by Unicode's table of confusable characters, whatever the case, accents, spaces and joiners.
 
 After the skeletons of UTS 39. The table is that of the package confusable-homoglyphs; its classes are made once.
 """
@@ -11,7 +11,8 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
 
-_MARKS: Final = re.compile("[\u0300-\u036f]")
+_DROPPED: Final = re.compile("[\u0300-\u036f\xad\u200b-\u200d\u2060\ufe00-\ufe0f]")
+"""Accents, soft hyphens, joiners and variation selectors."""
 _REMEMBERED_MAX: Final = 16_384
 _ROUNDS: Final = 3
 """Times that characters are replaced: a ligature becomes letters, which have others that look like them."""
@@ -23,7 +24,7 @@ def skeletons(name: str) -> tuple[str, str]:
 
     Capitals first show a capital I to be like a small l, and small letters first ANN to be like Ann.
     """
-    plain = _MARKS.sub("", unicodedata.normalize("NFKD", name)).replace(" ", "")
+    plain = _DROPPED.sub("", unicodedata.normalize("NFKD", name)).replace(" ", "")
     return _skeleton(_skeleton(plain).casefold()), _skeleton(_skeleton(plain.casefold()).casefold())
 
 

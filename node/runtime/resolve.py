@@ -9,6 +9,7 @@ from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import Id
 from protocol.text import id_text, parse_id_prefix
+from ravel.characters import composed
 
 PREFIX_SIZE_MIN: Final = 4
 """Characters of an id prefix: 20 bits, so that a prefix is not a guess."""
@@ -58,6 +59,7 @@ def resolve(
     nearest name, and `ambiguous`, with the candidates.
     """
     low, high = _range_of(text)
+    wanted = composed(text)
     known: list[tuple[Id, str, T]] = []
     named: list[tuple[Id, str, T]] = []
     prefixed: list[tuple[Id, str, T]] = []
@@ -66,7 +68,7 @@ def resolve(
         if raw == low == high:
             return value
         known.append(candidate)
-        if name == text:
+        if composed(name) == wanted:
             named.append(candidate)
         elif low <= raw <= high:
             prefixed.append(candidate)

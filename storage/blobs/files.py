@@ -5,6 +5,7 @@ files and the commit that added it among the deps: an add that the remover had n
 thus follows from the set of accepted commits alone.
 """
 
+import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -173,7 +174,10 @@ def find_files(
     connection: Connection, branch_num: int, name: str, ids: tuple[AnyId, AnyId] | None, limit: int
 ) -> list[FileRow]:
     """Files of that name, else those whose object's id lies in the range `ids` (both ends included)."""
+    forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
     found = _load(connection, branch_num, files.c.name == name, limit)
+    # Files keep the names that they have on disk, where macOS keeps letters and accents apart, and keyboards do not.
+    found = found or _load(connection, branch_num, files.c.name.in_(forms), limit)
     if found or ids is None:
         return found
     return _load(connection, branch_num, files.c.object_id.between(*ids), limit)

@@ -27,7 +27,7 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a repo without a name": (("repo", "create", ""), 3, "name is empty", "bounds"),
     "a huge name": (("repo", "create", "x" * 300), 3, "more than 255", "bounds"),
     "a name with a colon": (("repo", "create", "a:b"), 3, "no colon", "another name"),
-    "a name of two lines": (("repo", "create", "a\nb"), 3, "printable", "another name"),
+    "a name of two lines": (("repo", "create", "a\nb"), 3, "U+000A", "another name"),
     "a name that is there": (("repo", "create", "notes"), 6, "there is a repo", "another name"),
     "a branch mistyped": (("write", "mian", "x"), 4, "did you mean 'main'", "branch list"),
     "a repo mistyped": (("write", "nots:main", "x"), 4, "did you mean 'notes'", "repo list"),

@@ -15,6 +15,7 @@ ROWS = [
     Row("c", branch="2", repo="toy", called="main"),
     Row("d", branch="3", repo="toy", called="side\x1b[2J"),
     Row("e", branch="4", repo="old", called="main", is_repo_named=False),
+    Row("f", branch="5", repo="toy", called="re\u0301sume\u0301"),
 ]
 
 
@@ -28,6 +29,8 @@ def exports(tmp_path: Path) -> list[Export]:
     "wanted, found",
     [
         ("notes:main", "1"),
+        ("r\xe9sum\xe9", "5"),
+        ("toy:re\u0301sume\u0301", "5"),
         ("toy:main", "2"),
         ("side\x1b[2J", "3"),
         ("mine:main", "4"),
@@ -61,7 +64,7 @@ def test_of_none_the_branches_are_listed_the_largest_first_and_terminals_obey_no
     assert (
         "holds no branch that is called 'nowhere:main', or whose id begins so; there are notes:main (" in told
     )
-    assert "toy:side[2J (" in told
+    assert "toy:side\ufffd[2J (" in told
     assert "\x1b" not in told
     many = [Row(f"r{n}", branch=f"b{n}", called=f"name {n}") for n in range(20)]
     export = read_export(write_export(exports[0].folder.parent / "many", many))

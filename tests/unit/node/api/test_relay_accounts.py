@@ -8,8 +8,6 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from protocol.keys import AccountToken
-from storage.relay.accounts import invite_to_account
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
@@ -45,11 +43,3 @@ async def test_an_account_has_a_name_that_can_be_typed(tmp_path: Path, name: str
         refused = await client.post(ACCOUNTS, json={"name": name, "quota": 5})
         assert refused.json()["error"]["code"] == "bad_request"
         assert (await client.get(ACCOUNTS)).json()["accounts"] == []
-
-
-async def test_an_account_of_an_older_version_with_another_name_takes_nodes(tmp_path: Path) -> None:
-    async with _relay(tmp_path) as (node, client):
-        database = node.replica.database
-        with database.write() as connection:
-            invite_to_account(database, connection, "a:b", 5, AccountToken(b"t" * 32), 1, 0)
-        assert (await client.post(ACCOUNTS, json={"name": "a:b", "quota": 5})).is_success

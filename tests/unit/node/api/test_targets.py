@@ -53,6 +53,18 @@ def test_a_name_an_id_and_a_repos_branch_are_looked_up(world: World, targets: Ta
         targets.branch("world:maim")
 
 
+def test_a_name_is_found_whether_its_accents_are_on_the_letters_or_behind_them(world: World) -> None:
+    composed, decomposed = "R\xe9sum\xe9", "Re\u0301sume\u0301"
+    world.author.create_repo(composed, composed)
+    world.author.create_repo("of macOS", decomposed + " 2")
+    targets = Targets(world.replica)
+    assert targets.branch(decomposed) == targets.branch(f"{decomposed}:{composed}")
+    assert targets.branch(composed + " 2").name == decomposed + " 2"
+    assert targets.repo(decomposed) == targets.repo(composed)
+    with pytest.raises(ServiceError, match="there is a repo"):
+        world.author.create_repo(decomposed, is_unique=True)
+
+
 def test_a_prefix_alone_is_compared_with_all(world: World) -> None:
     assert Targets(world.replica).branch(id_text(world.branch.branch_id)[:8]).num == world.branch.num
 

@@ -16,9 +16,10 @@ from node.cli import progress as progress_module
 from node.cli import repo_commands
 from node.cli.main import app
 from node.cli.progress import progress_line, show_progress
-from node.cli.shared import display_safe, fail, first_line, print_fields, print_table
+from node.cli.shared import fail, first_line, print_fields, print_table
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
+from ravel.characters import display_safe
 from ravel.types.values import SyncProgress
 from tests.support.processes import RAVEL
 

@@ -16,7 +16,6 @@ from node.content.file_batch import EncryptedFile, FileBatch
 from node.contract.files import AddedFiles
 from node.runtime.errors import ServiceError
 from protocol.keys import ConvergenceSecret
-from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.object import build_object
 
 _SECRET = ConvergenceSecret(b"s" * 32)
@@ -114,6 +113,21 @@ def test_links_hidden_and_special_files_are_left_out_and_named(tmp_path: Path) -
     assert _names(top / "link") == ["link"], "a link that is named is followed"
 
 
+def test_a_file_that_cannot_be_called_so_is_left_out_of_its_folder_and_refused_by_itself(
+    tmp_path: Path,
+) -> None:
+    top = _fill(tmp_path / "top", **{"4.42.48\u202fPM.png": b"", "turn\u202eed": b"", "z" * 252: b""})
+    with open(os.fsencode(top) + b"/caf\xe9", "wb"):
+        pass
+    skipped = Skipped()
+    assert [one.name for one in find_files(name_paths([top]), skipped)] == ["top/4.42.48\u202fPM.png"]
+    left_out = {(Path(one["path"]).name, one["reason"]) for one in skipped.first}
+    assert left_out == {("turn\u202eed", "name"), ("z" * 252, "name"), ("caf\ufffd", "name")}
+    with pytest.raises(ServiceError, match="RIGHT-TO-LEFT OVERRIDE") as caught:
+        _names(top / "turn\u202eed")
+    assert caught.value.code == "bad_request"
+
+
 def test_of_what_is_left_out_the_first_are_named_and_all_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,12 +152,11 @@ def test_each_path_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.Mon
     assert [found.name for found in find_files(name_paths([Path()], "x/y"), Skipped())] == ["x/y/same"]
 
 
-@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\udcff", "x" * NAME_SIZE_MAX])
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "\udcff"])
 def test_a_name_that_a_branch_does_not_take_is_told_with_its_path(tmp_path: Path, name: str) -> None:
-    top = _fill(tmp_path / "top", good=b"")
-    os.close(os.open(os.fsencode(top) + b"/" + os.fsencode(name), os.O_CREAT | os.O_WRONLY))
+    os.close(os.open(os.fsencode(tmp_path) + b"/" + os.fsencode(name), os.O_CREAT | os.O_WRONLY))
     with pytest.raises(ServiceError, match="cannot be added as") as caught:
-        _names(top)
+        _names(tmp_path / name)
     assert caught.value.code == "bad_request"
 
 

@@ -140,6 +140,9 @@ async def test_names_prefixes_and_their_absence_are_clear(tmp_path: Path) -> Non
         files = _files_of(alice)
         for content in (_content(100), _content(101)):
             await files.add("main", "same", _stream(content))
+        await files.add("main", "cafe\u0301", _stream(b"of macOS"))
+        assert (await files.open("main", "caf\xe9")).name == "cafe\u0301"
+        await files.remove("main", "caf\xe9")
         for text, code in (("same", "ambiguous"), ("nothing", "not_found"), ("!", "not_found")):
             with pytest.raises(ServiceError) as caught:
                 await files.open("main", text)

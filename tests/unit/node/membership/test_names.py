@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from node.membership.names import Names
 from node.runtime.errors import ServiceError
+from protocol.body import Tag
 from protocol.text import id_text
 from storage.commits.heads import load_heads
 from tests.support.machine import fail_after
@@ -103,5 +104,31 @@ async def test_names_are_checked(nodes: list[Node], autojump_clock: MockClock) -
             with pytest.raises(ServiceError) as caught:
                 await _names(alice).edit_branch("main", name, archived=None)
             assert caught.value.code == code
+        with pytest.raises(ServiceError, match="RIGHT-TO-LEFT OVERRIDE"):
+            await _names(alice).edit_branch("main", "right\u202eleft", archived=None)
         with pytest.raises(ServiceError, match="say a name"):
             await _names(alice).edit_branch("main", None, archived=None)
+
+
+async def test_names_are_kept_composed_and_one_made_decomposed_elsewhere_is_the_same(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, _ = nodes
+    composed, decomposed = "R\xe9sum\xe9", "Re\u0301sume\u0301"
+    with fail_after(60):
+        repo, _ = alice.create_repo()
+        await _names(alice).edit_branch("main", decomposed, archived=None)
+        assert _shown(alice) == [(composed, False), ("root", False)]
+        alice.hub.announce(alice.author.create_branch(repo, "other " + decomposed)[1])
+        with pytest.raises(ServiceError) as caught:
+            await _names(alice).edit_branch(composed, "other " + composed, archived=None)
+        assert caught.value.code == "already_exists"
+        branch = alice.branch(composed)
+        alice.write(branch, "text")
+        with alice.replica.database.read() as connection:
+            head = load_heads(connection, branch.num, 1)[0][0]
+        await _names(alice)._write_root(repo, Tag(decomposed, branch.branch_id, head))
+        await _names(alice).set_tag("", composed, id_text(head))
+        assert len((await _names(alice).list_tags(""))["tags"]) == 1
+        await _names(alice).remove_tag("", composed)
+        assert (await _names(alice).list_tags(""))["tags"] == []

@@ -11,7 +11,7 @@ from node.home.people_file import OwnProfile, PeopleFile, read_people
 from node.membership.profiles import ProfileKeeper
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Permission
-from protocol.ids import AnyId
+from protocol.ids import AnyId, UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS
 from protocol.profiles import Profile
 from protocol.text import id_text
@@ -172,6 +172,10 @@ async def test_petnames_stay_in_the_folder_and_are_found_again(nodes: list[Node]
     assert names(alice, bob) == "Bob from work", "as a start reads it"
     await people.set_petname("bob from work", None, peer=False)
     await people.set_petname("Bob's laptop", None, peer=True)
+    await people.set_petname(id_text(bob.key), "Zoe\u0308", peer=True)
+    await people.set_petname("Zoe\u0308", None, peer=True)
+    await people.set_petname(id_text(UserId(bytes(32))), "Zo\xeb", peer=False)  # a user of no repo
+    await people.set_petname("Zoe\u0308", None, peer=False)
     assert (names(alice, bob), read_people(folder).petnames) == ("", {})
     with pytest.raises(ServiceError, match="nobody here"):
         await people.set_petname("Bob", "Robert", peer=False)

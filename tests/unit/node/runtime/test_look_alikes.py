@@ -26,6 +26,8 @@ def look_alike(first: str, second: str) -> bool:
         ("Jose", "Jos\u00e9"),
         ("Jos\u00e9", "Jose\u0301"),
         ("Ann Lee", "AnnLee"),
+        ("Ann", "A\u200dnn"),
+        ("\u0639\u0644\u06cc\u0631\u0636\u0627", "\u0639\u0644\u06cc\u200c\u0631\u0636\u0627"),  # Persian
         ("\ufb01n", "fin"),  # a ligature
     ],
 )
