@@ -1,8 +1,9 @@
 """Words of texts and of search queries: one tokeniser for both, and what an index has to know of a text.
 
-A text is compared after Unicode NFKC and case folding. A word is a run of letters, digits and marks. Scripts that are
-written without spaces, and Hangul, whose words end in particles, are searched by their characters: any stretch of such a
-run is found. Whether a text fits a query is decided here, on the clear text; the index only says which texts may.
+A text is compared after Unicode NFKC and case folding, without what nobody sees. A word is a run of letters, digits and
+marks. Scripts that are written without spaces, Hangul, whose words end in particles, and emoji are searched by their
+characters: any stretch of such a run is found. Whether a text fits a query is decided here, on the clear text; the index
+only says which texts may.
 """
 
 import re
@@ -23,13 +24,21 @@ from protocol.limits.users import (
     SEARCH_WORD_SIZE_MAX,
 )
 
-RULES: Final = 1
+RULES: Final = 2
 """Number of these rules. An index that was made by others is made anew: raise it with each change of what is found."""
+_EMOJI: Final = "\u231a\u231b\u23e9-\u23fa\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff"
 _DENSE: Final = re.compile(
     "([\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]+)"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+    f"{_EMOJI}]+)"
 )
-"""Thai, Lao, Burmese, Khmer, Han, Kana and Hangul."""
+"""Thai, Lao, Burmese, Khmer, Han, Kana, Hangul and emoji."""
+_UNSEEN: Final = re.compile(
+    "[\xad\u034f\u180b-\u180f\u200b\u200d-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
+"""What Unicode's NFKC_Casefold leaves out, but the non-joiner, which parts words of Persian."""
+_DOTS_OF_I: Final = re.compile("i\u0307|\u0131")
+"""What is left of a capital I with a dot, and the small i without one: Turkish writes both, other keyboards neither."""
 _ASCII_WORD: Final = re.compile(r"[a-z0-9]+")
 _PART: Final = re.compile(r'"([^"]*)"?|([^\s"]+)')
 """Of a query: what stands in quotes, where the last may lack its end, or between spaces."""
@@ -96,8 +105,8 @@ def normalise(text: str) -> str:
     """A text as it is compared."""
     if text.isascii():
         return text.lower()
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    return unicodedata.normalize("NFKC", folded)
+    folded = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
+    return unicodedata.normalize("NFKC", _DOTS_OF_I.sub("i", folded))
 
 
 def index_keys(texts: Iterable[str], count_max: int = SEARCH_TEXT_KEYS_MAX) -> list[str]:
@@ -198,7 +207,7 @@ def _tokens(normal: str) -> Iterator[Token]:
 
 @cache
 def _word() -> re.Pattern[str]:
-    """Letters, digits and marks of any script. Python's own class lacks the marks, by which words of India would part."""
+    """Match letters, digits, marks and emoji. Python's own class lacks the marks, by which words of India would part."""
     marks = [chr(code) for code in range(0x300, 0x1E950) if unicodedata.category(chr(code))[0] == "M"]
     spans: list[list[str]] = []
     for mark in marks:
@@ -207,4 +216,4 @@ def _word() -> re.Pattern[str]:
         else:
             spans.append([mark, mark])
     ranges = "".join(f"{first}-{last}" for first, last in spans)
-    return re.compile(f"(?:[^\\W_]|[{ranges}])+")
+    return re.compile(f"(?:[^\\W_]|[{ranges}{_EMOJI}])+")

@@ -10,6 +10,11 @@ export function bytes(size) {
   return `${(size / 1024 ** power).toFixed(power ? 1 : 0)} ${["B", "KiB", "MiB", "GiB", "TiB"][power]}`;
 }
 
+/** A text as it is compared with what is typed: as the node's search does, whatever the case and the form of accents. */
+export function fold(typed) {
+  return typed.normalize("NFKC").toUpperCase().toLowerCase().normalize("NFKC").replace(/i\u0307/g, "i");
+}
+
 export function short(id) {
   return `${id.slice(0, ID_SHOWN)}…`;
 }

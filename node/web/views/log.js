@@ -1,6 +1,7 @@
 // The latest lines of the daemon's log: those of a level or worse, that say what one looks for; and all of them as a file.
 
 import { Action, Empty, Loaded, saveAs, useLoaded } from "../parts/form.js";
+import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api } from "../state/session.js";
 import { text } from "../strings/en.js";
@@ -22,7 +23,7 @@ export function Log() {
   const [asked, setAsked] = useState("");
   const isWanted = (line) => {
     const { level } = parse(line);
-    return (!least || LEVELS.indexOf(level) >= LEVELS.indexOf(least)) && line.toLowerCase().includes(asked.toLowerCase());
+    return (!least || LEVELS.indexOf(level) >= LEVELS.indexOf(least)) && fold(line).includes(fold(asked));
   };
   return html`<p>${text.logAbout}</p>
     <div class="form inline">

@@ -1,5 +1,6 @@
 // Commands by name: Ctrl+K, a few letters, Enter.
 
+import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
 import { actions, attempt, dismiss, notices, session } from "../state/session.js";
@@ -27,8 +28,8 @@ function Open() {
   const [at, setAt] = useState(0);
   useEffect(() => dialog.current.showModal(), []);
   const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
-  const words = asked.toLowerCase().split(/\s+/);
-  const found = all.filter(({ name }) => words.every((word) => name.toLowerCase().includes(word))).slice(0, SHOWN_MAX);
+  const words = fold(asked).split(/\s+/);
+  const found = all.filter(({ name }) => words.every((word) => fold(name).includes(word))).slice(0, SHOWN_MAX);
   if (!found.length && asked.trim()) found.push({ name: text.goSearch(asked.trim()), run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
   const run = (command) => {

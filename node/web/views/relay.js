@@ -1,7 +1,7 @@
 // This node as a relay: how full it is, accounts with quotas, who uses it, what it refuses, and the topics that it keeps.
 
 import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
-import { bytes, short, when } from "../parts/format.js";
+import { bytes, fold, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { useRepeated } from "../parts/polled.js";
 import { api, tell } from "../state/session.js";
@@ -45,7 +45,7 @@ function Accounts() {
   const [made, setMade] = useState(null);
   return html`
     <${Loaded} of=${loaded}>${({ accounts }) => {
-      const found = accounts.filter((one) => one.name.includes(filter.trim()));
+      const found = accounts.filter((one) => fold(one.name).includes(fold(filter.trim())));
       return html`${!accounts.length && html`<${Empty}><p>${text.noAccounts}</p><//>`}
         ${accounts.length > 10 && html`<label class="find">${text.filter} <input value=${filter} autocomplete="off" onInput=${(event) => setFilter(event.target.value)} /></label>`}
         <ul id="accounts" class="plain">${found.slice(0, SHOWN_MAX).map((one) => html`<${Account} key=${one.name} one=${one} again=${loaded.again} />`)}</ul>

@@ -1,6 +1,7 @@
 // Settings of the node: what each does, where its value comes from, and changes of the configuration file.
 
 import { Loaded, useLoaded } from "../parts/form.js";
+import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
@@ -12,10 +13,10 @@ export function Settings() {
   const [asked, setAsked] = useState("");
   return html`<${ThisBrowser} />
     <p>${text.settingsAbout}</p>
-    <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(event.target.value.toLowerCase())} /></label>
+    <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
       ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${text.needsRestart} <code>${found.restart_command}</code></p>`}
-      <${Sections} settings=${found.settings.filter((one) => `${one.setting} ${one.about}`.toLowerCase().includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
+      <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
       <p class="facts">${text.configFile(found.config)}</p>`}<//>`;
 }
 

@@ -52,6 +52,24 @@ def _finds(query: str, text: str) -> bool:
         ("привет", "ПРИВЕТ, мир"),
         ("東京*", "東京都"),
         ("x" * 200, "x" * 200),
+        ("istanbul", "İSTANBUL"),
+        ("İstanbul", "istanbul"),
+        ("ISPARTA", "\u0131sparta"),
+        ("\U0001f389", "well done \U0001f389\U0001f389!"),
+        ("\u2764", "a \u2764\ufe0f for you"),
+        ("\u2764\ufe0f", "\u2764"),
+        ("\U0001f468\u200d\U0001f469\u200d\U0001f467", "us: \U0001f468\u200d\U0001f469\u200d\U0001f467."),
+        ("\U0001f469", "\U0001f468\u200d\U0001f469\u200d\U0001f467"),
+        ("done", "done\u2705"),
+        ("donaudampf", "Donau\xaddampf"),
+        (
+            "\u0dc1\u0dca\u0dbb\u0dd3",
+            "\u0dc1\u0dca\u200d\u0dbb\u0dd3",
+        ),  # Sinhala, with and without its joiner
+        (
+            "\u062e\u0648\u0627\u0647\u0645",
+            "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        ),  # the second half of a Persian word
     ],
 )
 def test_a_query_finds(query: str, text: str) -> None:
