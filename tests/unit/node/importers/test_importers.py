@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import threading
 from codecs import BOM_UTF8
@@ -16,7 +17,7 @@ from node.importers.item import BATCH_COUNT, PackedItem, SourceItem, fit_name, f
 from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
 from node.importers.lines import read_lines
 from node.runtime.errors import ServiceError
-from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
+from protocol.limits.formats import ACK_COUNT_MAX, NAME_SIZE_MAX, TEXT_SIZE_MAX
 
 
 class Git:
@@ -166,6 +167,128 @@ def test_a_shallow_clone_says_what_was_cut_off(git: Git, tmp_path: Path) -> None
     history.open()
     items = list(history.items())
     assert (len(items), items[0].parents) == (2, ())
+    assert history.cut_parents == 1
+
+
+def test_what_a_shallow_clone_lacks_cannot_be_added_beside_it_later(git: Git, tmp_path: Path) -> None:
+    first = git.commit(b"first")
+    second = git.commit(b"second", first)
+    third = git.commit(b"third", second)
+    git.point(third)
+    history = GitHistory(git.path)
+    history.open()
+    with pytest.raises(ServiceError, match=f"{second} was imported without its parent {first}") as caught:
+        history.go_on({second, third})
+    assert caught.value.code == "bad_input"
+    history.go_on({first, second})
+    assert len(list(history.items())) == 3
+
+
+def test_a_shallow_clone_goes_on_after_what_another_brought(git: Git, tmp_path: Path) -> None:
+    first = git.commit(b"first")
+    second = git.commit(b"second", first)
+    git.point(second)
+    git.run("clone", "--quiet", "--depth=1", f"file://{git.path}", str(tmp_path / "shallow"))
+    history = GitHistory(tmp_path / "shallow")
+    history.open()
+    history.go_on({first})
+    assert [(item.id, item.parents) for item in history.items()] == [(second, (first,))]
+    assert history.cut_parents == 0
+
+
+def test_grafts_and_replace_objects_change_no_parents(git: Git) -> None:
+    first = git.commit(b"first")
+    second = git.commit(b"second", first)
+    third = git.commit(b"third", second)
+    git.point(third)
+    (git.path / ".git" / "info").mkdir(exist_ok=True)
+    (git.path / ".git" / "info" / "grafts").write_text(f"{third}\n")
+    git.run("replace", second, git.commit(b"other"))
+    history, items = _read(git)
+    assert history.commit_count == 3
+    assert [(item.id, item.parents) for item in items] == [
+        (first, ()),
+        (second, (first,)),
+        (third, (second,)),
+    ]
+
+
+def test_a_folder_inside_of_a_repository_is_refused(git: Git) -> None:
+    git.point(git.commit(b"first"))
+    (git.path / "notes").mkdir()
+    with pytest.raises(ServiceError, match="folder inside of a git repository") as caught:
+        GitHistory(git.path / "notes").open()
+    assert str(git.path) in caught.value.advice
+
+
+def test_a_tag_of_what_is_no_commit_is_refused_and_one_of_a_commit_is_taken(git: Git) -> None:
+    first = git.commit(b"first")
+    git.point(first)
+    git.run("tag", "blob", git.run("hash-object", "-w", "--stdin", stdin=b"x"))
+    git.run("tag", "--annotate", "-m", "one", "version", first)
+    with pytest.raises(ServiceError) as caught:
+        _read(git, "blob")
+    assert caught.value.code == "bad_input"
+    assert [item.id for item in _read(git, "version")[1]] == [first]
+
+
+def test_of_a_merge_of_very_many_the_first_parents_are_kept(git: Git) -> None:
+    sides = [git.commit(f"side {number}".encode()) for number in range(ACK_COUNT_MAX + 2)]
+    git.point(git.commit(b"all", *sides))
+    history, items = _read(git)
+    assert items[-1].parents == tuple(sides[:ACK_COUNT_MAX])
+    assert history.cut_parents == 2
+
+
+def _raw(git: Git, head: bytes, message: bytes) -> None:
+    tree = git.run("mktree").encode()
+    raw = b"tree %s\nauthor %s\n\n%s" % (tree, head, message)
+    git.point(git.run("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=raw))
+
+
+def test_what_follows_a_nul_in_a_message_is_kept(git: Git) -> None:
+    _raw(git, b"A\0B <a> 1 +0000", b"before\0after")
+    (item,) = _read(git)[1]
+    assert (item.author, item.text) == ("A\ufffdB <a>", "before\ufffdafter")
+
+
+@pytest.mark.parametrize(
+    "encoding, message, text",
+    [
+        (b"ISO-8859-1", b"caf\xe9", "caf\xe9"),
+        (b"koi8-r", b"\xd0\xd2", "\u043f\u0440"),
+        (b"no such encoding", b"caf\xc3\xa9", "caf\xe9"),
+        (b"hex", b"6162", "6162"),
+        (b"punycode", b"caf-dma", "caf-dma"),
+        (b"x" * 1000, b"text", "text"),
+    ],
+)
+def test_a_message_is_read_by_the_encoding_that_its_commit_states(
+    git: Git, encoding: bytes, message: bytes, text: str
+) -> None:
+    _raw(git, b"A <a> 1 +0000\nencoding " + encoding, message)
+    assert [item.text for item in _read(git)[1]] == [text]
+
+
+def test_a_signature_in_a_commit_is_no_part_of_its_message(git: Git) -> None:
+    _raw(git, b"A <a> 1 +0000\ngpgsig -----BEGIN\n parent x\n \n -----END", b"signed")
+    (item,) = _read(git)[1]
+    assert (item.parents, item.text) == ((), "signed")
+
+
+def test_a_git_that_complains_at_length_is_read_to_its_end(
+    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git.point(git.commit(b"first"))
+    real = shutil.which("git")
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "git"
+    script.write_text(
+        f'#!/bin/sh\nhead -c 1000000 /dev/zero | tr "\\0" "w" >&2\necho >&2; echo last >&2\nexec {real} "$@"\n'
+    )
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    assert [item.text for item in _read(git)[1]] == ["first"]
 
 
 def test_another_revision_is_imported_when_asked(git: Git) -> None:
