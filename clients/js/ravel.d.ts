@@ -1250,6 +1250,7 @@ export interface SearchHit {
   imported_author?: string;
   kind: string;
   mentions?: Mention[];
+  origin?: Origin;
   person: string;
   repo: string;
   repo_name: string;

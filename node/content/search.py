@@ -22,6 +22,7 @@ from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
+from protocol.body import Carried, kind_name
 from protocol.ids import UserId
 from protocol.limits.users import (
     SEARCH_EXCERPT_SIZE,
@@ -31,7 +32,7 @@ from protocol.limits.users import (
     SEARCH_OPENED_SIZE_MAX,
     SEARCH_SECONDS,
 )
-from protocol.text import id_text
+from protocol.text import id_text, parse_id
 from storage.blobs.files import load_names
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.post_index import measure_posts
@@ -51,6 +52,7 @@ from storage.repos.repos import Branch
 
 _TIME_MAX: Final = 2**62
 """Unix milliseconds after all times."""
+_CARRIED: Final = kind_name(Carried)
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,19})")
 
 Place = tuple[int, int]
@@ -269,6 +271,9 @@ class _Reader:
         """Add a hit, if this is one."""
         if "edits" in item or "deletes" in item:  # it is shown as its post
             return
+        origin = item.get("origin")
+        if origin is not None and not self._is_by(row, UserId(parse_id(origin["author"]))):
+            return
         said = self._compare_text(row) if row.num in self._text_nums else self._compare_post(row, item, names)
         if said is None:
             return
@@ -292,6 +297,8 @@ class _Reader:
         }
         if said.texts:
             hit["kind"], hit["texts"] = "text", said.texts
+        if origin is not None:
+            hit["origin"] = origin
         if "imported_author" in item:
             hit["imported_author"] = item["imported_author"]
         if "edited_at" in item:
@@ -335,13 +342,18 @@ class _Reader:
             yield row, item, names.get(row.num, ())
 
     def _is_wanted(self, row: TimelineRow) -> bool:
-        branch, authors = self._branches.get(row.branch_num), self._question.authors
-        if row.is_void or branch is None:
+        if row.is_void or row.branch_num not in self._branches:
             return False
         tables = self._replica.tables  # newer than this moment of the store: a repo may be forgotten since
         if row.branch_num not in tables.branches:
             return False
-        return authors is None or row.author in authors.get(branch.repo_num, ())
+        # Whose a commit is that a merge wrote again, its body alone says.
+        return row.body_kind == _CARRIED or self._is_by(row, row.author)
+
+    def _is_by(self, row: TimelineRow, author: UserId) -> bool:
+        """Return True if the author of a commit is one of those that are asked for."""
+        authors = self._question.authors
+        return authors is None or author in authors.get(self._branches[row.branch_num].repo_num, ())
 
     def _is_late(self) -> bool:
         return self._clock() - self._began > SEARCH_SECONDS

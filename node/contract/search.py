@@ -5,7 +5,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 from msgspec import Meta
 
 from node.contract.access import READ_ANY
-from node.contract.commits import AuthorFields, Mention
+from node.contract.commits import AuthorFields, Mention, Origin
 from node.contract.endpoint import Endpoint, QueryParameter, limit_parameter
 from node.contract.values import Id, one_of
 from protocol.limits.users import SEARCH_WINDOW_MAX
@@ -59,6 +59,9 @@ class SearchHit(AuthorFields):
         Annotated[list[TextRoot], Meta(description="Of a text: those of the branch that fit, one at least.")]
     ]
     imported_author: NotRequired[Annotated[str, Meta(description="Of an imported commit: its author there.")]]
+    origin: NotRequired[
+        Annotated[Origin, Meta(description="Of a commit that a merge wrote again: whose it is, and where.")]
+    ]
     edited_at: NotRequired[Annotated[int, Meta(description="Unix seconds of the last edit.")]]
     mentions: NotRequired[Annotated[list[Mention], Meta(description="Users that the whole text names.")]]
 
@@ -118,7 +121,7 @@ SEARCH: Final = Endpoint(
             name="author",
             type=str,
             default="",
-            description="Of this person alone: an id, a unique prefix, or a name.",
+            description="Of this person alone: an id, a unique prefix, or a name; also what a merge carried.",
         ),
         QueryParameter(name="since", type=int, minimum=0, description="Unix seconds: shown then or later."),
         QueryParameter(name="until", type=int, minimum=0, description="Unix seconds: shown then or before."),

@@ -10,9 +10,10 @@ from typing import Final, cast
 
 from sqlalchemy import Connection
 
-from node.contract.commits import ContentFields, Mention, ReplyTo
+from node.contract.commits import ContentFields, Mention, Origin, ReplyTo
 from node.ingest.replica import Replica
 from node.timelines.commit_fields import load_whole_blocks, stored_fields
+from protocol.body import Carried, kind_name
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.users import MENTIONS_MAX
 from protocol.text import id_text, parse_id
@@ -22,6 +23,7 @@ from verifier.posts import CHANGES, HIDDEN_KINDS, Relation
 
 MENTION: Final = re.compile(r"(?<!\w)@([a-z2-7]{51}[aq])(?!\w)")
 """How a text names a user: by id, so that everybody sees the name that they know."""
+_CARRIED: Final = kind_name(Carried)
 _OF_BODY: Final = ("erased", "unreadable", "damaged")
 
 
@@ -108,6 +110,7 @@ class _BranchPosts:
         about = self._load_posts(wanted)
         changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
         texts = self._open_edits(pairs, changes)
+        origins = self._open_origins(pairs, about)
         for row, fields in pairs:
             post = None if row.about is None else about.get(row.about)
             if counts_for(row, post, self._persons):
@@ -118,7 +121,7 @@ class _BranchPosts:
             else:
                 self._show_post(row, fields, changes.get(row.num, NO_CHANGE), texts)
             if "reply_to" in fields:
-                self._show_answered(fields["reply_to"], about, changes)
+                self._show_answered(fields["reply_to"], about, changes, origins)
             if fields["text"] and (named := find_mentions(self._replica, self._repo_id, fields["text"])):
                 fields["mentions"] = named
 
@@ -163,14 +166,33 @@ class _BranchPosts:
         blocks = load_whole_blocks(self._connection, edits)
         return {row.num: stored_fields(self._replica, row, blocks.get(row.num)) for row in edits}
 
+    def _open_origins(
+        self,
+        pairs: Sequence[tuple[TimelineRow, ContentFields]],
+        about: Mapping[CommitId, TimelineRow],
+    ) -> dict[int, Origin]:
+        """Return where answered posts were carried from, by their numbers: their bodies alone say whose they are."""
+        answered = {_answered(fields["reply_to"]) for _, fields in pairs if "reply_to" in fields}
+        rows = [row for raw in answered if (row := about.get(raw)) is not None and row.body_kind == _CARRIED]
+        blocks = load_whole_blocks(self._connection, rows)
+        opened = {row.num: stored_fields(self._replica, row, blocks.get(row.num)) for row in rows}
+        return {num: fields["origin"] for num, fields in opened.items() if "origin" in fields}
+
     def _show_answered(
-        self, reply: ReplyTo, about: Mapping[CommitId, TimelineRow], changes: Mapping[int, PostChange]
+        self,
+        reply: ReplyTo,
+        about: Mapping[CommitId, TimelineRow],
+        changes: Mapping[int, PostChange],
+        origins: Mapping[int, Origin],
     ) -> None:
         row = about.get(_answered(reply))
         if row is None:
             return
-        reply["author"] = id_text(row.author)
-        reply["author_name"] = self._replica.people.name(self._repo_id, row.author)
+        origin = origins.get(row.num)
+        reply["author"] = id_text(row.author) if origin is None else origin["author"]
+        reply["author_name"] = (
+            self._replica.people.name(self._repo_id, row.author) if origin is None else origin["author_name"]
+        )
         change = changes.get(row.num, NO_CHANGE)
         if row.is_void:
             reply["state"] = "void"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
-from ravel.types.commits import Mention
+from ravel.types.commits import Mention, Origin
 
 
 class SearchResult(TypedDict):
@@ -62,6 +62,8 @@ class SearchHit(TypedDict):
     """Of a text: those of the branch that fit, one at least."""
     imported_author: NotRequired[str]
     """Of an imported commit: its author there."""
+    origin: NotRequired[Origin]
+    """Of a commit that a merge wrote again: whose it is, and where."""
     edited_at: NotRequired[int]
     """Unix seconds of the last edit."""
     mentions: NotRequired[list[Mention]]

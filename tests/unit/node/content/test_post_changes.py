@@ -19,7 +19,7 @@ from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
-from protocol.body import Body, Grant, Hide, Permission, Remove
+from protocol.body import Body, Carried, Grant, Hide, Permission, Remove, encode_body
 from protocol.content import Compaction, Post
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.keys import UserSeed
@@ -240,6 +240,16 @@ async def test_replies_make_a_thread(room: Room) -> None:
     await room.posts("bob").edit(first, "better answer")
     assert room.items()[first]["text"] == "better answer"
     assert room.items()[first]["reply_to"]["commit"] == post, "an edited reply is one still"
+
+
+async def test_a_reply_to_what_a_merge_carried_names_its_author(room: Room) -> None:
+    bob = room.authors["bob"].user
+    body = encode_body(Post("question"))
+    carried = Carried(room.node.branch().branch_id, CommitId(BlockId(bytes(32))), bob, 1_000_000, body)
+    written, _ = room.node.author.write(room.node.branch(), carried)
+    reply = (await room.posts("carol").reply(id_text(written.commit_id), "answer"))["commit"]
+    assert room.items()[reply]["reply_to"]["author"] == id_text(bob)
+    assert room.items()[reply]["reply_to"]["author_name"] == "Bob the 1st"
 
 
 async def test_what_a_reply_answers_may_be_gone(room: Room) -> None:

@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.cli.people import author_of
 from node.content import search as search_module
 from node.content import search_indexer as indexer_module
 from node.content.erasing import erase_store
@@ -23,9 +24,9 @@ from node.content.search_words import parse_query
 from node.contract.search import SearchHit
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
-from protocol.body import Grant, Permission
+from protocol.body import Carried, Grant, Permission, encode_body
 from protocol.content import Compaction, Imported, Post
-from protocol.ids import BlockId, CommitId, ObjectId
+from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from protocol.keys import BlockKey, UserSeed
 from protocol.text import id_text, parse_id
 from storage.commits import search_index as index_module
@@ -235,6 +236,20 @@ async def test_names_of_files_and_imported_posts(room: Room) -> None:
     assert await room.find("report picture") == []  # words of one name
     [hit, _] = await room.hits("report")
     assert (hit["time"], hit["imported_author"]) == (1000, "ann")
+
+
+async def test_what_a_merge_carried_is_its_authors_and_not_of_who_merged(room: Room) -> None:
+    own, bob = room.node.author.user, UserId(bytes(31) + b"b")
+    elsewhere = _commit_id(id_text(CommitId(BlockId(b"c" * 32))))
+    body = encode_body(Post("brought along"))
+    room.node.author.write(room.branch, Carried(room.branch.branch_id, elsewhere, bob, 1_000_000, body))
+    await room.write("brought by hand")
+    num = room.branch.repo_num
+    assert await room.find("brought", authors={num: frozenset({bob})}) == ["brought along"]
+    assert await room.find("brought", authors={num: frozenset({own})}) == ["brought by hand"]
+    [hit] = await room.hits("along")
+    assert hit["origin"]["author"] == id_text(bob)
+    assert author_of(hit) == id_text(bob)[:12]
 
 
 async def test_times_and_windows(room: Room) -> None:
