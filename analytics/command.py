@@ -4,9 +4,12 @@ Exit codes are as in node/runtime/errors.py, which analytics may not import; a t
 """
 
 import argparse
+import fcntl
 import json
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +19,7 @@ from ravel.exports.checking import ExportError
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
 EXIT_BAD_REQUEST: Final = 3
+EXIT_ALREADY_RUNNING: Final = 12
 EXIT_TOO_LARGE: Final = 16
 EXIT_STORAGE_FAILED: Final = 19
 EXIT_BAD_EXPORT: Final = 21
@@ -42,8 +46,16 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     """
     is_local = vars(options).get("engine") == "local"
     extra, modules = ("analytics-local", _LOCAL_EXTRA) if is_local else ("analytics", _EXTRA)
+    run = _guarded_local if is_local else _guarded
     try:
-        return _guarded_local(options, work) if is_local else _guarded(options, work)
+        with _alone_in(options.out):
+            return run(options, work)
+    except _FolderInUse:
+        message = f"another analysis, audit or study writes to {options.out}"
+        advice = "wait for it, or give another --out"
+        return fail(options, EXIT_ALREADY_RUNNING, "already_running", message, advice)
+    except OSError as error:
+        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in modules:
             raise
@@ -54,6 +66,31 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
             f"this needs {error.name}, which is not installed",
             f"install the extra `{extra}`: docs/how-to/install.md",
         )
+
+
+class _FolderInUse(Exception):
+    """Another process holds the folder."""
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Hold the folder, which is made, and removed where it stays empty. Raises _FolderInUse, OSError."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _FolderInUse from None
+        except OSError:  # a network file system that locks no folders
+            pass
+        yield
+    finally:
+        if is_new:
+            with suppress(OSError):  # something was written
+                folder.rmdir()
+        os.close(handle)
 
 
 def _guarded_local(options: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -73,8 +110,6 @@ def _guarded_local(options: argparse.Namespace, work: Callable[[], int]) -> int:
             f"DuckDB failed at {_steps[-1]}, reading {', '.join(map(str, options.export_dir))}: {reason}"
         )
         return fail(options, EXIT_UNEXPECTED, "internal", message, "try --engine spark")
-    except OSError as error:
-        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
 
 
 def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
@@ -83,7 +118,7 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
     from pyspark.errors import PySparkException
 
     from analytics.order.branch_tasks import LargeBranchRefused
-    from analytics.session import JavaMissing, MasterRefused, cause_of
+    from analytics.session import JavaMissing, MasterRefused, UserUnknown, cause_of
 
     log = options.out / "spark.log"
     try:
@@ -92,6 +127,9 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         return fail(options, EXIT_BAD_EXPORT, "bad_export", str(error))
     except JavaMissing as error:
         return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error))
+    except UserUnknown as error:
+        other = ", or give --engine local, which needs no Java" if "engine" in vars(options) else ""
+        return fail(options, EXIT_MISSING_EXTRA, "missing_extra", str(error), f"add the entry{other}")
     except MasterRefused as error:
         advice = f"give a --master that Spark knows, such as local[*]; {log} tells more"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
@@ -101,8 +139,6 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         read = ", ".join(str(folder) for folder in vars(options).get("export_dir") or [])
         message = f"Spark failed at {_steps[-1]}{f', reading {read}' if read else ''}: {cause_of(error)}"
         return fail(options, EXIT_UNEXPECTED, "internal", message, f"{log} tells more")
-    except OSError as error:
-        return fail(options, EXIT_STORAGE_FAILED, "storage_failed", f"cannot write to {options.out}: {error}")
 
 
 def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:

@@ -6,10 +6,12 @@ exceptions.
 
 import contextlib
 import os
+import pwd
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -61,6 +63,10 @@ class JavaMissing(Exception):
     """Spark needs Java, and no Java that is new enough was found; the message says what to install."""
 
 
+class UserUnknown(Exception):
+    """Java asks the system for the user's name and home, and there is no entry; the message says of whom."""
+
+
 class MasterRefused(Exception):
     """Spark did not start on the master that was named; the message says why."""
 
@@ -72,7 +78,7 @@ def start_session(
     log_path: Path | None = None,
     shared: Path | None = None,
 ) -> SparkSession:
-    """Start Spark. Raises JavaMissing, MasterRefused. `log_path` takes what the JVM prints (the default is to drop it).
+    """Start Spark. Raises JavaMissing, UserUnknown, MasterRefused. `log_path` takes what the JVM prints; None drops it.
 
     `rows` are those that exports have, if that is known. A session for few (SMALL_ROWS_MAX) spends little on planning,
     since that takes longer than the work itself. `shared` is a folder that all machines of a cluster see: there tables are
@@ -80,6 +86,7 @@ def start_session(
     """
     is_small = rows is not None and rows <= SMALL_ROWS_MAX
     is_local = master.startswith("local")
+    _check_user()
     java_home = find_java_home()
     os.environ["JAVA_HOME"] = str(java_home)
     # Workers must run this very interpreter, or they start with the system's and miss every package. A cluster's machines
@@ -103,7 +110,14 @@ def start_session(
         if is_local:
             options[_JAVA_OPTIONS] += f" {archive_options(java_home)}"
     if is_local:
-        options |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+        options |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            # Workers would import, and so run, a random.py of the working folder in place of Python's own.
+            "spark.executorEnv.PYTHONSAFEPATH": "1",
+            # Nothing is kept there. Spark makes the folder, by default in the working folder; this one is there.
+            "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).absolute().as_uri(),
+        }
     builder = SparkSession.Builder().master(master).appName("ravel analyze")
     for key, value in options.items():
         builder = builder.config(key, value)
@@ -118,6 +132,15 @@ def start_session(
     if shared is not None and not is_local:
         session.sparkContext.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def _check_user() -> None:
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        raise UserUnknown(
+            f"Spark needs an entry for user {os.getuid()} in /etc/passwd, as Java asks for its name and home"
+        ) from None
 
 
 def _start_workers(session: SparkSession) -> None:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from analytics.reading.export_reader import as_path
 from analytics.tables.functions import DUCKDB
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class TableWriter:
             with ThreadPoolExecutor(_WRITERS) as pool:
                 [*pool.map(_write_there, tables.values(), folders.values())]
         written = {
-            name: self._spark.read.schema(table.schema).parquet(str(folders[name]))
+            name: self._spark.read.schema(table.schema).parquet(as_path(folders[name]))
             for name, table in tables.items()
         }
         # What stands in one partition is counted without a shuffle.

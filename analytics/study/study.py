@@ -19,6 +19,7 @@ from typing import Final
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
+from analytics.reading.export_reader import as_path
 from analytics.study.runs import Case, Progress, Run, Shipped, digest_of, replay_all
 from analytics.study.tangle_models import DELIVERIES, MODELS, Graph
 
@@ -138,12 +139,12 @@ def run_study(
     cases = [case for scenario in scenarios for case in _cases(scenario, plan.seeds)]
     cases.sort(key=_turn)
     runs = replay_all(spark, cases, shipped, out / "runs.jsonl", resume=resume, progress=progress)
-    path = str((out / "tables" / "runs").absolute())
-    spark.createDataFrame(runs, RUNS_SCHEMA).coalesce(1).write.mode("overwrite").parquet(path)
-    percentiles = summarize(spark.read.schema(RUNS_SCHEMA).parquet(path))
-    target = str((out / "tables" / "percentiles").absolute())
-    percentiles.write.mode("overwrite").parquet(target)
-    read = spark.read.schema(percentiles.schema).parquet(target)
+    path = out.absolute() / "tables" / "runs"
+    spark.createDataFrame(runs, RUNS_SCHEMA).coalesce(1).write.mode("overwrite").parquet(str(path))
+    percentiles = summarize(spark.read.schema(RUNS_SCHEMA).parquet(as_path(path)))
+    target = out.absolute() / "tables" / "percentiles"
+    percentiles.write.mode("overwrite").parquet(str(target))
+    read = spark.read.schema(percentiles.schema).parquet(as_path(target))
     is_other = ~(F.col("model").isin(*TIE_MODELS) & (F.col("delivery") == PAPERS_DELIVERY))
     is_real = F.col("model").isin([branch.label for branch in real])
     rows = read.orderBy(is_other, is_real, "model", "delivery", "height", "width").collect()

@@ -28,6 +28,8 @@ CREATE OR REPLACE MACRO ravel_id(id) AS translate(
         || ravel_id_part(id, 61, 5),
     '0123456789ABCDEFGHIJKLMNOPQRSTUV', 'abcdefghijklmnopqrstuvwxyz234567');
 """
+_FOLDER: Final = r"coalesce(regexp_replace(getvariable('export'), '([*?\[])', '[\1]', 'g'), '.')"
+"""The folder as a pattern, in which it stands for itself."""
 
 
 def write_views(filled: Collection[str]) -> str:
@@ -38,7 +40,7 @@ def write_views(filled: Collection[str]) -> str:
 def _views_of(table: str, *, is_filled: bool) -> str:
     schema = TABLES[table]
     if is_filled:
-        rows = f"FROM read_parquet(coalesce(getvariable('export'), '.') || '/{table}/*.parquet')"
+        rows = f"FROM read_parquet({_FOLDER} || '/{table}/*.parquet')"
     else:
         columns = ", ".join(f"CAST(NULL AS {_type_of(field.type)}) AS {field.name}" for field in schema)
         rows = f"SELECT {columns} WHERE false"

@@ -1,7 +1,13 @@
 """The command: exit codes of the one table, errors that say what to do, results as text or JSON."""
 
+import fcntl
 import json
+import os
+import pwd
+import subprocess
+import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -9,6 +15,7 @@ from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from ravel.exports.schema import text_id
 from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
@@ -19,6 +26,7 @@ def test_exit_codes_are_those_of_the_one_table() -> None:
     named = {
         "internal": command.EXIT_UNEXPECTED,
         "bad_request": command.EXIT_BAD_REQUEST,
+        "already_running": command.EXIT_ALREADY_RUNNING,
         "too_large": command.EXIT_TOO_LARGE,
         "storage_failed": command.EXIT_STORAGE_FAILED,
         "bad_export": command.EXIT_BAD_EXPORT,
@@ -47,6 +55,63 @@ def test_a_file_in_the_place_of_the_output_folder_is_an_error(
     assert __main__.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_STORAGE_FAILED
     assert f"cannot write to {tmp_path / 'out'}" in capsys.readouterr().err
     assert (tmp_path / "out").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_folder_that_another_analysis_writes_to_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    export, out = write_export(tmp_path / "export", [Row("a")]), tmp_path / "out"
+    out.mkdir()
+    handle = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for main, arguments in (
+            (__main__.main, [str(export)]),
+            (__main__.main, [str(export), "--engine", "local"]),
+            (audit_command.main, [str(export)]),
+            (study_command.main, ["scuttlesort", "--quick"]),
+        ):
+            assert main([*arguments, "--out", str(out)]) == command.EXIT_ALREADY_RUNNING
+            assert "give another --out" in capsys.readouterr().err
+    finally:
+        os.close(handle)
+    assert list(out.iterdir()) == []
+
+
+def test_a_user_whom_java_would_not_find_is_told_of_the_other_engine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def find_nobody(user: int) -> NoReturn:
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", find_nobody)
+    export = write_export(tmp_path / "export", [Row("a")])
+    assert __main__.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_MISSING_EXTRA
+    said = capsys.readouterr().err
+    assert "/etc/passwd" in said
+    assert "--engine local" in said
+    assert audit_command.main([str(export), "--out", str(tmp_path / "out")]) == command.EXIT_MISSING_EXTRA
+    assert "--engine" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_files_of_the_working_folder_are_not_run_and_nothing_is_left_there(tmp_path: Path) -> None:
+    export, here = write_export(tmp_path / "export", [Row("a"), Row("b", "a")]), tmp_path / "here"
+    here.mkdir()
+    for name in ("random.py", "types.py", "socket.py"):
+        (here / name).write_text("raise SystemExit('this is not the one of Python')\n", encoding="utf-8")
+    out = tmp_path / "new{1,2} [old]"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "analytics", str(export), "--out", str(out)],
+        cwd=here,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == command.EXIT_OK, done.stderr
+    assert sorted(one.name for one in here.iterdir()) == ["random.py", "socket.py", "types.py"]
 
 
 def test_expected_digests_that_are_none_are_a_bad_request(

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import SparkSession
 
+from analytics.reading.export_reader import as_path
 from analytics.study import command as study_command
 from analytics.study import real_branches
 from analytics.study.edit_streams import replay
@@ -72,11 +73,12 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
         "as arrived at two": [*in_order[:5], *in_order[6:], 5],
     }, "a node that lacks commits has no log"
     assert [len(causes) for causes in real[0].graph.causes][:5] == [0, 1, 2, 2, 2]
-    (tmp_path / "out").mkdir()
+    out = tmp_path / "out [old]"
+    out.mkdir()
     said: list[str] = []
-    result = run_study(spark, TINY, tmp_path / "out", said.append, real)
+    result = run_study(spark, TINY, out, said.append, real)
     assert said[-1].startswith("  39/39 runs (")
-    found = spark.read.parquet(str(tmp_path / "out" / "tables" / "runs")).collect()
+    found = spark.read.parquet(as_path(out / "tables" / "runs")).collect()
     assert len(found) == len(result.runs) == 2 * (2 * 2 + 2 * 2 + 2 * 4) + 2 + 2 + 1 + 2
     of_models = [run for run in found if run["model"] in MODELS]
     assert [_figures_of(run) for run in of_models] == _replayed(of_models)
@@ -95,7 +97,7 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
         assert min(seeds) <= row["net_p10"] <= row["net_p50"] <= row["net_p90"] <= max(seeds)
         assert row["paper"] is None, "the paper has no tangles so small"
 
-    journal = tmp_path / "out" / "runs.jsonl"
+    journal = out / "runs.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     assert len(lines) == len(result.runs)
     chosen = json.loads(lines[-1])
@@ -104,14 +106,14 @@ def test_runs_are_what_a_replay_counts_and_percentiles_are_over_seeds(
     of_others = json.dumps(["two feeds", "gone", 60, 4, 0, *[1.0] * 3, 1, *[1.0] * 2, ""])
     kept = [*lines[:-3], of_others + "\n"]
     journal.write_text("".join(kept) + "\n".join(no_runs))
-    again = run_study(spark, TINY, tmp_path / "out", said.append, real, resume=True)
+    again = run_study(spark, TINY, out, said.append, real, resume=True)
     assert f"3 runs, 1 at once, {len(result.runs) - 3} done before" in said
     assert journal.read_text().splitlines(keepends=True)[: len(kept)] == kept, "other studies go on, too"
     assert len(journal.read_text().splitlines()) == len(kept) + 3
     assert [_figures(row) for row in again.percentiles] == [_figures(row) for row in result.percentiles]
 
     late = [replace(real[0], received={name: log[::-1] for name, log in real[0].received.items()})]
-    run_study(spark, TINY, tmp_path / "out", said.append, late, resume=True)
+    run_study(spark, TINY, out, said.append, late, resume=True)
     of_real = sum(run["model"] not in MODELS for run in found)
     assert f"{of_real} runs, 1 at once, {len(result.runs) - of_real} done before" in said, (
         "another branch by now"

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,9 @@ def test_every_column_says_what_it_holds() -> None:
 
 @pytest.mark.slow
 def test_views_of_duckdb_give_ids_as_text(
-    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+    world: World, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    folder = shutil.copytree(folder, tmp_path / "export [of*] old?")
     script = (folder / VIEWS_NAME).read_text(encoding="utf-8")
     monkeypatch.chdir("/")
     with duckdb.connect() as elsewhere:
