@@ -55,7 +55,7 @@ from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.open_files import allow_open_files
 from node.runtime.port_holders import find_holder
 from node.runtime.readiness import READY, STOPPING, notify
@@ -114,7 +114,9 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
         except LostStore as error:
             raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
-        except (StorageError, OSError) as error:
+        except StorageError as error:
+            raise storage_failed(error, _advice(home)) from None
+        except OSError as error:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
         workers = ReadingWorkers(worker_count(home.config.node.workers))
         try:

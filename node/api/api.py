@@ -47,7 +47,7 @@ from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
 from node.contract.tokens import SHOW_TOKEN
 from node.observe.watching import Watching
-from node.runtime.errors import ServiceError, damaged
+from node.runtime.errors import ServiceError, damaged, storage_failed
 from node.runtime.metrics import CONTENT_TYPE
 from node.runtime.resolve import preferred_repo
 from storage.commits.blocks import DamagedBlock
@@ -172,11 +172,7 @@ def _mapped(handler: Handler) -> Handler:
         except StorageError as error:
             log.error("storage failed", path=request.url.path, error=str(error))
             return error_response(
-                ServiceError(
-                    "storage_failed",
-                    str(error),
-                    "make room on the disk, or mend it: `ravel doctor` tells more",
-                )
+                storage_failed(error, "make room on the disk, or mend it: `ravel doctor` tells more")
             )
         except Exception:  # the API's last border: a defect answers 500 without details, and is logged whole
             log.exception("request failed", path=request.url.path)

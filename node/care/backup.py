@@ -27,7 +27,7 @@ from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
@@ -232,7 +232,7 @@ def _failed(error: StorageError) -> ServiceError:
         return ServiceError("storage_failed", str(error), "start the node once with this Ravel: `ravel run`")
     if isinstance(error, LostStore):
         return ServiceError("storage_failed", str(error), LOST_STORE_ADVICE)
-    return ServiceError("storage_failed", str(error), "look at [storage] url, and whether that server is up")
+    return storage_failed(error, "look at [storage] url, and whether that server is up")
 
 
 def _lock_draft(handle: int, out: Path) -> None:

@@ -27,7 +27,7 @@ from node.home.private_files import find_begun
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.version import RELEASED_AT
 from node.runtime.wording import counted
 from node.sync.addresses import AddressSource
@@ -215,7 +215,8 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
             if home.storage_url
             else "ravel fsck; ravel fsck --repair; ravel restore BACKUP"
         )
-        yield Check("store", PROBLEM, str(error), advice)
+        failed = storage_failed(error, advice)
+        yield Check("store", PROBLEM, failed.message, failed.advice)
     else:
         yield Check("store", OK, f"it can be read ({name})")
         for risk in risks:

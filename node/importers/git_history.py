@@ -97,18 +97,11 @@ class GitHistory:
         """Read the commits, parents before children. Raises ServiceError `bad_input` when git fails on the way."""
         names = ["rev-list", "--topo-order", "--reverse", self._commit, "--"]
         with self._output(names, ["cat-file", "--batch", "--buffer"]) as commits:
-            while line := commits.readline(_LINE_SIZE_MAX):
-                commit, kind, size = (*line.decode("ascii", "replace").split(), "", "")[:3]
-                if kind != "commit" or not size.isdecimal():
-                    raise _bad(f"commit {commit} cannot be read: it is {kind or 'no commit'}")
-                if int(size) > _COMMIT_SIZE_MAX:
-                    raise _bad(f"commit {commit} has more than {_COMMIT_SIZE_MAX} bytes")
-                content = commits.read(int(size) + 1)
-                if len(content) <= int(size):
-                    return  # git has stopped: its exit code says so
-                yield self._item(commit, content[:-1])
+            for commit, content in read_commits(commits):
+                yield self.take(commit, content)
 
-    def _item(self, commit: str, content: bytes) -> SourceItem:
+    def take(self, commit: str, content: bytes) -> SourceItem:
+        """Return what a commit says, and note that its children find it."""
         head, _, message = content.partition(b"\n\n")
         headers: dict[bytes, list[bytes]] = {}
         for line in head.split(b"\n"):
@@ -181,6 +174,20 @@ class GitHistory:
         settings = ("core.fsmonitor=false", "core.sshCommand=false", "advice.graftFileDeprecated=false")
         overrides = [part for setting in settings for part in ("-c", setting)]
         return ["git", *overrides, "-C", str(self.path.resolve()), *arguments]
+
+
+def read_commits(stream: IO[bytes]) -> Iterator[tuple[str, bytes]]:
+    """Read ids and contents from what `git cat-file --batch` writes. Raises ServiceError `bad_input`."""
+    while line := stream.readline(_LINE_SIZE_MAX):
+        commit, kind, size = (*line.decode("ascii", "replace").split(), "", "", "")[:3]
+        if kind != "commit" or re.fullmatch("[0-9]{1,12}", size) is None:
+            raise _bad(f"commit {commit} cannot be read: it is {kind or 'no commit'}")
+        if int(size) > _COMMIT_SIZE_MAX:
+            raise _bad(f"commit {commit} has more than {_COMMIT_SIZE_MAX} bytes")
+        content = stream.read(int(size) + 1)
+        if len(content) <= int(size):
+            return  # git has stopped: its exit code says so
+        yield commit, content[:-1]
 
 
 class _LastBytes:

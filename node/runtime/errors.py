@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ravel.errors import RavelError
+from storage.engine.errors import StorageError, StoreLocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,13 @@ ServiceError = RavelError
 def kind_of(error: RavelError) -> ErrorKind:
     """Exit code and HTTP status of an error. A newer node may say codes that are not known here."""
     return ERROR_KINDS.get(error.code, ERROR_KINDS["internal"])
+
+
+def storage_failed(error: StorageError, advice: str) -> ServiceError:
+    """Return the answer where the store could not be read or written; `advice` is for other causes than a lock."""
+    if isinstance(error, StoreLocked):
+        advice = "end the program that holds it, such as a sqlite3 shell: `fuser -v ravel.sqlite` names it"
+    return ServiceError("storage_failed", str(error), advice)
 
 
 def damaged(error: Exception) -> ServiceError:

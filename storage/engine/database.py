@@ -18,10 +18,10 @@ from protocol.keys import StoreKey
 from storage.engine.backends import Backend, choose_backend
 from storage.engine.bulk import roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, as_option
-from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, StoreLocked
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
 from storage.engine.snapshot_copy import OLDER
-from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse
+from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse, is_held
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock
 from storage.schema.schema import sequences
@@ -87,7 +87,7 @@ class Database:
             self._writer = self._writer.execution_options(**cipher)
         except (*FAILURES, *UNREADABLE, OSError) as error:
             self.close()
-            raise StorageError(f"{self._backend.name}: {explain(self._backend, error)}") from error
+            raise _failure(self._backend, error, f"{self._backend.name}: ") from error
         except OtherStoreKey:
             self.close()
             raise _other_key(self._backend.name) from None
@@ -132,8 +132,9 @@ class Database:
                 self.fault = ""
                 committed()
             except FAILURES as error:
-                self.fault = explain(self._backend, error)
-                raise StorageError(self.fault) from error
+                failure = _failure(self._backend, error)
+                self.fault = str(failure)
+                raise failure from error
             except BadSecret as error:
                 raise StorageError(str(error)) from error
         # Outside of the lock: the next write goes on meanwhile, and those that wait here share one sync.
@@ -156,7 +157,7 @@ class Database:
                 finally:
                     roll_back(connection)
         except FAILURES as error:
-            raise StorageError(explain(self._backend, error)) from error
+            raise _failure(self._backend, error) from error
         except BadSecret as error:
             raise StorageError(str(error)) from error
 
@@ -192,7 +193,7 @@ class Database:
                 writer.rollback()  # ends SQLAlchemy's own bookkeeping
             except FAILURES as error:
                 self._undo(writer)
-                raise StorageError(explain(self._backend, error)) from error
+                raise _failure(self._backend, error) from error
 
     def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
         """`count` fresh row numbers of `table`; to be called inside `write()`."""
@@ -347,7 +348,7 @@ def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -
             finally:
                 connection.rollback()
     except FAILURES as error:
-        raise StorageError(f"{name}: {explain(backend, error)}") from error
+        raise _failure(backend, error, f"{name}: ") from error
     except BadSecret as error:
         raise StorageError(f"{name}: {error}") from error
     finally:
@@ -365,6 +366,11 @@ def _other_key(name: str) -> StorageError:
     return StorageError(
         f"{name} was sealed with other keys than those of its folder: the two belong together"
     )
+
+
+def _failure(backend: Backend, error: Exception, before: str = "") -> StorageError:
+    text = before + explain(backend, error)
+    return StoreLocked(f"{text}, by another program") if is_held(error) else StorageError(text)
 
 
 def explain(backend: Backend, error: Exception) -> str:

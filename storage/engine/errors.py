@@ -5,6 +5,10 @@ class StorageError(Exception):
     """The store could not be read or written: disk full, file damaged, server gone, or not a store of ours."""
 
 
+class StoreLocked(StorageError):
+    """Another program held the store's file for as long as a statement waits."""
+
+
 class NoStore(StorageError):
     """There is no store yet; it is made when a daemon starts."""
 

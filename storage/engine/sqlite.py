@@ -29,6 +29,8 @@ from storage.engine.store_identity import STORE_ID_NAME, check_unbound
 DATABASE_NAME: Final = "ravel.sqlite"
 _BUSY_TIMEOUT_SECONDS: Final = 30.0
 _COUNT_MASK: Final = 0xFFFFFFFF
+_PRIMARY_CODE: Final = 0xFF
+"""Bits of an error's code that say its kind."""
 UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
 """What the driver raises of a damaged file: it decodes SQLite's message, and with it names that are no text any more."""
 _WAL_PAGES: Final = 8192
@@ -226,6 +228,12 @@ class SqliteBackend:
     def explain(self, error: DBAPIError) -> str:
         """SQLite's messages hold no values."""
         return str(error.orig)
+
+
+def is_held(error: Exception) -> bool:
+    """Return True if a statement waited in vain for another program that holds the file."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", None)
+    return isinstance(code, int) and code & _PRIMARY_CODE == sqlite3.SQLITE_BUSY
 
 
 def _driver_of(connection: Connection) -> sqlite3.Connection:

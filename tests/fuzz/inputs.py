@@ -13,7 +13,7 @@ from node.content.file_batch import EncryptedFile, FileBatch
 from node.home.config import default_config_text, parse_config
 from node.home.key_file import decode_key_file, encode_key_file, open_node_keys
 from node.home.tokens import decode_tokens, encode_tokens
-from node.importers.git_history import GitHistory, _texts
+from node.importers.git_history import GitHistory, read_commits
 from node.importers.item import SourceItem
 from node.importers.jsonl import read_jsonl
 from node.importers.ssb_log import item_of
@@ -142,15 +142,15 @@ def take_ssb(data: bytes) -> str:
     return ""
 
 
-def take_git_log(data: bytes) -> str:
-    """What `git log -z` prints. It starts git itself, so this goes through its parts."""
-    history, record = GitHistory(Path()), list[str]()
-    for text in _texts(BytesIO(data)):
-        record.append(text)
-        if len(record) == 6:
-            _check_item(history._item("id", *record[1:]))
-            record.clear()
-    return "incomplete" if record else ""
+def take_git_commits(data: bytes) -> str:
+    """What `git cat-file --batch` prints. A history starts git itself, so this goes through its parts."""
+    history = GitHistory(Path())
+    try:
+        for _, content in read_commits(BytesIO(data)):
+            _check_item(history.take("id", content))
+    except ServiceError as error:
+        return _message(error, "bad_input")
+    return ""
 
 
 def _take_lines(name: str, data: bytes) -> str:

@@ -157,7 +157,7 @@ def seeds() -> dict[str, Seeds]:
             "graph": gzip.compress(_graph(), 0, mtime=0),
             "two": 2 * gzip.compress(b"\n", 0, mtime=0),
         },
-        "git_log": {"two": _git_log(), "empty": b""},
+        "git_commits": {"two": _git_commits(), "empty": b""},
     }
 
 
@@ -435,10 +435,16 @@ def _messages() -> Seeds:
     return {kind.replace(" ", "-"): lines[kind].encode() for kind in kinds}
 
 
-def _git_log() -> bytes:
-    fields = ["a" * 40, "", "A <a@x>", "1600000000", "1600000001", "first\n"]
-    more = ["b" * 40, f"{'a' * 40} {'c' * 40}", "Å <a@x>", "", "-5", "second\n\nline\n"]
-    return "".join(f"{field}\0" for field in fields + more).encode()
+def _git_commits() -> bytes:
+    first = b"tree t\nauthor A <a@x> 1600000000 +0000\ncommitter C <c@x> 1600000001 +0000\n\nfirst\n"
+    second = (
+        f"tree t\nparent {'a' * 40}\nparent {'c' * 40}\nauthor Å <a@x>\ncommitter C <c@x> -5 +0000\n"
+        "encoding ISO-8859-1\ngpgsig -----BEGIN\n \n -----END\n\nsecond\0\n\nline\n"
+    ).encode()
+    commits = {"a" * 40: first, "b" * 40: second}
+    return b"".join(
+        f"{name} commit {len(content)}\n".encode() + content + b"\n" for name, content in commits.items()
+    )
 
 
 def main() -> None:

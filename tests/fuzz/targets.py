@@ -51,6 +51,6 @@ TARGETS: Final[dict[str, Target]] = {
     "file_batch": inputs.take_file_batch,
     "jsonl": inputs.take_jsonl,
     "jsonl_gz": inputs.take_jsonl_gz,
-    "git_log": inputs.take_git_log,
+    "git_commits": inputs.take_git_commits,
     "ssb": inputs.take_ssb,
 }

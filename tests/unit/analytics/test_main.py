@@ -97,7 +97,7 @@ def test_a_user_whom_java_would_not_find_is_told_of_the_other_engine(
 @pytest.mark.slow
 @pytest.mark.extended
 def test_files_of_the_working_folder_are_not_run_and_nothing_is_left_there(tmp_path: Path) -> None:
-    export, here = write_export(tmp_path / "export", [Row("a"), Row("b", "a")]), tmp_path / "here"
+    export, here = write_export(tmp_path / "export", [Row("a"), Row("b", ("a",))]), tmp_path / "here"
     here.mkdir()
     for name in ("random.py", "types.py", "socket.py"):
         (here / name).write_text("raise SystemExit('this is not the one of Python')\n", encoding="utf-8")

@@ -11,12 +11,15 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
 
+from node.runtime.errors import storage_failed
 from protocol.block import encrypt_block
 from protocol.ids import BlockId
 from protocol.keys import ConvergenceSecret
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
+from storage.engine.errors import StoreLocked
 from storage.engine.revisions import create, revision_of, upgrade
+from storage.engine.sqlite import DATABASE_NAME
 from storage.schema.peer_schema import peers
 from storage.schema.schema import blocks
 from storage.schema.tables import metadata
@@ -230,3 +233,21 @@ def test_connections_keep_few_pages_and_one_is_used_where_one_will_do(tmp_path: 
             with database.read() as connection:
                 used.add(id(connection.connection.driver_connection))
         assert len(used) == 1
+
+
+def test_a_store_that_another_program_holds_is_said_to_be_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage.engine.sqlite._BUSY_TIMEOUT_SECONDS", 0.0)
+    database = Database(tmp_path)
+    other = sqlite3.connect(tmp_path / DATABASE_NAME, isolation_level=None)
+    try:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreLocked, match="database is locked, by another program") as caught:
+            database.probe()
+        assert "end the program that holds it" in storage_failed(caught.value, "make room").advice
+        other.execute("ROLLBACK")
+        database.probe()
+    finally:
+        other.close()
+        database.close()
