@@ -1305,6 +1305,7 @@ export interface UnseenCommitList {
   more: boolean;
   unseen: number;
   up_to: number;
+  visited: boolean;
 }
 
 /** Has a branch seen. */

@@ -157,6 +157,7 @@ class UnseenCommits:
             "more": news.has_more,
             "mentions": len(news.mentions),
             "commits": [id_text(row.commit_id) for row in rows],
+            "visited": mark != _NEVER,
             "up_to": news.up_to,
         }
 

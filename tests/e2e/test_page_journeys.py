@@ -115,6 +115,8 @@ def test_two_nodes_invite_join_and_exclude_by_page_alone(tmp_path: Path, page: B
         submit(bobs, "#join-repo", link=link)
         bobs.until(f"{ROWS}.length === 1")
         bobs.until("document.getElementById('write')")
+        bobs.until(says("You are a member of shared now"))
+        assert not bobs.evaluate(says("Joining shared"))
         bobs.fill("#text", "hello from bob")
         bobs.click("#write .main")
         page.until(f"{says('hello from bob', ROWS + '[0]')}")

@@ -166,6 +166,7 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         enter(page, alice)
         page.evaluate(_LISTEN)
         page.until(f"{ROWS}.length === 2")
+        until(lambda: alice.client.show_unseen(branch)["visited"], "the first visit is noted")
         open_panel(page, "settings")
         page.evaluate(
             "import('/web/state/notices.js').then(({ notices, turnOn }) => turnOn().then(() => notices.value))"
@@ -223,6 +224,35 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         alice.start()
         page.until(f"{ROWS}.length === 5", 60)
         assert page.evaluate("document.getElementById('live').textContent") == "live"
+
+
+def test_to_a_new_member_nothing_is_new_since_a_last_visit_and_own_imports_never_are(
+    tmp_path: Path, page: Browser
+) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        for number in range(3):
+            alice.client.write_post(branch, f"post {number}")
+        until_equal(alice, bob, branch)
+        own = bob.client.create_repo("own")["repo"]
+        items = [
+            {"id": str(number), "parents": [], "author": "", "time": 0, "text": "old"}
+            for number in range(1000)
+        ]
+        bob.client.import_commits("own:main", items, "git")
+        enter(page, bob)
+        page.evaluate(f"location.hash = '#/{branch}'")
+        page.until(f"{ROWS}.length === 4")
+        until(lambda: bob.client.show_unseen(branch)["visited"], "the first visit is noted")
+        assert page.evaluate("document.querySelectorAll('#timeline .fresh, #timeline .since').length") == 0
+        assert bob.client.list_unseen()["branches"][0]["repo"] == own
+        assert page.evaluate("document.querySelectorAll('[data-branch] .badge').length") == 0
+        page.evaluate("location.hash = '#/-/people'")
+        page.evaluate(_HIDE % "hidden")
+        alice.client.write_post(branch, "later")
+        until_equal(alice, bob, branch)
+        page.evaluate(_HIDE % "visible")
+        page.until("document.querySelectorAll('#timeline .fresh').length === 1")
 
 
 def test_an_export_is_saved_and_the_log_is_searched(tmp_path: Path, page: Browser) -> None:

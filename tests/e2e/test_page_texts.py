@@ -380,3 +380,26 @@ def test_a_change_that_cannot_be_read_does_not_end_the_text(standing: Peer, page
       return [shown, live.others.value, problems.length, live.texts.map((one) => one.root)];
     })()""")
     assert found == ["still here", ["one"], 2, ["text"]]
+
+
+def test_a_text_that_one_may_no_more_change_takes_no_keys(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = join(alice, bob)
+        user = bob.client.show_me()["user"]
+        until(
+            lambda: user in {one["user"] for one in alice.client.list_members(repo)["members"]}, "bob is here"
+        )
+        until_equal(alice, bob, branch)
+        _enter(page, bob)
+        _edit(page)
+        page.type("Before.")
+        page.until(_is_saved())
+        editable = f"{INSIDE}.querySelector('.cm-content').contentEditable"
+        assert page.evaluate(editable) == "true"
+        alice.client.remove_member(repo, user)
+        page.until(_is_standing("read"), 60)
+        page.until(f"{editable} === 'false'")
+        page.evaluate(f"{INSIDE}.querySelector('.cm-content').focus()")
+        page.type("after")
+        assert page.evaluate(SHOWN) == "Before."
+        assert page.evaluate("document.getElementById('text-state').dataset.unsaved") == "0"

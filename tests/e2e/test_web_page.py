@@ -157,7 +157,11 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
         page.until(f"{ROWS}.length === 1")
         alice.stop()
         page.until("document.getElementById('live').textContent.includes('not connected')")
+        page.fill("#text", "in vain")
+        page.click("#write .main")
+        page.until("document.getElementById('problem').textContent.includes('does not answer')")
         alice.start()
+        page.until("!document.getElementById('problem').textContent.trim()")
         alice.client.write_post("main", "written after")
         page.until(f"{ROWS}.length === 2")
         assert _firsts(page)[0] == "written after"

@@ -22,10 +22,11 @@ export function openEditor({ library, place, document: shown, root, readOnly, la
       extensions: [
         EditorState.lineSeparator.of("\n"), // else other line ends count one less here than in the document
         EditorState.readOnly.of(readOnly),
+        EditorView.editable.of(!readOnly), // else it takes keys, as far as a browser and a screen reader know
         highlightSpecialChars(),
         drawSelection(),
         EditorView.lineWrapping,
-        EditorView.contentAttributes.of({ "aria-label": label, "aria-multiline": "true", spellcheck: "true", tabindex: "0" }),
+        EditorView.contentAttributes.of({ "aria-label": label, "aria-multiline": "true", "aria-readonly": String(readOnly), spellcheck: "true", tabindex: "0" }),
         EditorView.theme(THEME),
         keymap.of([...yUndoManagerKeymap, ...defaultKeymap]),
         EditorView.domEventHandlers({ keydown: (event) => event.key === "Escape" && event.stopPropagation() }), // it closes panels

@@ -38,12 +38,11 @@ async function see(branch, found) {
   if (!branch || !isInView()) return;
   const isVisit = visit !== branch;
   visit = branch;
-  if (!found.has(branch)) {
-    if (isVisit && fresh.value.branch !== branch) fresh.value = { branch, ids: new Set() };
-    return;
-  }
-  const { commits, up_to: upTo } = await api.showUnseen({ branch });
-  if (isVisit) fresh.value = { branch, ids: new Set(commits) };
+  if (!isVisit && !found.has(branch)) return;
+  const { commits, visited, up_to: upTo } = await api.showUnseen({ branch });
+  // To who was never here, all is new, so that it is no news what is. Where nothing is, what the last visit found stays marked.
+  if (isVisit && (commits.length || fresh.value.branch !== branch)) fresh.value = { branch, ids: new Set(visited ? commits : []) };
+  if (visited && !found.has(branch)) return;
   if (!actions.value.includes("write")) return; // a token for reading leaves no marks
   await api.markSeen({ branch, up_to: upTo });
   found.delete(branch);

@@ -1,7 +1,7 @@
 // What the node holds, as it changes: repos with their branches, peers, members of the chosen repo; and what is chosen.
 
 import { batch, computed, effect, signal } from "../vendor/signals.js";
-import { actions, api, attemptItself, onOpen, session } from "./session.js";
+import { actions, api, attemptItself, forgetAbsence, onOpen, session } from "./session.js";
 
 const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
@@ -117,6 +117,7 @@ onOpen(async (signal) => {
   });
   const onState = (live) => {
     isLive.value = live;
+    if (live) forgetAbsence();
   };
   for await (const { name, data } of api.followNodeStream({ changes: true }, { signal, onState })) {
     await attemptItself(async () => {

@@ -156,12 +156,18 @@ async function run(work, isAsked) {
   }
 }
 
-/** Tells what was done, with what takes it back, if anything does. What one has to act on `stays` until it is dismissed. */
+/** The node answers again: that it did not is no news any more. */
+export function forgetAbsence() {
+  if (problem.value === text.errors.notRunning) problem.value = "";
+}
+
+/** Tells what was done, with what takes it back, if anything does. What one has to act on `stays` until it is dismissed. Gives its key. */
 export function tell(said, undo = null, stays = false) {
   noticeCount += 1;
   const notice = { key: noticeCount, said, undo };
   notices.value = [...notices.value, notice].slice(-NOTICES_MAX);
   if (!stays) setTimeout(() => dismiss(notice.key), NOTICE_MS);
+  return notice.key;
 }
 
 export function dismiss(key) {

@@ -275,6 +275,7 @@ export const text = {
   followToo: "Only read, if the link makes no member",
   join: "Join",
   joining: (name) => `Joining ${name}. It fills as soon as a member is connected.`,
+  joined: (name) => `You are a member of ${name} now.`,
   following: (name) => `You read ${name} now.`,
   leaveTitle: "Leave this repo",
   leaveAbout: "You stop being a member. What was written stays with everybody, and you keep what you have.",

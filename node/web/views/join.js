@@ -3,7 +3,7 @@
 import { Form } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { go, refresh, repos } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, dismiss, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useRef } from "../vendor/preact-hooks.js";
 import { Asked } from "./requests.js";
@@ -28,7 +28,9 @@ export function JoinRepo() {
       : await api.followRepo({ capability: said });
     if (said.startsWith("ravel:ask:")) await refresh();
     else await open(made.repo);
-    tell(said.startsWith("ravel:ask:") ? text.asked(made.name) : isInvitation ? text.joining(made.name) : text.following(made.name));
+    if (said.startsWith("ravel:ask:")) tell(text.asked(made.name));
+    else if (isInvitation && !follow) tellWhenJoined(made);
+    else tell(text.following(made.name));
   };
   return html`<${Asked} />
     <p>${text.joinAbout}</p>
@@ -37,6 +39,20 @@ export function JoinRepo() {
       <label>${text.link} <textarea ref=${field} data-first name="link" rows="4" required maxlength="32768" spellcheck="false" placeholder=${text.linkHint}></textarea></label>
       <label class="check"><input type="checkbox" name="follow" /> ${text.followToo}</label>
     <//>`;
+}
+
+/** Says that a repo is being joined, until its members are known here. */
+function tellWhenJoined({ repo: id, name }) {
+  const key = tell(text.joining(name));
+  const stop = repos.subscribe((all) => {
+    const repo = all?.find((one) => one.repo === id);
+    if (repo?.permission === "joining") return;
+    if (repo) {
+      dismiss(key);
+      tell(text.joined(name));
+    }
+    queueMicrotask(() => stop());
+  });
 }
 
 async function open(id) {

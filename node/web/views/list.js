@@ -59,9 +59,9 @@ function Repo({ repo }) {
   </li>`;
 }
 
-/** How much of a branch is new. */
+/** How much of a branch is new. None, where the node has looked through as many commits as it does, and all were this user's. */
 function New({ of }) {
-  if (!of) return null;
+  if (!of?.unseen) return null;
   return html`<span class=${of.mentions ? "badge mentioned" : "badge"} title=${of.mentions ? text.mentionsOf(of.mentions) : undefined}>${of.mentions ? "@ " : ""}${text.unreadCount(of.unseen, of.more)}<span class="unseen"> ${text.unreadWord}</span></span>`;
 }
 

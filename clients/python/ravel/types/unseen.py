@@ -22,6 +22,8 @@ class UnseenCommitList(TypedDict):
     mentions: int
     commits: list[str]
     """The new ones, the latest that came first."""
+    visited: bool
+    """False: the branch was never marked as seen, so all of it is new."""
     up_to: int
     """For `PUT /branches/{branch}/seen`, once it was shown."""
 
