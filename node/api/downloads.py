@@ -24,7 +24,7 @@ ReadFile = Callable[[OpenFile, int, int], AsyncGenerator[bytes]]
 async def file_response(request: Request, file: OpenFile, read: ReadFile) -> Response:
     """200 with everything, 206 with a range, or 416 where the range lies behind the end. Raises what `read` does at once."""
     headers = request.headers
-    tag = f'"{file.file_id}"'
+    tag = f'"{file.tag}"'
     answer = {"ETag": tag, "Accept-Ranges": "bytes", **_to_save(file.name or file.file_id)}
     start, stop, status = 0, file.size, 200
     wanted = _parse_range(headers.get("range", ""), file.size)

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypedDict
 
 import trio
+from blake3 import blake3
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
@@ -31,6 +32,7 @@ from protocol.codec import DecodeError
 from protocol.content import Files
 from protocol.deposits import short_file
 from protocol.ids import BlockId, PeerId, ShortId, UserId
+from protocol.keys import BlockKey
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
@@ -48,6 +50,8 @@ PIECE_SIZE: Final = 4 * LEAF_SIZE
 _WINDOW_SIZE: Final = FETCH_WINDOW_COUNT_MAX * LEAF_SIZE - PIECE_SIZE
 """Bytes behind a piece of which it is made sure that they are here, too."""
 _FOUND_MAX: Final = 50
+_TINY_SIZE: Final = 16
+"""Bytes of content from which no two share an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class OpenFile:
 
     name: str
     file_id: str
+    tag: str
+    """Tells contents apart: the id, and of very small content more."""
     size: int
     content: StoredObject
     branch: Branch
@@ -191,7 +197,12 @@ class FileService:
             raise ServiceError(
                 "bad_input", f"the file has {content.size} bytes, and its author says {row.size}"
             )
-        return OpenFile(row.name, id_text(row.object_id), content.size, content, branch)
+        file_id = id_text(row.object_id)
+        # The id is a hash of ciphertext, of which one byte has 256 values, under whatever key.
+        tag = (
+            file_id if content.size >= _TINY_SIZE else f"{file_id}-{blake3(row.object_key).hexdigest()[:16]}"
+        )
+        return OpenFile(row.name, file_id, tag, content.size, content, branch)
 
     async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
         """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
@@ -213,7 +224,7 @@ class FileService:
     async def remove(self, branch: str, file: str) -> RemovedFile:
         """Remove a file from the branch; its content stays where nodes have it. Raises ServiceError."""
         target = self._find_branch(branch)
-        rows = await self._hub.run_blocking(self._resolve, target, file)
+        rows = await self._hub.run_blocking(self._find_one, target, file)
         adders = tuple(dict.fromkeys(row.commit_id for row in rows))
         draft = Draft(Files(()), deps=adders, removed_files=(rows[0].object_id,))
         written = await write_commit(self._hub, self._author, target, draft)
@@ -264,17 +275,38 @@ class FileService:
         return row, content
 
     def _resolve(self, branch: Branch, text: str) -> list[FileRow]:
-        """The entries of one object: it may have been added more than once."""
+        """Return the entries of one content: it may have been added more than once."""
+        rows = self._find_one(branch, text)
+        if len(_keys_of(rows)) > 1:
+            raise ServiceError(
+                "ambiguous",
+                f"{rows[0].name!r} was added with several contents of a few bytes that have one id",
+                "`ravel file rm` removes them; add one again under another name",
+            )
+        return rows
+
+    def _find_one(self, branch: Branch, text: str) -> list[FileRow]:
+        """Return the entries of one id; contents that share it all have the same name."""
         rows = self._find(branch, text)
         if not rows:
             raise ServiceError(
                 "not_found", f"no file is called {text!r}", "`ravel file list` shows what there is"
             )
-        # Content of a byte or two can have the id of other content, under another key.
-        keys = {row.object_key for row in rows if row.object_key}
-        if len({row.object_id for row in rows}) > 1 or len(keys) > 1:
+        if len({row.object_id for row in rows}) > 1:
             raise ServiceError("ambiguous", f"more than one file fits {text!r}", "give an id, or more of it")
+        names = sorted({row.name for row in rows})
+        if len(_keys_of(rows)) > 1 and len(names) > 1:
+            raise ServiceError(
+                "ambiguous",
+                f"contents of a few bytes share the id {text!r}: they are called {', '.join(map(repr, names))}",
+                "give the name",
+            )
         return rows
+
+
+def _keys_of(rows: Sequence[FileRow]) -> set[BlockKey]:
+    """Return the keys of one id: content of a byte or two can have the id of other content, under another key."""
+    return {row.object_key for row in rows if row.object_key}
 
 
 class _Adding:

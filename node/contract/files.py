@@ -192,7 +192,7 @@ GET_FILE: Final = Endpoint(
     ),
     answer=bytes,
     errors=("incomplete", "bad_input", "not_permitted"),
-    details="`ETag` is the file's id.",
+    details="`ETag` is the file's id; below 16 bytes more follows behind a `-`, since contents so small may share an id.",
 )
 REMOVE_FILE: Final = Endpoint(
     name="remove_file",

@@ -62,7 +62,9 @@ class UnseenCommitList(TypedDict):
     more: _More
     mentions: Count
     commits: Annotated[list[Id], Meta(description="The new ones, the latest that came first.")]
-    visited: Annotated[bool, Meta(description="False: the branch was never marked as seen, so all of it is new.")]
+    visited: Annotated[
+        bool, Meta(description="False: the branch was never marked as seen, so all of it is new.")
+    ]
     up_to: Annotated[int, Meta(description="For `PUT /branches/{branch}/seen`, once it was shown.")]
 
 

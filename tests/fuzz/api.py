@@ -184,7 +184,7 @@ class _Service:
         self.calls.append((self.name, *plain))
         # There is one file, and it is always found.
         answers = {
-            "files.open": OpenFile("name", "id", len(CONTENT), cast(Any, None), cast(Any, None)),
+            "files.open": OpenFile("name", "id", "id", len(CONTENT), cast(Any, None), cast(Any, None)),
             "watching.readiness": (True, {}),
             "watching.metrics": "",
             "documents.edit": WrittenValues("", [], [], []),

@@ -59,7 +59,7 @@ def download_of(header: Callable[[str], str], pieces: P) -> "Download[P]":
     if not re.fullmatch(r"[0-9]{1,18}", size):
         raise incompatible("the daemon sent a file without its size")
     name = header("content-disposition").partition("''")[2]
-    return Download(int(size), header("etag").strip('"'), unquote(name), pieces)
+    return Download(int(size), header("etag").strip('"').partition("-")[0], unquote(name), pieces)
 
 
 def cut_short(error: Exception) -> RavelError:

@@ -167,11 +167,20 @@ async def test_two_small_files_of_one_id_are_two_files(tmp_path: Path) -> None:
             await files.add("main", name, _stream(data))
             file = await files.open("main", name)
             assert b"".join([part async for part in files.read(file, 0, 1)]) == data
-        with pytest.raises(ServiceError) as caught:
+        tags = {(await files.open("main", name)).tag for name in ("one", "other")}
+        assert len(tags) == 2, "a range of one is not continued with the other"
+        assert {tag.partition("-")[0] for tag in tags} == {id_text(object_id)}
+        with pytest.raises(ServiceError, match="'one', 'other'") as caught:
             await files.open("main", id_text(object_id))
-        assert caught.value.code == "ambiguous"
+        assert (caught.value.code, caught.value.advice) == ("ambiguous", "give the name")
         await files.remove("main", "one")
         assert _names(alice) == ["other"]
+        await files.add("main", "other", _stream(by_id[object_id]))
+        with pytest.raises(ServiceError, match="several contents") as caught:
+            await files.open("main", "other")
+        assert caught.value.code == "ambiguous"
+        await files.remove("main", "other")
+        assert _names(alice) == [], "what cannot be told apart goes together"
 
 
 @pytest.mark.slow
