@@ -3,7 +3,7 @@
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from itertools import count
+from itertools import count, permutations
 
 import pytest
 from sqlalchemy import func, select
@@ -230,6 +230,21 @@ def test_what_follows_a_rejected_commit_is_rejected_at_once_whatever_else_it_lac
         "rejected_cause",
         "rejected_cause",
     ]
+    assert _state(replica) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("order", list(permutations(("cause", "bad", "after"))), ids="-".join)
+def test_what_lacks_a_cause_and_follows_a_rejected_one_is_rejected_in_any_order(
+    world: World, order: tuple[str, ...]
+) -> None:
+    first, cause, absent = world.write("a, a <- b, c")
+    bad = Forger(world, UserSeed(b"g" * 32)).write(BODY, acks=[_id(first), _id(cause)])  # one acks the other
+    after = Forger(world).write(BODY, acks=[_id(bad), _id(absent)])
+    items = {"cause": cause, "bad": bad, "after": after}
+    replica, _ = world.copy()
+    give(replica, [first])
+    codes = [one.code for name in order for one in give(replica, [items[name]]).rejected]
+    assert codes == ["implied_ack", "rejected_cause"]
     assert _state(replica) == (0, 0, 0)
 
 
