@@ -63,7 +63,7 @@ def mark_of(connection: Connection, table: Any, last: int) -> Mark | None:  # no
     return None if row is None else Mark(row.num, row.commit_id.hex())
 
 
-def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401
+def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401  # a Table
     """Whether the store has grown from the one that was exported up to there, and is no older copy of it."""
     if mark is not None:
         found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()

@@ -22,7 +22,7 @@ def test_the_lines_of_the_page_run(standing: Peer) -> None:
     assert {"bread", "tea"} <= set(names["items"])
 
     def is_found() -> bool:
-        exec(find, names)  # noqa: S102
+        exec(find, names)  # noqa: S102  # a snippet of the docs
         return ("post", names["post"], "On tangles") in names["hits"]
 
     until(is_found, "the index")

@@ -89,9 +89,9 @@ class Changed(Node):
         """Write a post on the last branch, or a note in the root branch where there is none."""
         first = self.branch()
         if first is None:
-            return self.forge("note", epoch, Text(), roots, **flaws)  # type: ignore[arg-type]
+            return self.forge("note", epoch, Text(), roots, **flaws)  # type: ignore[arg-type]  # each flaw names a field of its own type
         acks = heads(frozenset(one for one in self.view.accepted if ALL[one].branch == first))
-        return self.forge("post", epoch, Text(), acks, roots, first, **flaws)  # type: ignore[arg-type]
+        return self.forge("post", epoch, Text(), acks, roots, first, **flaws)  # type: ignore[arg-type]  # each flaw names a field of its own type
 
     def seal(self, acks: frozenset[int] | None = None, **flaws: object) -> int:
         """Start an epoch with flaws, and write in it, with its init in the past and without."""
@@ -100,7 +100,7 @@ class Changed(Node):
         boxes, writers = boxes_after(seen)
         body = Init(boxes, writers, frozenset(inits(seen)))
         at = next((e for e in self.epochs() if e in seen), 0)
-        one = self.forge("init", at, body._replace(**flaws), acks)  # type: ignore[arg-type]
+        one = self.forge("init", at, body._replace(**flaws), acks)  # type: ignore[arg-type]  # each flaw names a field of its own type
         if key_of(one) == one:
             self.given |= {Given("key", one)}
             self.held |= {publication_of(one, Topic("T", one))}

@@ -47,6 +47,7 @@ from protocol.keys import BlockKey, InvitationSeed, TopicSeed
 from protocol.proofs import prove_invitation
 from protocol.publication import decode_publication, encode_publication, sign_publication
 from protocol.signing import BadSignature, key_pair, topic_key_pair
+from storage.repos.epochs import Epoch
 from tests.promise import hostile_epochs
 from tests.promise.actions import Skipped
 from tests.promise.forging import Forge, Known
@@ -362,7 +363,7 @@ def _topic(forge: Forge) -> str:
         ("other epoch", "own topic", "both", "writers", "other key", "more blocks", "other signature")
     )
     target = forge.target(branch.branch_id, epoch)
-    seeds: list[tuple[TopicSeed, object]] = []
+    seeds: list[tuple[TopicSeed, Epoch]] = []
     match kind:
         case "other epoch":
             seeds = [(other.keys.topic_seed, other)]
@@ -383,7 +384,7 @@ def _topic(forge: Forge) -> str:
         epoch,
         _WORDS,
         forge.heads_of(branch),
-        on=seeds,  # type: ignore[arg-type]
+        on=seeds,
     )
     for item in forge.given[before:]:
         made = decode_publication(item.encoded)

@@ -79,7 +79,7 @@ class _SharedStatements(dict[Any, Any]):
         """Look up a statement by its key, whose first part is an engine's dialect."""
         return super().get(key[1:], default)
 
-    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401
+    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401  # SQLAlchemy's own keys and statements
         super().__setitem__(key[1:], value)
 
 

@@ -118,7 +118,7 @@ def write_export(
     return folder
 
 
-def export_node(database: Database, folder: Path, node: str, created_at: int, **plan: Any) -> ExportSummary:  # noqa: ANN401
+def export_node(database: Database, folder: Path, node: str, created_at: int, **plan: Any) -> ExportSummary:  # noqa: ANN401  # fields of ExportPlan
     """Export a store into a folder, in the name of a node, as its daemon would."""
     return export_store(database.read, LocalFolder(folder), replace(ExportPlan(node, created_at), **plan))
 

@@ -83,9 +83,9 @@ TALLY: Final = values_kind("tally", TallyEdit, TallySnapshot, 2)
 vars(kinds_module)["DOCUMENT_KINDS"] = (*DOCUMENT_KINDS, TALLY)
 
 # From here on: node/contract/documents.py. It stands below the table, from which its imports derive their lists.
-from node.contract import documents as documents_module  # noqa: E402
-from node.contract.access import READ_BRANCH, WRITE_BRANCH  # noqa: E402
-from node.contract.document_values import (  # noqa: E402
+from node.contract import documents as documents_module  # noqa: E402  # below the table, as said above
+from node.contract.access import READ_BRANCH, WRITE_BRANCH  # noqa: E402  # below the table, as said above
+from node.contract.document_values import (  # noqa: E402  # below the table, as said above
     EDIT_ERRORS,
     READ_ERRORS,
     WINDOW,
@@ -94,9 +94,9 @@ from node.contract.document_values import (  # noqa: E402
     NextOffset,
     ValuesService,
 )
-from node.contract.endpoint import Endpoint  # noqa: E402
-from node.contract.values import Count, Request  # noqa: E402
-from node.contract.values import Id as IdText  # noqa: E402
+from node.contract.endpoint import Endpoint  # noqa: E402  # below the table, as said above
+from node.contract.values import Count, Request  # noqa: E402  # below the table, as said above
+from node.contract.values import Id as IdText  # noqa: E402  # below the table, as said above
 
 
 class TallyRequest(Request, frozen=True):

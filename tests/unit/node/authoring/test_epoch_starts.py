@@ -38,7 +38,7 @@ def test_an_opening_gives_first_what_opens_the_rest(history: History) -> None:
     """A cut by ids left epochs closed, and every later write of every member was refused."""
     heads, own = history.now.heads, epoch(2)
     repo, written_in = SimpleNamespace(num=1, repo_id=REPO), SimpleNamespace(epoch_id=own)
-    body: Any = epoch_starts.make_open(history.membership, _tables(history), repo, written_in, heads)  # type: ignore[arg-type]
+    body: Any = epoch_starts.make_open(history.membership, _tables(history), repo, written_in, heads)  # type: ignore[arg-type]  # the fields of Tables that it reads
     assert 0 < len(body.epochs) <= 4
     assert not history.epochs.find_unopened([own, *(one.epoch for one in body.epochs)], heads)
 

@@ -570,7 +570,7 @@ async def test_large_posts_are_opened_few_at_once(
     opened: list[int] = []
     real = vars(search_module)["timeline_items"]
 
-    def count(connection: Connection, replica: Any, rows: list[TimelineRow], position: int) -> Any:  # noqa: ANN401
+    def count(connection: Connection, replica: Any, rows: list[TimelineRow], position: int) -> Any:  # noqa: ANN401  # as the function that it stands for
         opened.append(len(rows))
         return real(connection, replica, rows, position)
 

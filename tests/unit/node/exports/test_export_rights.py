@@ -46,7 +46,7 @@ def _author(world: World, name: str) -> Author:
     return Author(world.replica, UserSeed(name.encode().ljust(32, b"-")), lambda: NOW_MS)
 
 
-def _export(world: World, folder: Path, at: int = 1, **plan: Any) -> dict[str, list[JsonObject]]:  # noqa: ANN401
+def _export(world: World, folder: Path, at: int = 1, **plan: Any) -> dict[str, list[JsonObject]]:  # noqa: ANN401  # fields of ExportPlan
     made = replace(ExportPlan("node", at, rights=open_rights), **plan)
     export_store(world.replica.database.read, LocalFolder(folder), made)
     listed = _manifest(folder)["tables"]

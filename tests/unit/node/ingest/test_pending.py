@@ -165,7 +165,7 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
     _small(monkeypatch, commits=1)
     bill, held = WorkBill(WorkAccount(lambda: 0.0)), list[WorkBill]()
     ticks = count()
-    hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]
+    hub = Hub(replica, _run, lambda: NOW_MS, cpu_clock=lambda: next(ticks) * SLICE_SECONDS)  # type: ignore[arg-type]  # a function of any answer, where theirs gives what it was given
 
     @asynccontextmanager
     async def hold(one: WorkBill, _count: int = 1) -> AsyncIterator[None]:

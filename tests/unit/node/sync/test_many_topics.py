@@ -178,7 +178,7 @@ def test_announcements_are_said_together_in_messages_that_the_peer_can_read() ->
 def test_joined_topics_bring_their_share_of_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("node.sync.rate_limit.TOPIC_COUNT_MAX", TOPIC_COUNT_MAX)
     share = MESSAGES_AT_ONCE_MAX // TOPIC_COUNT_MAX
-    rates, message = MessageRates(), Want(b"t" * 32, (as_commit_id(b"w" * 32),))  # type: ignore[arg-type]
+    rates, message = MessageRates(), Want(b"t" * 32, (as_commit_id(b"w" * 32),))  # type: ignore[arg-type]  # any bytes do for a topic
     for joined in (1, TOPIC_COUNT_MAX, TOPIC_COUNT_MAX + 5, TOPIC_COUNT_MAX + 5, 7):
         rates.join_topics(joined)
     taken = 0

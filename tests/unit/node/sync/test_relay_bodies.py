@@ -127,7 +127,7 @@ async def test_who_holds_bodies_and_who_does_not_compare_level_and_send_nothing(
                 await visit(member, relay)
             async with connected(second, relay) as (connection, _):
                 await trio.sleep(1)
-                await until(lambda second=second: is_settled(second))  # type: ignore[misc]
+                await until(lambda second=second: is_settled(second))  # type: ignore[misc]  # bound now: the loop changes it
                 progress = next(one for one in connection.topics if one.topic == topic)
                 assert progress.rounds.own is not None
                 assert progress.rounds.peer is not None

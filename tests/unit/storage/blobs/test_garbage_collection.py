@@ -142,7 +142,7 @@ def test_a_forgotten_repo_leaves_nothing(tmp_path: Path) -> None:
     node.open()
     with node.replica.database.read() as connection:
         for table in ("blocks", "topics", "epochs", "topic_inits", "group_places"):
-            assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one() == 0  # noqa: S608
+            assert connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one() == 0  # noqa: S608  # names of ours
     _, branch = node.create_repo("again")
     node.write(branch, "on")
     node.replica.close()

@@ -51,7 +51,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "export"
 
 
-def export(world: World, where: Path | Destination, at: int = 1, **plan: Any) -> ExportSummary:  # noqa: ANN401
+def export(world: World, where: Path | Destination, at: int = 1, **plan: Any) -> ExportSummary:  # noqa: ANN401  # fields of ExportPlan
     destination = LocalFolder(where) if isinstance(where, Path) else where
     return export_store(world.replica.database.read, destination, replace(ExportPlan("node", at), **plan))
 
@@ -354,7 +354,7 @@ def _secrets(world: World) -> list[bytes]:
     with world.replica.database.read() as connection:
         for table, names in columns.items():
             for name in names:
-                found += connection.exec_driver_sql(f"SELECT {name} FROM {table}").scalars()  # noqa: S608
+                found += connection.exec_driver_sql(f"SELECT {name} FROM {table}").scalars()  # noqa: S608  # names of ours
     return [secret for secret in found if secret]
 
 

@@ -47,7 +47,7 @@ def test_all_readers_find_every_row_once(world: World, folder: Path) -> None:
         bytes(raw) for raw in (world.repo.init_id, world.branch.facts.root_id)
     }
     pattern = f"{folder}/commits/*.parquet"
-    (rows,) = duckdb.execute(f"SELECT list(commit_id) FROM read_parquet('{pattern}')").fetchall()  # noqa: S608
+    (rows,) = duckdb.execute(f"SELECT list(commit_id) FROM read_parquet('{pattern}')").fetchall()  # noqa: S608  # a folder and numbers of the test
     found = {
         "duckdb": rows[0],
         "pandas": pd.concat(map(pd.read_parquet, (folder / "commits").iterdir()))["commit_id"].tolist(),
@@ -147,11 +147,11 @@ def test_times_are_timestamps_too_and_absurd_ones_none(world: World, tmp_path: P
         rows = connection.exec_driver_sql("SELECT num FROM commits ORDER BY num").scalars().all()
         times = [-1, 2**63 - 1, TIME_END - 1, 1_700_000_000_123]
         for num, time in zip(rows, times, strict=True):
-            connection.exec_driver_sql(f"UPDATE commits SET timestamp = {time} WHERE num = {num}")  # noqa: S608
+            connection.exec_driver_sql(f"UPDATE commits SET timestamp = {time} WHERE num = {num}")  # noqa: S608  # a folder and numbers of the test
     folder = tmp_path / "export"
     export_node(world.replica.database, folder, "node", 1)
     found = duckdb.execute(
-        f"SELECT time, epoch_ms(time_utc), epoch_ms(received_utc), arrived_utc FROM '{folder}/commits/*.parquet'"  # noqa: S608
+        f"SELECT time, epoch_ms(time_utc), epoch_ms(received_utc), arrived_utc FROM '{folder}/commits/*.parquet'"  # noqa: S608  # a folder and numbers of the test
     ).fetchall()
     assert found == [
         (-1, None, NOW_MS, None),
@@ -175,7 +175,7 @@ def test_what_waited_states_when_it_came(world: World, tmp_path: Path) -> None:
     assert [found[raw] for raw in ids] == [(None, NOW_MS + 6), (NOW_MS + 5, NOW_MS + 6)]
 
 
-def rows_of(database: Database, folder: Path, **plan: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def rows_of(database: Database, folder: Path, **plan: Any) -> list[dict[str, Any]]:  # noqa: ANN401  # fields of ExportPlan
     plan.setdefault("source_authors", _open_source_authors)
     export_store(database.read, LocalFolder(folder), ExportPlan("node", 1, **plan))
     (path,) = (folder / "commits").iterdir()
