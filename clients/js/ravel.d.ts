@@ -1579,6 +1579,7 @@ export interface FileView {
   commit: string;
   file: string;
   name: string;
+  origin?: Origin;
   relays: number;
   size: number | null;
   time: number;
@@ -1604,6 +1605,7 @@ export interface AddedFile {
   file: string;
   is_new: boolean;
   name: string;
+  origin?: Origin;
   relays: number;
   size: number | null;
   time: number;

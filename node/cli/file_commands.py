@@ -12,7 +12,7 @@ import typer
 from node.cli.branch_commands import BranchArgument
 from node.cli.completion import complete_files
 from node.cli.downloads import check_target, receive
-from node.cli.people import person
+from node.cli.people import author_of
 from node.cli.progress import Progress, show_progress
 from node.cli.shared import (
     JsonOption,
@@ -102,7 +102,7 @@ def list_files(context: typer.Context, branch: BranchArgument, as_json: JsonOpti
                 row["name"],
                 row["size"],
                 iso_time(row["time"]),
-                person(row["author_name"], row["author"]),
+                author_of(row),
                 *([row["relays"] or "none"] if uses_relays else []),
             )
             for row in found

@@ -8,15 +8,13 @@ import typer
 
 from node.cli.completion import complete_branches
 from node.cli.progress import show_progress
-from node.cli.shared import JsonOption, client, print_answer
+from node.cli.shared import JsonOption, client, imported_ids, print_answer
 from node.cli.ssb_commands import import_ssb
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX
-from protocol.limits.users import IMPORTED_WINDOW_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.importers.item import PackedItem
-    from ravel import Client
     from ravel.types.files import ImportResult
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
@@ -46,7 +44,7 @@ def import_git(
 
     history = GitHistory(path, revision)
     history.open()
-    imported = _list_imported(client(context), branch, "git")
+    imported = set(imported_ids(client(context), branch, "git"))
     if imported:
         history.go_on(imported)
     answer = _send(context, branch, "git", pack(history.items()), history.commit_count)
@@ -74,16 +72,6 @@ def import_jsonl(
     if len(name) > NAME_SIZE_MAX:
         raise ServiceError("bad_request", "the source's name is too long", "give a short --source")
     print_answer(_send(context, branch, name, pack(read_jsonl(file)), None), as_json=as_json)
-
-
-def _list_imported(api: "Client", branch: str, source: str) -> set[str]:
-    found: set[str] = set()
-    after: int | None = 0
-    while after is not None:
-        window = api.list_imported(branch, source=source, after=after, limit=IMPORTED_WINDOW_MAX)
-        found.update(window["items"])
-        after = window["next"]
-    return found
 
 
 def _send(

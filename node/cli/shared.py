@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.runtime.errors import ServiceError, kind_of
+from protocol.limits.users import IMPORTED_WINDOW_MAX
 from ravel.characters import display_safe
 from ravel.home import find_home
 
@@ -85,6 +86,15 @@ def client(context: typer.Context) -> "Client":
     open_home(home)
     wait_for_daemon(home, say)
     return connect(home, repo=load_default_repo(home))
+
+
+def imported_ids(api: "Client", branch: str, source: str) -> Iterator[str]:
+    """Yield the ids that this node imported into a branch from a source, asked for window by window."""
+    after: int | None = 0
+    while after is not None:
+        window = api.list_imported(branch, source=source, after=after, limit=IMPORTED_WINDOW_MAX)
+        yield from window["items"]
+        after = window["next"]
 
 
 def print_json(answer: Mapping[str, object]) -> None:

@@ -12,12 +12,12 @@ from node.cli.progress import show_progress
 from node.cli.shared import (
     JsonOption,
     client,
+    imported_ids,
     print_fields,
     print_json,
     print_table,
 )
 from node.runtime.errors import ServiceError
-from protocol.limits.users import IMPORTED_WINDOW_MAX
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:
@@ -68,16 +68,11 @@ class _RepoTarget:
         self._ids = {one["name"]: one["branch"] for one in api.list_branches(repo)["branches"]}
 
     def load(self, branch: str) -> Iterator[str]:
-        """What was imported into a branch, window by window."""
+        """Yield the ids that were imported into a branch."""
         from node.importers.ssb_log import SSB_SOURCE
 
-        after: int | None = 0 if branch in self._ids else None
-        while after is not None:
-            window = self._api.list_imported(
-                self._ids[branch], source=SSB_SOURCE, after=after, limit=IMPORTED_WINDOW_MAX
-            )
-            yield from window["items"]
-            after = window["next"]
+        if branch in self._ids:
+            yield from imported_ids(self._api, self._ids[branch], SSB_SOURCE)
 
     def send(self, branch: str, batch: "list[PackedItem]") -> None:
         """Import a batch."""

@@ -22,16 +22,18 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_group import Plan
 from node.authoring.writing import write_commit, write_commits
 from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
+from node.contract.commits import Origin
 from node.contract.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile, find_name_fault
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
+from node.timelines.commit_fields import CARRIED, find_origins
 from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
 from protocol.content import Files
 from protocol.deposits import short_file
-from protocol.ids import BlockId, PeerId, ShortId, UserId
+from protocol.ids import BlockId, CommitId, PeerId, ShortId, UserId
 from protocol.keys import BlockKey
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
@@ -42,6 +44,7 @@ from storage.blobs.files import FileRow, StoredObject, find_files, find_same, lo
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_relayed
 from storage.blobs.unfetched import note_added
+from storage.commits.commits import load_rows
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 
@@ -169,10 +172,18 @@ class FileService:
     async def window(self, branch: str, after: int, limit: int) -> FileList:
         """A window of the files that are there: those after number `after` (0: from the start)."""
         target = self._find_branch(branch)
-        rows, relayed = await self._hub.run_blocking(self._load, target, after, limit)
+        rows, relayed, origins = await self._hub.run_blocking(self._load, target, after, limit)
         names = self._names(target)
         return {
-            "files": [_view(row, names, len(relayed.get(short_file(row.object_id), ()))) for row in rows],
+            "files": [
+                _view(
+                    row,
+                    names,
+                    len(relayed.get(short_file(row.object_id), ())),
+                    origins.get(row.commit_id),
+                )
+                for row in rows
+            ],
             "next": rows[-1].num if len(rows) == limit else None,
             "uses_relays": self._uses_relays(),
             "refusals": [
@@ -251,10 +262,12 @@ class FileService:
 
     def _load(
         self, branch: Branch, after: int, limit: int
-    ) -> tuple[list[FileRow], dict[ShortId, set[PeerId]]]:
+    ) -> tuple[list[FileRow], dict[ShortId, set[PeerId]], dict[CommitId, Origin]]:
         with self._hub.replica.database.read() as connection:
             rows = load_files(connection, branch.num, after, limit)
-            return rows, find_relayed(connection, [row.object_id for row in rows])
+            carried = {row.commit_id for row in rows if row.body_kind == CARRIED}
+            origins = find_origins(connection, self._hub.replica, load_rows(connection, carried).values())
+            return rows, find_relayed(connection, [row.object_id for row in rows]), origins
 
     def _find(self, branch: Branch, text: str) -> list[FileRow]:
         try:
@@ -415,8 +428,10 @@ def _check_name(name: str) -> None:
         raise ServiceError("bad_request", fault)
 
 
-def _view(row: FileRow, name_of: Callable[[UserId], str], relays: int = 0) -> FileView:
-    return {
+def _view(
+    row: FileRow, name_of: Callable[[UserId], str], relays: int = 0, origin: Origin | None = None
+) -> FileView:
+    view: FileView = {
         "file": id_text(row.object_id),
         "name": row.name,
         "size": row.size,
@@ -426,6 +441,9 @@ def _view(row: FileRow, name_of: Callable[[UserId], str], relays: int = 0) -> Fi
         "time": row.timestamp // 1000,
         "relays": relays,
     }
+    if origin is not None:
+        view["origin"] = origin
+    return view
 
 
 def _added_view(
@@ -437,7 +455,8 @@ def _added_view(
         "name": file.name,
         "size": file.size,
         "commit": commit_text or id_text(commit.commit_id),
-        **author,
+        "author": author["author"],
+        "author_name": author["author_name"],
         "time": commit.timestamp // 1000,
         "relays": 0,
     }

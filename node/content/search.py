@@ -21,8 +21,8 @@ from node.contract.search import SearchHit, SearchIndexView, TextRoot
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.timelines.commit_fields import CARRIED
 from node.timelines.views import timeline_items
-from protocol.body import Carried, kind_name
 from protocol.ids import UserId
 from protocol.limits.users import (
     SEARCH_EXCERPT_SIZE,
@@ -52,7 +52,6 @@ from storage.repos.repos import Branch
 
 _TIME_MAX: Final = 2**62
 """Unix milliseconds after all times."""
-_CARRIED: Final = kind_name(Carried)
 _CURSOR: Final = re.compile(r"(-?[0-9]{1,18})\.([0-9]{1,19})")
 
 Place = tuple[int, int]
@@ -348,7 +347,7 @@ class _Reader:
         if row.branch_num not in tables.branches:
             return False
         # Whose a commit is that a merge wrote again, its body alone says.
-        return row.body_kind == _CARRIED or self._is_by(row, row.author)
+        return row.body_kind == CARRIED or self._is_by(row, row.author)
 
     def _is_by(self, row: TimelineRow, author: UserId) -> bool:
         """Return True if the author of a commit is one of those that are asked for."""

@@ -1,10 +1,11 @@
 """Files of branches, and imports of other systems' commits."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
+from node.contract.commits import Origin
 from node.contract.endpoint import (
     LONG_WRITE_SECONDS,
     WRITE_ERRORS,
@@ -74,6 +75,7 @@ class FileView(TypedDict):
     commit: Id
     author: Id
     author_name: PersonText
+    origin: NotRequired[Annotated[Origin, Meta(description="Of a file that a merge carried: whose it is.")]]
     time: UnixSeconds
     relays: Annotated[
         int,

@@ -1,7 +1,8 @@
 """What a commit is shown to say: author, body and what it answers, from its row and its blocks."""
 
+from collections.abc import Iterable
 from contextlib import suppress
-from typing import cast
+from typing import Final, cast
 
 from sqlalchemy import Connection
 
@@ -16,15 +17,18 @@ from protocol.body import (
     UnknownBody,
     UnreadableBody,
     content_of,
+    kind_name,
 )
 from protocol.commit import Commit
 from protocol.content import Files, Imported, Post
-from protocol.ids import UserId
+from protocol.ids import CommitId, UserId
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch
 from verifier.posts import Relation, find_relation
+
+CARRIED: Final = kind_name(Carried)
 
 
 def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
@@ -73,6 +77,16 @@ def opened_fields(
                 "state": "absent",
             }
     return fields
+
+
+def find_origins(
+    connection: Connection, replica: Replica, rows: Iterable[TimelineRow]
+) -> dict[CommitId, Origin]:
+    """Return where those of some commits come from that a merge carried: their bodies alone say whose they are."""
+    carried = [row for row in rows if row.body_kind == CARRIED]
+    blocks = load_whole_blocks(connection, carried)
+    opened = {row.commit_id: stored_fields(replica, row, blocks.get(row.num)) for row in carried}
+    return {commit_id: fields["origin"] for commit_id, fields in opened.items() if "origin" in fields}
 
 
 def body_fields(replica: Replica, branch: Branch, body: Body | UnknownBody, timestamp_ms: int) -> BodyFields:

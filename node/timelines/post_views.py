@@ -12,8 +12,7 @@ from sqlalchemy import Connection
 
 from node.contract.commits import ContentFields, Mention, Origin, ReplyTo
 from node.ingest.replica import Replica
-from node.timelines.commit_fields import load_whole_blocks, stored_fields
-from protocol.body import Carried, kind_name
+from node.timelines.commit_fields import find_origins, load_whole_blocks, stored_fields
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.users import MENTIONS_MAX
 from protocol.text import id_text, parse_id
@@ -23,7 +22,6 @@ from verifier.posts import CHANGES, HIDDEN_KINDS, Relation
 
 MENTION: Final = re.compile(r"(?<!\w)@([a-z2-7]{51}[aq])(?!\w)")
 """How a text names a user: by id, so that everybody sees the name that they know."""
-_CARRIED: Final = kind_name(Carried)
 _OF_BODY: Final = ("erased", "unreadable", "damaged")
 
 
@@ -106,11 +104,13 @@ class _BranchPosts:
     def complete(self, pairs: Sequence[tuple[TimelineRow, ContentFields]]) -> None:
         """Fill in the fields."""
         wanted = {row.about for row in self._rows if row.relation in CHANGES}
-        wanted |= {_answered(fields["reply_to"]) for _, fields in pairs if "reply_to" in fields}
-        about = self._load_posts(wanted)
+        answered = {_answered(fields["reply_to"]) for _, fields in pairs if "reply_to" in fields}
+        about = self._load_posts(wanted | answered)
         changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
         texts = self._open_edits(pairs, changes)
-        origins = self._open_origins(pairs, about)
+        origins = find_origins(
+            self._connection, self._replica, [about[raw] for raw in answered & about.keys()]
+        )
         for row, fields in pairs:
             post = None if row.about is None else about.get(row.about)
             if counts_for(row, post, self._persons):
@@ -166,29 +166,17 @@ class _BranchPosts:
         blocks = load_whole_blocks(self._connection, edits)
         return {row.num: stored_fields(self._replica, row, blocks.get(row.num)) for row in edits}
 
-    def _open_origins(
-        self,
-        pairs: Sequence[tuple[TimelineRow, ContentFields]],
-        about: Mapping[CommitId, TimelineRow],
-    ) -> dict[int, Origin]:
-        """Return where answered posts were carried from, by their numbers: their bodies alone say whose they are."""
-        answered = {_answered(fields["reply_to"]) for _, fields in pairs if "reply_to" in fields}
-        rows = [row for raw in answered if (row := about.get(raw)) is not None and row.body_kind == _CARRIED]
-        blocks = load_whole_blocks(self._connection, rows)
-        opened = {row.num: stored_fields(self._replica, row, blocks.get(row.num)) for row in rows}
-        return {num: fields["origin"] for num, fields in opened.items() if "origin" in fields}
-
     def _show_answered(
         self,
         reply: ReplyTo,
         about: Mapping[CommitId, TimelineRow],
         changes: Mapping[int, PostChange],
-        origins: Mapping[int, Origin],
+        origins: Mapping[CommitId, Origin],
     ) -> None:
         row = about.get(_answered(reply))
         if row is None:
             return
-        origin = origins.get(row.num)
+        origin = origins.get(row.commit_id)
         reply["author"] = id_text(row.author) if origin is None else origin["author"]
         reply["author_name"] = (
             self._replica.people.name(self._repo_id, row.author) if origin is None else origin["author_name"]

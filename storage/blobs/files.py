@@ -57,6 +57,7 @@ _THERE: Final = (
         commits.c.commit_id,
         authors.c.user,
         commits.c.timestamp,
+        commits.c.body_kind,
     )
     .join(commits, commits.c.num == files.c.commit_num)
     .join(authors, authors.c.num == commits.c.author_num)
@@ -91,6 +92,7 @@ class FileRow:
     commit_id: CommitId
     author: UserId
     timestamp: int
+    body_kind: str
 
     @property
     def reference(self) -> Reference | None:

@@ -1,7 +1,7 @@
 // The files of a branch.
 
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
-import { bytes, when } from "../parts/format.js";
+import { bytes, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { may } from "../state/node.js";
 import { api, tell } from "../state/session.js";
@@ -21,7 +21,7 @@ export function Files({ repo, branch }) {
     ${!files.length && html`<${Empty}><p>${text.noFiles}</p><//>`}
     <ul class="plain" id="files">${files.map((file) => html`<li key=${file.commit + file.name}>
       <${Save} branch=${id} file=${file.file} name=${file.name}><bdi>${file.name}</bdi><//>
-      <p class="facts">${file.size === null ? "" : `${bytes(file.size)} · `}<bdi>${file.author_name || file.author.slice(0, 12)}</bdi> · ${when(file.time)}
+      <p class="facts">${file.size === null ? "" : `${bytes(file.size)} · `}<bdi>${whoOf(file, new Map())}</bdi> · ${when(file.time)}
         ${may(repo, "write") && html` <${Action} class="quiet" question=${text.removeFileQuestion(file.name)} act=${async () => {
           await api.removeFile({ branch: id, file: file.file });
           await loaded.again();

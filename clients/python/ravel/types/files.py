@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
+
+from ravel.types.commits import Origin
 
 
 class FileList(TypedDict):
@@ -31,6 +33,8 @@ class FileView(TypedDict):
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
     nothing.
     """
+    origin: NotRequired[Origin]
+    """Of a file that a merge carried: whose it is."""
     time: int
     """Unix seconds."""
     relays: int
@@ -95,6 +99,8 @@ class AddedFile(TypedDict):
     the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
     nothing.
     """
+    origin: NotRequired[Origin]
+    """Of a file that a merge carried: whose it is."""
     time: int
     """Unix seconds."""
     relays: int

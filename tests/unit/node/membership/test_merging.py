@@ -225,6 +225,7 @@ async def test_files_are_carried_within_an_epoch(nodes: list[Node], autojump_clo
         assert merged["files_left"] == ["early"]
         shown = (await files.window("main", 0, 100))["files"]
         assert [item["name"] for item in shown] == ["kept"]
+        assert shown[0]["origin"]["author"] == id_text(alice.author.user)
         file = await files.open("main", "kept")
         assert b"".join([part async for part in files.read(file, 0, file.size)]) == b"stays"
 
