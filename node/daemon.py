@@ -55,7 +55,7 @@ from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
+from node.runtime.errors import ServiceError, storage_failed
 from node.runtime.open_files import allow_open_files
 from node.runtime.port_holders import find_holder
 from node.runtime.readiness import READY, STOPPING, notify
@@ -76,7 +76,7 @@ from protocol.text import id_text
 from protocol.web_address import is_web_address
 from ravel.home import command_for, owner_advice
 from storage.commits.blocks import DamagedBlock
-from storage.engine.database import LostStore, NewerSchema, StorageError
+from storage.engine.database import NewerSchema, StorageError
 from storage.engine.snapshot_copy import drop_open_copies
 from storage.peers.addresses import load_reached
 from storage.peers.peers import load_links, load_peers
@@ -112,8 +112,6 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             ) from None
         except DamagedBlock as error:
             raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
-        except LostStore as error:
-            raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
         except StorageError as error:
             raise storage_failed(error, _advice(home)) from None
         except OSError as error:

@@ -27,13 +27,13 @@ from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
 from node.home.tokens import TOKENS_NAME
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
+from node.runtime.errors import ServiceError, storage_failed
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
 from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
-from storage.engine.database import DATABASE_NAME, LostStore, NewerSchema, NoStore, OlderSchema, StorageError
+from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
 from storage.engine.sqlite import UNREADABLE
@@ -230,8 +230,6 @@ def _failed(error: StorageError) -> ServiceError:
         return ServiceError("newer_schema", str(error), "use the Ravel that last ran here, or a newer one")
     if isinstance(error, OlderSchema | NoStore):
         return ServiceError("storage_failed", str(error), "start the node once with this Ravel: `ravel run`")
-    if isinstance(error, LostStore):
-        return ServiceError("storage_failed", str(error), LOST_STORE_ADVICE)
     return storage_failed(error, "look at [storage] url, and whether that server is up")
 
 

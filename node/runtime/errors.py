@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ravel.errors import RavelError
-from storage.engine.errors import StorageError, StoreLocked
+from storage.engine.errors import LostStore, StorageError, StoreLocked
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,12 @@ def kind_of(error: RavelError) -> ErrorKind:
 
 
 def storage_failed(error: StorageError, advice: str) -> ServiceError:
-    """Return the answer where the store could not be read or written; `advice` is for other causes than a lock."""
+    """Return the answer where the store could not be read or written.
+
+    `advice` is for other causes than a lock and a lost store, which have their own.
+    """
+    if isinstance(error, LostStore):
+        advice = LOST_STORE_ADVICE
     if isinstance(error, StoreLocked):
         advice = "end the program that holds it, such as a sqlite3 shell: `fuser -v ravel.sqlite` names it"
     return ServiceError("storage_failed", str(error), advice)
