@@ -420,6 +420,7 @@ export interface MemberView {
 export interface MembershipChange {
   commit: string;
   repo: string;
+  user?: string;
   voided: number;
 }
 
@@ -435,6 +436,7 @@ export interface RemovalResult {
   epoch: string;
   other_devices: string[];
   repo: string;
+  user?: string;
   voided: number;
 }
 
@@ -450,6 +452,7 @@ export interface LeaveResult {
   commit: string;
   epoch: string;
   repo: string;
+  user?: string;
   voided: number;
 }
 
@@ -481,6 +484,7 @@ export interface InvitationView {
 export interface InvitationLinkView {
   addresses: string[];
   expires_at: number;
+  id: string;
   invitation: string;
   reach: "machine" | "network" | "anywhere";
 }
@@ -646,6 +650,7 @@ export interface DeviceRepo {
 export interface DeviceLinkView {
   addresses: string[];
   expires_at: number;
+  id: string;
   link: string;
   person: string;
   reach: "machine" | "network" | "anywhere";
@@ -1827,7 +1832,7 @@ export interface NewToken {
 /** Makes a token. */
 export interface TokenRequest {
   name: string;
-  may: ("admin" | "manage" | "node" | "read" | "write")[];
+  may: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   repos?: string[];
   branches?: string[];
   origins?: string[];
@@ -1847,7 +1852,8 @@ export interface TokenView {
   expires_at: number | null;
   kind: "app" | "page" | "browser" | "home";
   last_used_at: number | null;
-  may: ("admin" | "manage" | "node" | "read" | "write")[];
+  made: MadeThing[];
+  may: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   name: string;
   origins: string[];
   repos: TokenRepo[];
@@ -1860,10 +1866,27 @@ export interface TokenBranch {
   repo: string;
 }
 
+/** What the holder of a token made. */
+export interface MadeThing {
+  advice: string;
+  ended: boolean;
+  expires_at: number | null;
+  kind: "invitation" | "ask_link" | "read_link" | "branch_link" | "device_link" | "member" | "token" | "browser" | "relay_account" | "peer" | "allowed_peer";
+  made_at: number;
+  repo: string | null;
+  repo_name: string | null;
+  what: string;
+}
+
 /** A repo that a token is for. */
 export interface TokenRepo {
   name: string | null;
   repo: string;
+}
+
+/** A token or a browser that was revoked. */
+export interface Revoked {
+  made: MadeThing[];
 }
 
 /** A code that pairs a browser. */
@@ -1886,6 +1909,7 @@ export interface BrowserView {
   expired: boolean;
   expires_at: number;
   last_used_at: number | null;
+  made: MadeThing[];
   name: string;
 }
 
@@ -2271,7 +2295,7 @@ export class Ravel {
   /** List tokens with what they may do and when they were last used. */
   listTokens(values?: {}, options?: RequestOptions): Promise<TokenList>;
   /** Revoke a token, at once and for good. */
-  revokeToken(values: { token: string }, options?: RequestOptions): Promise<Empty>;
+  revokeToken(values: { token: string; made?: boolean }, options?: RequestOptions): Promise<Revoked>;
   /** Show the token that this request carries. */
   showToken(values?: {}, options?: RequestOptions): Promise<TokenView>;
   // Browsers
@@ -2280,7 +2304,7 @@ export class Ravel {
   /** List paired browsers with when they last came, and where they reach this node. */
   listBrowsers(values?: {}, options?: RequestOptions): Promise<BrowserList>;
   /** Revoke a paired browser, at once and for good. */
-  revokeBrowser(values: { browser: string }, options?: RequestOptions): Promise<Empty>;
+  revokeBrowser(values: { browser: string; made?: boolean }, options?: RequestOptions): Promise<Revoked>;
   // Care
   /** List all settings as they hold for the next start, and where each comes from. */
   listSettings(values?: {}, options?: RequestOptions): Promise<SettingList>;

@@ -12,7 +12,7 @@ from typing import Any, Final
 from node.api.callers import Caller, Callers
 from node.api.event_streams import Event, EventSource
 from node.api.targets import Targets
-from node.contract.access import ACTIONS, Need
+from node.contract.access import ACTIONS, About, Action, Need
 from node.contract.endpoint import Endpoint
 from node.observe.standing_view import without_peers
 from node.runtime.blocking import RunBlocking
@@ -21,6 +21,9 @@ from node.runtime.wording import counted
 
 _SHOWN_MAX: Final = 100
 """Characters of a name that a refusal repeats."""
+_CHANGING: Final[frozenset[Action]] = frozenset({"manage", "admin"})
+_NAMED: Final[frozenset[About]] = frozenset({"repo", "branch", "repo of branch"})
+"""What needs are about whose field names a repo or branch."""
 _PEERS: Final = ("peers", "known", "banned")
 """Keys of lists of peers, which the action `node` shows."""
 LISTS: Final = frozenset({"repos", "gone", "branches", *_PEERS})
@@ -48,13 +51,15 @@ class Access:
         if caller.is_home:
             return
         for need in endpoint.needs:
-            if need.about == "home" or (need.about == "person" and not caller.is_page):
+            if need.about == "home" or (need.about == "person" and not caller.is_person):
                 raise _needs_home(caller, endpoint)
             if need.action not in caller.may:
                 raise refusal(caller, endpoint, need, arguments)
-        for need in endpoint.needs if caller.is_limited else ():
-            if (need.field in endpoint.body_fields) == of_body:
-                await self._find(need, caller, arguments, endpoint)
+        needs = [need for need in endpoint.needs if (need.field in endpoint.body_fields) == of_body]
+        for need in needs if caller.is_limited else ():
+            await self._find(need, caller, arguments, endpoint)
+        for need in needs if not caller.is_person else ():
+            await self._spare_devices(need, caller, arguments)
 
     def follow(self, source: EventSource, caller: Caller) -> EventSource:
         """The events of a source that a caller may see, while its token is good."""
@@ -80,6 +85,32 @@ class Access:
             if error.code != "not_found":
                 raise
             raise refusal(caller, endpoint, need, arguments) from None
+
+    async def _spare_devices(self, need: Need, caller: Caller, arguments: dict[str, Any]) -> None:
+        """Refuse to let an app or a paired browser change who is in the repo of this person's devices.
+
+        Whoever comes into that repo is handed on all repos of the person, later ones too. What is admitted is named by its
+        id from here on, so that no other repo takes its name meanwhile.
+        """
+        if need.action not in _CHANGING or need.about not in _NAMED:
+            return
+        text = str(arguments.get(need.field, ""))
+        try:
+            if need.about == "repo":
+                repo = self._targets.repo(text, caller)
+                name = self._targets.text_of(repo)
+            else:
+                branch = self._targets.branch(text, caller)
+                repo, name = self._targets.repo_of(branch), self._targets.name(branch)
+        except ServiceError:  # the service says what is wrong with the name
+            return
+        if await self._run_blocking(self._targets.is_of_devices, repo):
+            raise ServiceError(
+                "insufficient_scope",
+                f"this person's devices find each other in the repo {repo.name!r}, so that only the person changes it",
+                "use the command on the node's machine, or open the page there: ravel open",
+            )
+        arguments[need.field] = name
 
     def _is_for_rest(self, need: Need, caller: Caller, text: str) -> bool:
         """Of needs that are about a whole repo, or about all: whether a caller that is for some repos has them."""
@@ -109,10 +140,10 @@ def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def check_node(caller: Caller, what: str) -> None:
-    """Refuse what is no endpoint of the table, and shows the node. Raises ServiceError `insufficient_scope`."""
-    if "node" not in caller.may:
-        raise _insufficient(caller, f"`{what}` needs `node`", ("node",), "")
+def check_action(caller: Caller, action: Action, what: str) -> None:
+    """Refuse `what`, which is no endpoint of the table, to a token without an action. Raises `insufficient_scope`."""
+    if action not in caller.may:
+        raise _insufficient(caller, f"`{what}` needs `{action}`", (action,), "")
 
 
 def refusal(

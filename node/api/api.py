@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp
 
-from node.api.access import Access, check_node
+from node.api.access import Access, check_action
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.callers import Callers, caller_of
@@ -37,6 +37,7 @@ from node.api.web_page import (
     read_code,
     report_response,
 )
+from node.contract.browsers import MAKE_PAIRING_CODE
 from node.contract.care import OPEN_REPORT
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
@@ -81,6 +82,12 @@ def create_app(
         codes.redeem(given.code)
         return json_response({"token": await service.tokens.make_for_page()})
 
+    async def pairing_code(request: Request) -> Response:
+        caller = caller_of(request)
+        service.tokens.check_room(caller)
+        maker = "" if caller.token is None else caller.token.digest
+        return await answer_json(service.browsers.make_code(maker))
+
     async def show_report(request: Request) -> Response:
         report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
         return report_response(await service.reports.read())
@@ -93,6 +100,7 @@ def create_app(
     probes = _Probes(service.watching)
     access = Access(service.targets, callers, service.run_blocking)
     handlers = _other_handlers(service, streams or EventStreams(), access)
+    handlers[MAKE_PAIRING_CODE] = pairing_code
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
     handlers[MAKE_EXPORT_CODE] = lambda _: answer_json(export_codes.answer())
@@ -152,7 +160,7 @@ class _Probes:
 
     async def metrics(self, request: Request) -> Response:
         """For Prometheus."""
-        check_node(caller_of(request), "GET /metrics")
+        check_action(caller_of(request), "metrics", "GET /metrics")
         return Response(await self._watching.metrics(), media_type=CONTENT_TYPE)
 
 

@@ -48,7 +48,10 @@ def bind(endpoint: AnyEndpoint, service: NodeService, access: Access, repeats: R
             await access.admit(endpoint, caller, arguments, of_body=True)
         if endpoint.takes_key:
             find_fingerprint = partial(fingerprint_of, endpoint, request, content)
-            return await repeats.answer(caller, request, find_fingerprint, lambda: method(**arguments))
+            act: Callable[[], Awaitable[Any]] = partial(method, **arguments)
+            if endpoint.makes is not None:
+                act = partial(service.revoking.make, endpoint.makes, caller, arguments, act)
+            return await repeats.answer(caller, request, find_fingerprint, act)
         answer = await method(**arguments)
         return json_response(keep_readable(caller, answer) if is_list else answer)
 

@@ -13,7 +13,6 @@ from node.api.codes import OneTimeCodes
 from node.api.remote import Remote
 from node.api.tokens import Tokens
 from node.contract.browsers import BrowserList, PairingCode, RemoteView
-from node.contract.values import Empty
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
@@ -53,8 +52,11 @@ class Browsers:
             clock=clock,
         )
 
-    async def make_code(self) -> PairingCode:
-        """A code, and the addresses that hold it. Raises ServiceError `bad_config` where no other machine can come."""
+    async def make_code(self, maker: str = "") -> PairingCode:
+        """Make a code, and the addresses that hold it. The token with the digest `maker` has paired whoever uses it.
+
+        Raises ServiceError `bad_config` where no other machine can come.
+        """
         if self._remote is None:
             raise ServiceError(
                 "bad_config",
@@ -62,7 +64,7 @@ class Browsers:
                 'ravel config set api.tls "*:7476", and start the daemon again',
             )
         view = await self._view(self._remote)
-        code = self._codes.make()
+        code = self._codes.make(maker)
         half = PAIRING_CODE_SIZE // 2
         shown = f"{code[:half]}-{code[half:]}"
         digits = self._remote.certificate.fingerprint.hex()
@@ -78,10 +80,6 @@ class Browsers:
         remote = None if self._remote is None else await self._view(self._remote)
         return {"browsers": await self._tokens.list_browsers(), "remote": remote}
 
-    async def revoke(self, browser: str) -> Empty:
-        """End a pairing. Raises ServiceError `not_found`."""
-        return await self._tokens.revoke_browser(browser)
-
     async def pair(self, code: str, name: str) -> str:
         """Use a code up, and give a token to who had it. Raises ServiceError `unauthorized`, `bad_request`, `too_large`."""
         name = composed(name.strip()) or _NAME
@@ -91,8 +89,8 @@ class Browsers:
             )
         if fault := name_fault(name):
             raise ServiceError("bad_request", f"a browser's name {fault}")
-        self._codes.redeem(code.lower().translate(_DROPPED))
-        return await self._tokens.make_for_browser(name)
+        maker = self._codes.redeem(code.lower().translate(_DROPPED))
+        return await self._tokens.make_for_browser(name, maker)
 
     async def _view(self, remote: Remote) -> RemoteView:
         return {

@@ -50,6 +50,11 @@ class Caller:
         return self.token is not None and self.token.kind == "page"
 
     @property
+    def is_person(self) -> bool:
+        """Whether the person of this node makes the request: by a command, or on a page of this machine."""
+        return self.is_home or self.is_page
+
+    @property
     def is_limited(self) -> bool:
         """Whether it is for some repos or branches only."""
         return bool(self.repos or self.branches)

@@ -31,10 +31,11 @@ class OneTimeCodes:
         self._advice = advice
         self._clock = clock
         self._expires: dict[str, float] = {}
+        self._makers: dict[str, str] = {}
         self._wrong = 0
 
-    def make(self) -> str:
-        """A code. Of too many, the oldest is good no more."""
+    def make(self, maker: str = "") -> str:
+        """Return a new code, made for a `maker`. Of too many, the oldest is good no more."""
         self._forget_old()
         while len(self._expires) >= self._count_max:
             del self._expires[next(iter(self._expires))]
@@ -42,10 +43,11 @@ class OneTimeCodes:
             self._wrong = 0  # they were for codes that are gone
         code = self._make()
         self._expires[code] = self._clock() + self._seconds
+        self._makers[code] = maker
         return code
 
-    def redeem(self, code: str) -> None:
-        """Use a code up. Raises ServiceError `unauthorized`."""
+    def redeem(self, code: str) -> str:
+        """Use a code up, and return for whom it was made. Raises ServiceError `unauthorized`."""
         self._forget_old()
         given = code.encode("utf-8", "surrogatepass")
         # All are compared, each in a time that does not depend on how much of it is right.
@@ -56,7 +58,9 @@ class OneTimeCodes:
                 self._expires.clear()
             raise ServiceError("unauthorized", "that code was used, or is too old, or is wrong", self._advice)
         del self._expires[found[0]]
+        return self._makers.pop(found[0])
 
     def _forget_old(self) -> None:
         now = self._clock()
         self._expires = {one: until for one, until in self._expires.items() if until > now}
+        self._makers = {one: maker for one, maker in self._makers.items() if one in self._expires}

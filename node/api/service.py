@@ -19,6 +19,7 @@ from node.api.relay_overview import RelayOverview
 from node.api.remote import Remote
 from node.api.repo_list import ListedRepos
 from node.api.repo_views import RepoViews
+from node.api.revoking import Revoking
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
@@ -117,7 +118,7 @@ class NodeService:
         self._addresses = addresses
         self._web_address = web_address
         self._clock = clock
-        self.targets = Targets(hub.replica)
+        self.targets = Targets(hub.replica, author.user)
         self.run_blocking = hub.run_blocking
         self.tokens = Tokens(tokens, self.targets, hub.run_blocking)
         self.browsers = Browsers(self.tokens, remote, hub.run_blocking)
@@ -154,6 +155,9 @@ class NodeService:
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )
         self.pairing = Pairing(hub, author, self.sharing, self.members)
+        self.revoking = Revoking(
+            self.tokens, self.targets, self.members, self.requests, self.accounts, self.relaying, self.peers
+        )
         self.inbox = Inbox(hub, author, self.sharing, self._whole_repo, self._member_branch)
         self.standings = Standings(hub, network)
         views = RepoViews(hub, author, joiner, self.standings, self.requests, self.inbox)

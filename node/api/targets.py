@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 
 from node.api.callers import HOME, Caller
 from node.ingest.replica import Replica
+from node.membership.devices import is_devices_repo
 from node.membership.lobbies import is_lobby
 from node.runtime.resolve import PREFIX_SIZE_MIN, preferred_repo, resolve
 from protocol.codec import DecodeError
-from protocol.ids import AnyId, BranchId, RepoId
+from protocol.ids import AnyId, BranchId, RepoId, UserId
 from protocol.text import ID_TEXT, id_text, parse_id, parse_id_prefix
 from storage.commits.lookup import find_commits
 from storage.repos.repos import Branch, Repo
@@ -16,12 +17,21 @@ from storage.repos.repos import Branch, Repo
 class Targets:
     """What names, ids and prefixes stand for. A caller that is for some repos finds no others, as if they were not there."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, user: UserId) -> None:
         self._replica = replica
+        self._user = user
 
     def repo(self, text: str, caller: Caller = HOME) -> Repo:
         """A repo. Raises ServiceError `not_found`, `ambiguous`."""
         return self._repo(text, lambda repo: caller.is_for_repo(id_text(repo.repo_id)))
+
+    def is_of_devices(self, repo: Repo) -> bool:
+        """Return True if this user's devices find each other in a repo. Waits for other work on the membership."""
+        return is_devices_repo(self._replica, repo, self._user)
+
+    def repo_of(self, branch: Branch) -> Repo:
+        """Return the repo of a branch."""
+        return self._replica.repos[branch.repo_num]
 
     def repo_of_branches(self, text: str, caller: Caller) -> Repo:
         """A repo that the caller is for, or that has a branch that it is for. Raises as `repo`."""
@@ -93,7 +103,7 @@ class Targets:
 
     def repo_text(self, branch: Branch) -> str:
         """The id as text of a branch's repo."""
-        return self.text_of(self._replica.repos[branch.repo_num])
+        return self.text_of(self.repo_of(branch))
 
     def text_of(self, repo: Repo) -> str:
         """A repo's id as text."""

@@ -1,6 +1,7 @@
 """Makes, lists and revokes tokens, and writes when they were last used."""
 
 import secrets
+import shlex
 from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
@@ -10,14 +11,15 @@ from msgspec import structs
 
 from node.api.callers import HOME_NAME, Caller
 from node.api.targets import Targets
-from node.contract.access import ACTIONS, Action
+from node.contract.access import ACTIONS, OF_THE_NODE, Action
 from node.contract.browsers import BrowserView
+from node.contract.made import MadeKind, MadeThing
 from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
-from node.contract.values import Empty
-from node.home.tokens import Kind, Token, TokenFile, digest_of, new_secret
+from node.home.tokens import Kind, Made, Token, TokenFile, digest_of, new_secret, size_of_made
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
+    API_TOKEN_MADE_SIZE_MAX,
     API_TOKEN_TARGETS_MAX,
     API_TOKEN_USE_SECONDS,
     API_TOKENS_MAX,
@@ -32,6 +34,20 @@ from ravel.characters import composed
 log = structlog.get_logger()
 
 _PAGE_NAME_SIZE: Final = 4  # bytes
+_TAKEN_BACK: Final[dict[MadeKind, str]] = {
+    "invitation": "ravel member uninvite {repo} {what}",
+    "ask_link": "ravel requests close {repo} {what}",
+    "read_link": "ravel repo renew {repo}",
+    "branch_link": "ravel repo renew {repo}",
+    "device_link": "ravel member uninvite {repo} {what}",
+    "member": "ravel member exclude {repo} {what}",
+    "token": "ravel token revoke {what}",
+    "browser": "ravel browser revoke {what}",
+    "relay_account": "ravel relay revoke {what}",
+    "peer": "ravel peer remove {what}",
+    "allowed_peer": "ravel relay deny {what}",
+}
+"""Kind of thing -> the command that ends it."""
 
 
 class Tokens:
@@ -54,11 +70,13 @@ class Tokens:
     ) -> NewToken:
         """Make a token for an app. Raises ServiceError `bad_request`, `not_found`, `ambiguous`, `already_exists`."""
         actions = tuple(action for action in ACTIONS if action in may)
-        if (repos or branches) and "node" in actions:
+        whole = OF_THE_NODE.intersection(actions)
+        if (repos or branches) and whole:
+            first = min(whole)
             raise ServiceError(
                 "bad_request",
-                "`node` is about the whole node, and cannot be limited to repos or branches",
-                "make two tokens: one with `node`, one for the repos",
+                f"`{first}` is about the whole node, and cannot be limited to repos or branches",
+                f"make two tokens: one with `{first}`, one for the repos",
             )
         if len(repos) + len(branches) > API_TOKEN_TARGETS_MAX:
             raise ServiceError(
@@ -105,8 +123,11 @@ class Tokens:
         log.info("token made for the web page", name=name)
         return secret
 
-    async def make_for_browser(self, name: str) -> str:
-        """A token for a browser of another machine, with all actions. Raises ServiceError `too_large`."""
+    async def make_for_browser(self, name: str, maker: str = "") -> str:
+        """Make a token for a browser of another machine, with all actions, and write it down with its maker's.
+
+        Raises ServiceError `too_large`.
+        """
         async with self._lock:
             kept = [
                 one for one in self.file.tokens() if one.kind != "browser" or not self.file.is_expired(one)
@@ -120,6 +141,8 @@ class Tokens:
                 )
             secret = new_secret()
             token = self._make(_free_name(name, taken), secret, "browser", ACTIONS, BROWSER_SECONDS, (), ())
+            thing = Made("browser", "", token.name, token.created_at, token.expires_at)
+            kept = [_with_made(one, thing, token.created_at) if one.digest == maker else one for one in kept]
             await self._run_blocking(self.file.replace, [*kept, token])
         log.info("browser paired", name=token.name)
         return secret
@@ -134,21 +157,21 @@ class Tokens:
         await trio.lowlevel.checkpoint()
         return [_browser_view(self._view(one)) for one in self.file.tokens() if one.kind == "browser"]
 
-    async def revoke(self, token: str) -> Empty:
-        """End a token of an app or a page. Raises ServiceError `not_found`."""
-        await self._remove(
+    async def revoke(self, token: str) -> Token:
+        """End a token of an app or a page, and return what was kept of it. Raises ServiceError `not_found`."""
+        found = await self._remove(
             lambda one: one.name == token and one.kind != "browser",
             ServiceError(
                 "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
             ),
         )
         log.info("token revoked", name=token)
-        return {}
+        return found
 
-    async def revoke_browser(self, browser: str) -> Empty:
-        """End a pairing. Raises ServiceError `not_found`."""
+    async def revoke_browser(self, browser: str) -> Token:
+        """End a pairing, and return what was kept of its token. Raises ServiceError `not_found`."""
         wanted = composed(browser)
-        await self._remove(
+        found = await self._remove(
             lambda one: one.name == wanted and one.kind == "browser",
             ServiceError(
                 "not_found",
@@ -157,23 +180,56 @@ class Tokens:
             ),
         )
         log.info("browser revoked", name=browser)
-        return {}
+        return found
 
-    async def _remove(self, is_meant: Callable[[Token], bool], error: ServiceError) -> None:
+    def check_room(self, caller: Caller) -> None:
+        """Refuse a caller whose token has made as much as may be listed with it. Raises ServiceError `too_large`."""
+        if caller.token is None:
+            return
+        made = _standing(self._latest(caller.token).made, self.file.now())
+        if size_of_made(made) >= API_TOKEN_MADE_SIZE_MAX:
+            raise ServiceError(
+                "too_large",
+                f"{len(made)} links, members and the like were made with the token {caller.name!r}, and not more can be",
+                "use the command on the node's machine, whose own token has no such bound",
+            )
+
+    async def note_made(
+        self, caller: Caller, kind: MadeKind, repo: str, what: str, until: int | None
+    ) -> None:
+        """Write down what a caller made; of the node's own token nothing is. Durable when it returns.
+
+        Raises ServiceError `unauthorized` where the token was revoked meanwhile, and `storage_failed`.
+        """
+        if caller.token is None:
+            return
+        digest, now = caller.token.digest, self.file.now()
+        thing = Made(kind, repo, what, now, until)
+        with trio.CancelScope(shield=True):  # it is made: a client that leaves must not keep it off the list
+            async with self._lock:
+                kept = self.file.tokens()
+                if all(one.digest != digest for one in kept):
+                    log.warning(
+                        "made with a token that was revoked meanwhile", name=caller.name, kind=kind, what=what
+                    )
+                    raise ServiceError("unauthorized", f"the API token {caller.name!r} was revoked")
+                changed = [_with_made(one, thing, now) if one.digest == digest else one for one in kept]
+                await self._run_blocking(self.file.replace, changed)
+
+    async def _remove(self, is_meant: Callable[[Token], bool], error: ServiceError) -> Token:
         async with self._lock:
             kept = self.file.tokens()
-            rest = [one for one in kept if not is_meant(one)]
-            if len(rest) == len(kept):
+            found = next((one for one in kept if is_meant(one)), None)
+            if found is None:
                 raise error
-            await self._run_blocking(self.file.replace, rest)
+            await self._run_blocking(self.file.replace, [one for one in kept if one is not found])
+            return found
 
     async def show(self, caller: Caller) -> TokenView:
         """The token of a caller."""
         await trio.lowlevel.checkpoint()
         if caller.token is not None:
-            digest = caller.token.digest
-            latest = [one for one in self.file.tokens() if one.digest == digest]
-            return self._view(latest[0] if latest else caller.token)
+            return self._view(self._latest(caller.token))
         return {
             "name": HOME_NAME,
             "kind": "home",
@@ -185,6 +241,7 @@ class Tokens:
             "expires_at": None,
             "last_used_at": None,
             "expired": False,
+            "made": [],
         }
 
     async def run(self) -> None:
@@ -200,6 +257,10 @@ class Tokens:
                 await self._run_blocking(self.file.save_uses)
             except ServiceError as error:
                 log.warning("uses of tokens are not written", error=error.message)
+
+    def _latest(self, token: Token) -> Token:
+        """The token as it is kept now, or as it was."""
+        return next((one for one in self.file.tokens() if one.digest == token.digest), token)
 
     def _make(
         self,
@@ -226,6 +287,22 @@ class Tokens:
             "expires_at": token.expires_at,
             "last_used_at": token.last_used_at,
             "expired": self.file.is_expired(token),
+            "made": [self.show_made(one) for one in reversed(token.made)],
+        }
+
+    def show_made(self, made: Made) -> MadeThing:
+        """Return what the API says of a thing that was made."""
+        repo = made.repo.partition(":")[0]
+        ended = _has_ended(made, self.file.now())
+        return {
+            "kind": made.kind,
+            "what": made.what,
+            "repo": repo or None,
+            "repo_name": self._repo_view(repo)["name"] if repo else None,
+            "made_at": made.at,
+            "expires_at": made.until,
+            "ended": ended,
+            "advice": "" if ended else _TAKEN_BACK[made.kind].format(repo=repo, what=shlex.quote(made.what)),
         }
 
     def _repo_view(self, repo: str) -> TokenRepo:
@@ -240,6 +317,20 @@ class Tokens:
             return {"repo": repo, "branch": branch, "name": self._targets.branch(name).name}
         except ServiceError:  # as above
             return {"repo": repo, "branch": branch, "name": None}
+
+
+def _has_ended(made: Made, now: int) -> bool:
+    return made.until is not None and made.until <= now
+
+
+def _standing(made: Sequence[Made], now: int) -> tuple[Made, ...]:
+    return tuple(one for one in made if not _has_ended(one, now))
+
+
+def _with_made(token: Token, made: Made, now: int) -> Token:
+    """A token with one more thing. Of too many, what has ended is dropped; `check_room` refuses more than that."""
+    is_full = size_of_made(token.made) >= API_TOKEN_MADE_SIZE_MAX
+    return structs.replace(token, made=(*(_standing(token.made, now) if is_full else token.made), made))
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
@@ -262,4 +353,5 @@ def _browser_view(token: TokenView) -> BrowserView:
         "expires_at": expires,
         "last_used_at": token["last_used_at"],
         "expired": token["expired"],
+        "made": token["made"],
     }

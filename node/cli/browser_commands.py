@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
+from node.cli.token_commands import MadeOption, count_made, print_revoked
 
 browser = typer.Typer(
     no_args_is_help=True, help="Paired browsers of other machines; `ravel open --remote` pairs one."
@@ -33,13 +34,14 @@ def list_browsers(context: typer.Context, as_json: JsonOption = False) -> None:
         return
     print()
     print_table(
-        ("name", "paired", "last used", "until"),
+        ("name", "paired", "last used", "until", "made"),
         (
             (
                 item["name"],
                 iso_time(item["created_at"]),
                 "never" if item["last_used_at"] is None else iso_time(item["last_used_at"]),
                 "expired" if item["expired"] else iso_time(item["expires_at"]),
+                count_made(item["made"]),
             )
             for item in answer["browsers"]
         ),
@@ -50,9 +52,8 @@ def list_browsers(context: typer.Context, as_json: JsonOption = False) -> None:
 def revoke(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Its name, as in `ravel browser list`.")],
+    made: MadeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Revoke a paired browser, at once and for good. What it shows open ends within seconds."""
-    answer = client(context).revoke_browser(browser=name)
-    if as_json:
-        print_json(answer)
+    """Revoke a paired browser, at once and for good, and list what was made with it. What it shows ends within seconds."""
+    print_revoked(client(context).revoke_browser(browser=name, made=made), as_json=as_json)

@@ -1,6 +1,7 @@
 """token: what apps may do with this node's API."""
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,7 +11,16 @@ from node.cli.shared import JsonOption, client, iso_time, print_json, print_tabl
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel.types.made import MadeThing, Revoked
     from ravel.types.tokens import TokenView
+
+MadeOption = Annotated[
+    bool,
+    typer.Option(
+        "--made",
+        help="Also end the links, tokens, browsers, relay accounts and peers that were made with it. Members stay.",
+    ),
+]
 
 token = typer.Typer(no_args_is_help=True, help="Tokens that let apps use this node's API.")
 
@@ -23,7 +33,7 @@ def create(
         str,
         typer.Option(
             "--may",
-            help="What it may do, separated by commas: read, write, manage, admin, node. None includes another.",
+            help="What it may do, separated by commas: read, write, manage, admin, node, metrics. None includes another.",
         ),
     ],
     repo: Annotated[
@@ -79,14 +89,14 @@ def create(
 
 @token.command("list")
 def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List tokens: what each may do and where, until when, and when it was last used."""
+    """List tokens: what each may do and where, until when, when it was last used, and what was made with it."""
 
     answer = client(context).list_tokens()
     if as_json:
         print_json(answer)
         return
     print_table(
-        ("name", "may", "for", "expires", "last used"),
+        ("name", "may", "for", "expires", "last used", "made"),
         (
             (
                 item["name"],
@@ -94,6 +104,7 @@ def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
                 _targets(item),
                 "expired" if item["expired"] else iso_time(item["expires_at"] or 0),
                 "never" if item["last_used_at"] is None else iso_time(item["last_used_at"]),
+                count_made(item["made"]),
             )
             for item in answer["tokens"]
         ),
@@ -104,13 +115,39 @@ def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
 def revoke(
     context: typer.Context,
     name: Annotated[str, typer.Argument(help="Its name, as in `ravel token list`.")],
+    made: MadeOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Revoke a token, at once and for good."""
+    """Revoke a token, at once and for good, and list what was made with it and stays."""
 
-    answer = client(context).revoke_token(token=name)
+    print_revoked(client(context).revoke_token(token=name, made=made), as_json=as_json)
+
+
+def print_revoked(answer: "Revoked", *, as_json: bool) -> None:
+    """Print what was made with a token that was revoked, and how a person ends what is left of it."""
     if as_json:
         print_json(answer)
+    elif answer["made"]:
+        print_table(
+            ("made", "what", "repo", "at", "now", "ended by"),
+            (
+                (
+                    one["kind"].replace("_", " "),
+                    one["what"],
+                    one["repo_name"] or one["repo"] or "",
+                    iso_time(one["made_at"]),
+                    "ended" if one["ended"] else "stays",
+                    one["advice"],
+                )
+                for one in answer["made"]
+            ),
+        )
+
+
+def count_made(made: "list[MadeThing]") -> str:
+    """Return how many things of each kind were made with a token, such as `2 invitation, 1 member`."""
+    kinds = Counter(one["kind"].replace("_", " ") for one in made if not one["ended"])
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
 
 
 def _actions(may: str) -> list[str]:

@@ -7,9 +7,11 @@ app which only writes cannot read.
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Action = Literal["read", "write", "manage", "admin", "node"]
-ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node")
+Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
+ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node", "metrics")
 """What tokens may be given. docs/reference/api.md says what each allows."""
+OF_THE_NODE: Final[frozenset[Action]] = frozenset({"node", "metrics"})
+"""Actions that are about the whole node: a token for some repos or branches has neither."""
 
 About = Literal[
     "repo",
@@ -33,7 +35,8 @@ About = Literal[
 - `readable`: branches of any repo. The handler looks at those that a token is for, as if there were no others.
 - `all repos`: repos that the request does not name. A token that is for some repos is refused.
 - `node`: the node itself. A token with this action is never for some repos only.
-- `person`: the node's own token, or that of a page: who has one is the person of this node, and no app.
+- `person`: the node's own token, or that of a page: who has one is the person of this node, and no app. What can give its
+  caller more than the token itself, and for longer, is about the person.
 - `home`: the node's own token, in its folder. No other token is enough, whatever it may.
 """
 

@@ -14,6 +14,7 @@ from node.contract.access import (
     Need,
 )
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.made import Makes
 from node.contract.values import ByteCount, Capability, Count, Id, Name, NameRequest, Request, RootCommit
 
 
@@ -166,6 +167,7 @@ SHARE_BRANCH: Final = Endpoint(
     summary="Make a link that lets anyone read one branch.",
     service="branch_capability",
     answer=Capability,
+    makes=Makes(kind="branch_link", branch="branch"),
     errors=("not_permitted", *LINK_ERRORS),
 )
 COMPACT_BRANCH: Final = Endpoint(

@@ -6,7 +6,9 @@ from msgspec import Meta
 
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
-from node.contract.values import Empty, UnixSeconds
+from node.contract.made import MadeThing, Makes, Revoked
+from node.contract.tokens import TAKE_BACK
+from node.contract.values import UnixSeconds
 
 
 class PairingCode(TypedDict):
@@ -31,6 +33,10 @@ class BrowserView(TypedDict):
     expires_at: UnixSeconds
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
     expired: bool
+    made: Annotated[
+        list[MadeThing],
+        Meta(description="What was made with it, and stays when it is revoked; the latest first."),
+    ]
 
 
 class RemoteView(TypedDict):
@@ -56,8 +62,8 @@ MAKE_PAIRING_CODE: Final = Endpoint(
     needs=PERSON,
     summary="Make a code by which a browser of another machine gets a token of its own, once.",
     details="The browser gives it to `POST /open`, with a name, at the listener of `[api] tls`.",
-    service="browsers.make_code",
     answer=PairingCode,
+    makes=Makes(kind="browser"),
     errors=("bad_config",),
 )
 LIST_BROWSERS: Final = Endpoint(
@@ -77,7 +83,8 @@ REVOKE_BROWSER: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Revoke a paired browser, at once and for good.",
-    details="Its event streams end within 15 s, and get no event before that.",
-    service="browsers.revoke",
-    answer=Empty,
+    details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.",
+    query=(TAKE_BACK,),
+    service="revoking.revoke_browser",
+    answer=Revoked,
 )

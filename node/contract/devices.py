@@ -4,8 +4,9 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import NODE
+from node.contract.access import NODE, PERSON
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.made import Makes
 from node.contract.values import DemandedReach, HeldPermission, Id, LinkReach, Request, UnixSeconds
 from protocol.limits.formats import LINK_SIZE_MAX
 
@@ -62,6 +63,7 @@ class DeviceLinkView(TypedDict):
     link: Annotated[str, Meta(description="A secret. The first user who uses it gets all repos.")]
     person: Id
     repo: Id
+    id: Annotated[Id, Meta(description="The id of the invitation in it, by which it is listed and revoked.")]
     expires_at: UnixSeconds
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
     reach: LinkReach
@@ -120,11 +122,12 @@ INVITE_DEVICE: Final = Endpoint(
     method="POST",
     path="/devices/invitations",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="Make a link by which another user becomes a device of this one.",
     service="pairing.add",
     request=DeviceInvitationRequest,
     answer=DeviceLinkView,
+    makes=Makes(kind="device_link", repo="repo", what="id", until="expires_at"),
     errors=(*WRITE_ERRORS, *LINK_ERRORS),
 )
 JOIN_AS_DEVICE: Final = Endpoint(
@@ -132,7 +135,7 @@ JOIN_AS_DEVICE: Final = Endpoint(
     method="POST",
     path="/devices/join",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="Become a device of the person who made a link.",
     service="pairing.join",
     request=DeviceJoinRequest,
@@ -144,7 +147,7 @@ SYNC_DEVICES: Final = Endpoint(
     method="POST",
     path="/devices/sync",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="Hand on again, as the first device, what other devices lack.",
     service="pairing.sync",
     answer=DeviceSync,
@@ -155,7 +158,7 @@ REMOVE_DEVICE: Final = Endpoint(
     method="DELETE",
     path="/devices/{device}",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="Exclude a device from all repos where this user may, and take back that it is the same person's.",
     service="pairing.remove",
     answer=RemovedDevice,

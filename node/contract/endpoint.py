@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from msgspec import structs
 
 from node.contract.access import Need
+from node.contract.made import Makes
 from node.contract.values import Request
 
 A = TypeVar("A")
@@ -149,6 +150,7 @@ class Endpoint(Generic[A]):
     - `path`: below `/api/v1`.
     - `stability`: what is stable loses no field, no error code and no type of a field. What may change, may.
     - `needs`: what a token needs, all of them.
+    - `makes`: what outlives the token with which it was made. The node writes it down with the token.
     - `summary`: one sentence, imperative.
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
     - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
@@ -168,6 +170,7 @@ class Endpoint(Generic[A]):
     needs: tuple[Need, ...]
     summary: str
     answer: type[A]
+    makes: Makes | None = None
     service: str = ""
     function: Callable[..., Awaitable[A]] | None = None
     query: tuple[QueryParameter, ...] = ()

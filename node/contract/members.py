@@ -1,11 +1,12 @@
 """Members of repos and what they may do: lists, invitations, grants, removals."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.made import Makes
 from node.contract.values import (
     Count,
     DemandedReach,
@@ -103,6 +104,7 @@ class MembershipChange(TypedDict):
     commit: Id
     repo: Id
     voided: Annotated[int, Meta(description="How many commits became void by it, or ceased to be void.")]
+    user: NotRequired[Annotated[Id, Meta(description="Whom a grant is for.")]]
 
 
 class LeaveResult(MembershipChange):
@@ -121,6 +123,7 @@ class InvitationLinkView(TypedDict):
     """A new invitation."""
 
     invitation: Annotated[str, Meta(description="The link. It is a secret until it is used or expires.")]
+    id: Annotated[Id, Meta(description="The id of its commit, by which it is listed and revoked.")]
     expires_at: UnixSeconds
     addresses: Annotated[list[str], Meta(description="Addresses (`host:port`) that the link names.")]
     reach: LinkReach
@@ -170,6 +173,7 @@ GRANT_PERMISSION: Final = Endpoint(
     service="members.grant",
     request=GrantRequest,
     answer=MembershipChange,
+    makes=Makes(kind="member", repo="repo", what="user"),
     errors=WRITE_ERRORS,
 )
 REMOVE_MEMBER: Final = Endpoint(
@@ -217,6 +221,7 @@ CREATE_INVITATION: Final = Endpoint(
     service="invite",
     request=InvitationRequest,
     answer=InvitationLinkView,
+    makes=Makes(kind="invitation", repo="repo", what="id", until="expires_at"),
     errors=(*WRITE_ERRORS, *LINK_ERRORS),
 )
 REVOKE_INVITATION: Final = Endpoint(

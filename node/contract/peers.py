@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
+from node.contract.made import Makes
 from node.contract.values import ByteCount, Count, Empty, Id, Request, SyncProgress, UnixSeconds, one_of
 from protocol.limits.formats import LINK_PEER_COUNT_MAX, NAME_SIZE_MAX
 from protocol.limits.peers import STATED_COUNT_MAX
@@ -312,6 +313,7 @@ ADD_PEER: Final = Endpoint(
     service="peers.add",
     request=PeerRequest,
     answer=PeerView,
+    makes=Makes(kind="peer", what="peer"),
     errors=("not_permitted",),
 )
 SHOW_PEER: Final = Endpoint(
@@ -334,6 +336,7 @@ RESTORE_PEER: Final = Endpoint(
     service="peers.restore",
     request=PeerSettingsRequest,
     answer=PeerView,
+    makes=Makes(kind="peer", what="peer"),
     errors=("not_permitted",),
 )
 REMOVE_PEER: Final = Endpoint(
@@ -420,6 +423,7 @@ ALLOW_PEER: Final = Endpoint(
     summary="Make a peer a known peer of this relay, by its full id.",
     service="relaying.allow",
     answer=RelayAllowance,
+    makes=Makes(kind="allowed_peer", what="peer"),
     errors=("bad_config", "bad_request"),
 )
 DENY_PEER: Final = Endpoint(

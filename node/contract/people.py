@@ -4,7 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import NODE
+from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
 from node.contract.values import Id, Request, one_of
 from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_NAME_LENGTH_MAX
@@ -89,7 +89,7 @@ STATE_ME: Final = Endpoint(
     method="PUT",
     path="/me",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="State what this user calls itself, in all repos where it may write, now and later.",
     service="people.state_me",
     request=OwnNameRequest,
@@ -111,7 +111,7 @@ SET_PETNAME: Final = Endpoint(
     method="PUT",
     path="/petnames",
     stability="may change",
-    needs=NODE,
+    needs=PERSON,
     summary="Name a user or a node on this node, or take the name away. It goes before what a user calls itself.",
     service="people.set_petname",
     request=PetnameRequest,

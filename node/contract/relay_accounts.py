@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
+from node.contract.made import Makes
 from node.contract.values import ByteCount, Count, Empty, Id, LinkReach, NameRequest, Request, UnixSeconds
 from protocol.limits.formats import LINK_SIZE_MAX
 
@@ -100,6 +101,7 @@ INVITE_TO_RELAY: Final = Endpoint(
     service="accounts.invite",
     request=AccountInvitation,
     answer=AccountLink,
+    makes=Makes(kind="relay_account", what="name"),
     errors=("bad_config", "too_large"),
 )
 CHANGE_RELAY_ACCOUNT: Final = Endpoint(
@@ -135,5 +137,6 @@ JOIN_RELAY: Final = Endpoint(
     service="relay_joining.join",
     request=RelayJoin,
     answer=JoinedRelay,
+    makes=Makes(kind="peer", what="relay"),
     errors=("bad_link", "expired", "incomplete", "not_permitted", "too_large"),
 )

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, READ_LISTS, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
+from node.contract.made import Makes
 from node.contract.values import (
     Capability,
     Count,
@@ -331,6 +332,7 @@ SHARE_REPO: Final = Endpoint(
     summary="Make a link that lets anyone read a repo.",
     service="capability",
     answer=Capability,
+    makes=Makes(kind="read_link", repo="repo"),
     errors=("not_permitted", *LINK_ERRORS),
 )
 LIST_EPOCHS: Final = Endpoint(

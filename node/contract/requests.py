@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, NODE, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.made import Makes
 from node.contract.values import (
     Count,
     DemandedReach,
@@ -152,6 +153,7 @@ MAKE_ASK_LINK: Final = Endpoint(
     service="requests.make_link",
     request=AskLinkRequest,
     answer=AskLinkMade,
+    makes=Makes(kind="ask_link", repo="repo", what="lobby", until="expires_at"),
     errors=(*WRITE_ERRORS, *LINK_ERRORS),
 )
 LIST_ASK_LINKS: Final = Endpoint(
@@ -207,6 +209,7 @@ ANSWER_REQUEST: Final = Endpoint(
     service="requests.answer",
     request=RequestAnswerRequest,
     answer=RequestView,
+    makes=Makes(kind="member", repo="repo", what="user", only_if="accepts"),
     errors=(*WRITE_ERRORS, "expired"),
 )
 CANCEL_REQUEST: Final = Endpoint(

@@ -6,8 +6,9 @@ from typing import Annotated, Final, TypedDict
 from msgspec import Meta, field
 
 from node.contract.access import ACTIONS, ANY_TOKEN, PERSON, Action
-from node.contract.endpoint import Endpoint
-from node.contract.values import Empty, Id, Name, Request, UnixSeconds, one_of
+from node.contract.endpoint import Endpoint, QueryParameter
+from node.contract.made import MadeThing, Makes, Revoked
+from node.contract.values import Id, Name, Request, UnixSeconds, one_of
 from protocol.limits.users import (
     API_ORIGIN_SIZE_MAX,
     API_TOKEN_NAME_SIZE_MAX,
@@ -102,6 +103,10 @@ class TokenView(TypedDict):
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
     expired: bool
+    made: Annotated[
+        list[MadeThing],
+        Meta(description="What its holder made, and what stays without the token; the latest first."),
+    ]
 
 
 class NewToken(TypedDict):
@@ -116,6 +121,14 @@ class TokenList(TypedDict):
     """The tokens of apps and pages."""
 
     tokens: list[TokenView]
+
+
+TAKE_BACK: Final = QueryParameter(
+    name="made",
+    type=bool,
+    description="1: also end the links, tokens, browsers, accounts and peers that its holder made.",
+    default=0,
+)
 
 
 def find_origin_fault(text: str) -> str:
@@ -138,6 +151,7 @@ CREATE_TOKEN: Final = Endpoint(
     service="tokens.create",
     request=TokenRequest,
     answer=NewToken,
+    makes=Makes(kind="token", what="name", until="expires_at"),
     errors=("not_found", "ambiguous", "already_exists"),
 )
 LIST_TOKENS: Final = Endpoint(
@@ -157,9 +171,13 @@ REVOKE_TOKEN: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Revoke a token, at once and for good.",
-    details="Its event streams end within 15 s, and get no event before that.",
-    service="tokens.revoke",
-    answer=Empty,
+    details=(
+        "Its event streams end within 15 s, and get no event before that. The answer lists what its holder made: a member, "
+        "and a link that opens a repo, stay until a person ends them as `advice` says."
+    ),
+    query=(TAKE_BACK,),
+    service="revoking.revoke_token",
+    answer=Revoked,
 )
 SHOW_TOKEN: Final = Endpoint(
     name="show_token",

@@ -8,7 +8,7 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hmac import compare_digest
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -17,6 +17,7 @@ import msgspec
 from msgspec import structs
 
 from node.contract.access import Action
+from node.contract.made import MadeKind
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
@@ -35,10 +36,25 @@ PREFIX: Final = "ravel_"
 _FORM: Final = re.compile(rf"{PREFIX}[a-z2-7]{{52}}")
 _FORMAT: Final = "ravel-tokens1"
 _SECRET_SIZE: Final = 32  # bytes
+_RARE: Final = frozenset({"origins", "made"})
+"""Fields that are left out where they are empty."""
 
 
 Kind = Literal["app", "page", "browser"]
 """Whose a token is: an app's, a page's on this machine, or a paired browser's of another."""
+
+
+class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):
+    """A thing that a token's holder made, and that outlives the token. Ids are texts, times unix seconds.
+
+    `repo`: of which repo it is, `REPO:BRANCH` of a branch's link; empty: of none. `what`: what tells it from others.
+    """
+
+    kind: MadeKind
+    repo: str
+    what: str
+    at: int
+    until: int | None = None
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,6 +71,8 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     last_used_at: int | None = None
     origins: tuple[str, ...] = ()
     """Of web pages that may use it, as browsers state them."""
+    made: tuple[Made, ...] = ()
+    """The oldest first."""
 
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -146,15 +164,19 @@ def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+def size_of_made(made: Sequence[Made]) -> int:
+    """Return the bytes that things which were made take in the file."""
+    return len(json.dumps(msgspec.to_builtins(made)))
+
+
 def encode_tokens(tokens: Iterable[Token]) -> bytes:
     """The file's bytes."""
-    # Without origins a token is written as older versions do, which can read it then.
     found = [
-        {key: value for key, value in msgspec.to_builtins(one).items() if key != "origins" or value}
+        {key: value for key, value in msgspec.to_builtins(one).items() if key not in _RARE or value}
         for one in tokens
     ]
     content = {"format": _FORMAT, "tokens": found, "checksum": _checksum(found)}
-    return json.dumps(content, indent=1).encode() + b"\n"
+    return json.dumps(content).encode() + b"\n"
 
 
 def decode_tokens(encoded: bytes, path: Path) -> list[Token]:

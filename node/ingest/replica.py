@@ -227,6 +227,10 @@ class Replica:
         """Repos in which anything is said of devices, as they were last committed."""
         return list(self._persons)
 
+    def tells_of_devices(self, repo_id: RepoId) -> bool:
+        """Return True if anything is said of devices in a repo, as it was last committed."""
+        return repo_id in self._persons
+
     def find_persons(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Mapping[UserId, UserId]]:
         """Look again who is whose device in these repos; gives that of all that say anything of devices.
 

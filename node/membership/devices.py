@@ -66,6 +66,18 @@ def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
     return min(found, key=lambda home: (home.person == user, home.repo.num), default=None)
 
 
+def is_devices_repo(replica: Replica, repo: Repo, user: UserId) -> bool:
+    """Return True if a user agreed that devices of a person find each other in this repo.
+
+    An invitation to it, or a grant in it, makes a device. That others say so of their repos does not count.
+    """
+    if not repo.has_members or not replica.tells_of_devices(repo.repo_id):
+        return False
+    with replica.membership_lock:
+        statements = replica.membership(repo.repo_id).device_statements
+        return any(isinstance(one.body, DevicesRepo) and one.author == user for one in statements)
+
+
 def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserId]:
     """The other devices, in the order in which they were invited; at most DEVICE_COUNT_MAX - 1.
 

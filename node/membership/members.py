@@ -83,7 +83,7 @@ class Members(RepoActions):
                 f"{id_text(key)} holds {held[key].name.lower()}",
                 "`ravel member revoke` takes away",
             )
-        return await self._write(target, Grant(key, wanted))
+        return {**await self._write(target, Grant(key, wanted)), "user": id_text(key)}
 
     async def remove(self, repo: str, user: str, keeps: str, *, person: bool = False) -> RemovalResult:
         """Lower a member's permission to `keeps`. Empty: the user is excluded.

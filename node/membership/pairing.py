@@ -72,6 +72,7 @@ class Pairing:
             "person": id_text(home.person),
             "repo": id_text(home.repo.repo_id),
             "link": device_link_text(link),
+            "id": made["id"],
             "expires_at": made["expires_at"],
             "addresses": made["addresses"],
             "reach": made["reach"],

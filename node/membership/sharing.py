@@ -127,6 +127,7 @@ class Sharing:
         link = link_of(repo, epoch, written.commit_id, seed, wanted, expires_at, ways.peers)
         return {
             "invitation": invitation_text(link),
+            "id": id_text(written.commit_id),
             "expires_at": expires_at // 1000,
             "addresses": ways.addresses,
             "reach": reach_text(ways.reach),

@@ -203,8 +203,11 @@ CERTIFICATE_RENEWED_SECONDS: Final = 30 * 86_400
 """Seconds before its end at which it is made anew."""
 API_TOKEN_USE_SECONDS: Final = 60.0
 """Seconds between two writes of when tokens were last used: a file of some KiB, synced to the disk."""
-API_TOKENS_FILE_SIZE_MAX: Final = MIB
-"""Bytes of the file of tokens: the most tokens, with the longest names and all targets, take 0.4 MB."""
+API_TOKEN_MADE_SIZE_MAX: Final = 32 * KIB
+"""Bytes in the file of tokens of the links, members and other things that a token's holder made, and that have not ended:
+some 200. A person who lets in more does it on the node's machine, whose own token has no such list."""
+API_TOKENS_FILE_SIZE_MAX: Final = 8 * MIB
+"""Bytes of the file of tokens: the most tokens, with the longest names, all targets and all that was made, take 6 MB."""
 IDEMPOTENCY_SECONDS: Final = 600.0
 """Seconds for which the answer to a request with an idempotency key is kept. Clients repeat a request within seconds."""
 IDEMPOTENCY_COUNT_MAX: Final = 8192

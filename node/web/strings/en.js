@@ -525,6 +525,8 @@ export const text = {
   petnames: "What you call others",
   petnamesAbout: "Only you see these names. Set them under Members and Peers.",
   noPetnames: "You have given no names yet.",
+  devicesAtMachine: "Devices are added and removed on the node's machine.",
+  namesAtMachine: "Names are set on the node's machine.",
   devicesAbout: "Several machines of one person. They share repos, and others see one person.",
   noDevices: "This is your only device.",
   thisDevice: "this one",
@@ -550,7 +552,6 @@ export const text = {
   pairAbout: (code) => `Scan this with the phone, or open the link there, within 10 minutes. It works once. Code: ${code}`,
   pairAtMachine: "Browsers are paired and revoked on the node's machine.",
   paired: (name) => `${name} is paired.`,
-  revokeBrowser: "Revoke",
   revokeBrowserQuestion: (name) => `Revoke ${name}? It then has to be paired again.`,
   browserFacts: (paired, used, until, expired) =>
     [`paired ${paired}`, used ? `last used ${used}` : "never used", expired ? "expired" : `until ${until}`].join(" · "),

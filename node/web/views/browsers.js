@@ -6,6 +6,7 @@ import { html } from "../parts/html.js";
 import { api, isPerson, lock, tell, tokenKind } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
+import { Made, Revoke } from "./tokens.js";
 
 const PORT = 7476; // beside those that a node listens on by default
 const LOOK_MS = 3000; // while a code waits for its browser
@@ -36,10 +37,12 @@ export function Browsers() {
       ${!remote && isPerson.value && html`<${OpenRemote} />`}
       <ul class="plain" id="browsers">${browsers.map((one) => html`<li key=${one.name}>
         <bdi>${one.name}</bdi> <span class="facts">${text.browserFacts(when(one.created_at), one.last_used_at && when(one.last_used_at), when(one.expires_at), one.expired)}</span>
-        ${isPerson.value && html`<${Action} class="danger" question=${text.revokeBrowserQuestion(one.name)} act=${async () => {
-          await api.revokeBrowser({ browser: one.name });
+        <${Made} things=${one.made} />
+        ${isPerson.value && html`<${Revoke} one=${one} question=${text.revokeBrowserQuestion(one.name)} revoke=${async (made) => {
+          const answer = await api.revokeBrowser({ browser: one.name, made });
           await loaded.again();
-        }}>${text.revokeBrowser}<//>`}</li>`)}</ul>
+          return answer;
+        }} />`}</li>`)}</ul>
       ${remote && isPerson.value && html`<div class="buttons"><${Action} id="pair" act=${async () => {
         const answer = await api.makePairingCode();
         const qr = await api.drawQr({ text: answer.addresses[0] });

@@ -4,7 +4,7 @@ import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.j
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { factsOf } from "./members.js";
@@ -19,22 +19,23 @@ export function Devices() {
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
         ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${repo.advice}</p>`)}
-        ${!one.this && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} act=${async () => {
+        ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} act=${async () => {
           await api.removeDevice({ device: one.user });
           await loaded.again();
           await refresh();
         }}>${text.remove}<//>`}</li>`)}</ul>`}<//>
-    <div class="buttons"><${Action} id="add-device" act=${async () => setMade(await factsOf(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
+    ${!isPerson.value && html`<p class="facts">${text.devicesAtMachine}</p>`}
+    ${isPerson.value && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await factsOf(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
     <${Action} act=${async () => {
       const { given } = await api.syncDevices();
       tell(text.handedOn(given.length));
-    }}>${text.syncDevices}<//></div>
+    }}>${text.syncDevices}<//></div>`}
     ${made && html`<${LinkBox} ...${made} about=${text.deviceLinkAbout} />`}
-    <details><summary>${text.becomeDevice}</summary>
+    ${isPerson.value && html`<details><summary>${text.becomeDevice}</summary>
       <p>${text.becomeDeviceAbout}</p>
       <${Form} button=${text.join} send=${async ({ link }) => {
         await api.joinAsDevice({ link: link.trim() });
         await loaded.again();
         await refresh();
-      }}><label>${text.link} <textarea name="link" rows="3" required maxlength="32768" spellcheck="false"></textarea></label><//></details>`;
+      }}><label>${text.link} <textarea name="link" rows="3" required maxlength="32768" spellcheck="false"></textarea></label><//></details>`}`;
 }

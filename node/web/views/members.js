@@ -4,7 +4,7 @@ import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, useLoaded } from "
 import { isOnlyHere, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, may, members, refresh, status } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { AskLinks, Requests } from "./requests.js";
@@ -48,9 +48,9 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
     <span class="facts">${member.permission}${isMe ? ` · ${text.you}` : ""}</span>
     ${isMe && !member.name && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
-    ${!isMe && html`<details class="more"><summary>${text.change}</summary>
-      <${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>
-        <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>
+    ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>
+      ${isPerson.value && html`<${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>
+        <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>`}
       ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
       <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}

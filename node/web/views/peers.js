@@ -4,7 +4,7 @@ import { Action, Empty, Form, Loaded, Skeleton, useLoaded } from "../parts/form.
 import { bytes, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { isLive, peers } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Transfer } from "./timeline.js";
 
@@ -47,10 +47,10 @@ function Peer({ peer, again }) {
       ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)} <${Transfer} of=${topic.progress} /></p>`)}`}
     ${peer.last_error && html`<p class="facts">${text.lastError(peer.last_error)}</p>`}
     <details class="more"><summary>${text.change}</summary>
-      <${Form} button=${text.save_} keep send=${async ({ name: said }) => {
+      ${isPerson.value && html`<${Form} button=${text.save_} keep send=${async ({ name: said }) => {
         await api.setPetname({ user: peer.peer, name: said.trim() || null, peer: true });
         await again();
-      }}><label>${text.petname} <input name="name" maxlength="64" defaultValue=${peer.name} autocomplete="off" /></label><//>
+      }}><label>${text.petname} <input name="name" maxlength="64" defaultValue=${peer.name} autocomplete="off" /></label><//>`}
       <div class="buttons"><${Action} question=${text.removePeerQuestion(name)} act=${() => remove(peer, name, again)}>${text.remove}<//>
       <${Action} class="danger" question=${text.banQuestion(name)} act=${() => ban(peer.peer, name, again)}>${text.ban}<//></div>
     </details>

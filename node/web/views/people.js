@@ -4,7 +4,7 @@ import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
-import { api, tell } from "../state/session.js";
+import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 
 const COLORS = 16;
@@ -14,7 +14,8 @@ export function People() {
   const petnames = useLoaded(() => api.listPetnames(), []);
   return html`<${Loaded} of=${me}>${(own) => html`
       <p>${text.meAbout}</p>
-      <${Form} id="me" keep button=${text.save_} send=${async ({ name, color }) => {
+      ${!isPerson.value && html`<p class="facts">${own.name && html`<bdi class="person">${own.name}</bdi> · `}${text.namesAtMachine}</p>`}
+      ${isPerson.value && html`<${Form} id="me" keep button=${text.save_} send=${async ({ name, color }) => {
         await api.stateMe({ name: name.trim() || null, color: color === "" ? null : Number(color) });
         await me.again();
         await refresh();
@@ -23,7 +24,7 @@ export function People() {
         <label>${text.myName} <input name="name" maxlength="64" defaultValue=${own.name ?? ""} autocomplete="nickname" /></label>
         <label>${text.color} <select name="color"><option value="">${text.noColor}</option>
           ${Array.from({ length: COLORS }, (_, index) => html`<option value=${index} selected=${own.color === index}>${text.colorNumber(index + 1)}</option>`)}</select></label>
-      <//>
+      <//>`}
       <p class="facts">${text.id}: <span class="id">${own.user}</span></p>
       ${own.repos.some((one) => one.state !== "stated") && html`<ul class="plain">${own.repos.filter((one) => one.state !== "stated").map((one) => html`<li class="facts"><bdi>${one.name}</bdi>: ${text.stated[one.state]}</li>`)}</ul>`}`}<//>
     <h3>${text.petnames}</h3>
@@ -32,11 +33,11 @@ export function People() {
       const all = [...users.map((one) => ({ ...one, peer: false })), ...peers.map((one) => ({ ...one, peer: true }))];
       return all.length
         ? html`<ul class="plain">${all.map((one) => html`<li><bdi class="person">${one.name}</bdi> <span class="id">${short(one.user)}</span>
-            <${Action} class="quiet" act=${async () => {
+            ${isPerson.value && html`<${Action} class="quiet" act=${async () => {
               await api.setPetname({ user: one.user, name: null, peer: one.peer });
               await petnames.again();
               await refresh();
-            }}>${text.remove}<//></li>`)}</ul>`
+            }}>${text.remove}<//>`}</li>`)}</ul>`
         : html`<${Empty}><p>${text.noPetnames}</p><//>`;
     }}<//>`;
 }

@@ -8,7 +8,7 @@ import { api, isPerson, ownToken, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 
-const ACTIONS = ["read", "write", "manage", "admin", "node"];
+const ACTIONS = ["read", "write", "manage", "admin", "node", "metrics"];
 const DAY_SECONDS = 86_400;
 
 export function Tokens() {
@@ -51,10 +51,30 @@ function Token({ one, again }) {
     <strong><bdi>${one.name}</bdi></strong> <span class="facts">${text.tokenKinds[one.kind] ?? one.kind}${isOwn ? `, ${text.thisPage}` : ""}</span>
     <p class="facts">${one.may.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}${one.origins.length ? ` · ${text.tokenOrigins(one.origins.join(", "))}` : ""}</p>
     <p class=${one.expired ? "alarm note" : "facts"}>${one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
-    <${Action} class="danger" label=${text.revokeToken(one.name)} question=${text.revokeQuestion(one.name)} act=${async () => {
-      await api.revokeToken({ token: one.name });
+    <${Made} things=${one.made} />
+    <${Revoke} one=${one} question=${text.revokeQuestion(one.name)} revoke=${async (made) => {
+      const answer = await api.revokeToken({ token: one.name, made });
       await again();
-      tell(text.revoked(one.name));
-    }}>${text.revoke}<//>
+      return answer;
+    }} />
   </li>`;
+}
+
+/** What was made with a token or a paired browser, and stays when that is revoked alone. */
+export function Made({ things }) {
+  const standing = things.filter((one) => !one.ended);
+  return standing.length > 0 && html`<details class="more"><summary>${text.madeWithIt(standing.length)}</summary>
+    <ul class="plain">${standing.map((one) => html`<li class="facts">${text.madeKinds[one.kind] ?? one.kind}
+      ${one.repo_name && html` · <bdi>${one.repo_name}</bdi>`} <span class="id">${one.what.slice(0, 16)}</span> · ${when(one.made_at)}</li>`)}</ul></details>`;
+}
+
+/** Revokes a token or a paired browser; where anything was made with it, that too, if it is wanted. */
+export function Revoke({ one, question, revoke }) {
+  const end = (made) => async () => {
+    const left = (await revoke(made)).made.filter((thing) => thing.advice);
+    tell(left.length ? text.revokedBut(one.name, left.map((thing) => thing.advice).join("; ")) : text.revoked(one.name));
+  };
+  return html`<div class="buttons">
+    <${Action} class="danger" label=${text.revokeToken(one.name)} question=${question} act=${end(false)}>${text.revoke}<//>
+    ${one.made.some((thing) => !thing.ended) && html`<${Action} class="danger" question=${text.revokeMadeQuestion(one.name)} act=${end(true)}>${text.revokeMade}<//>`}</div>`;
 }

@@ -9,7 +9,7 @@ from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.browsers import BrowserList, PairingCode
-    from ravel.types.values import Empty
+    from ravel.types.made import Revoked
 
 MAKE_PAIRING_CODE: Final[Operation[PairingCode]] = Operation(
     name="make_pairing_code", method="POST", path="/browsers/codes", answer="browsers.PairingCode"
@@ -17,8 +17,13 @@ MAKE_PAIRING_CODE: Final[Operation[PairingCode]] = Operation(
 LIST_BROWSERS: Final[Operation[BrowserList]] = Operation(
     name="list_browsers", method="GET", path="/browsers", answer="browsers.BrowserList"
 )
-REVOKE_BROWSER: Final[Operation[Empty]] = Operation(
-    name="revoke_browser", method="DELETE", path="/browsers/{browser}", answer="values.Empty"
+REVOKE_BROWSER: Final[Operation[Revoked]] = Operation(
+    name="revoke_browser",
+    method="DELETE",
+    path="/browsers/{browser}",
+    answer="made.Revoked",
+    query=("made",),
+    defaults={"made": False},
 )
 
 
@@ -36,12 +41,12 @@ class BrowsersCalls(SyncCaller):
         """List paired browsers with when they last came, and where they reach this node."""
         return self._call(LIST_BROWSERS, {})
 
-    def revoke_browser(self, browser: str) -> Empty:
+    def revoke_browser(self, browser: str, *, made: bool = False) -> Revoked:
         """Revoke a paired browser, at once and for good.
 
-        Its event streams end within 15 s, and get no event before that.
+        Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
         """
-        return self._call(REVOKE_BROWSER, {"browser": browser})
+        return self._call(REVOKE_BROWSER, {"browser": browser, "made": made})
 
 
 class AsyncBrowsersCalls(AsyncCaller):
@@ -58,9 +63,9 @@ class AsyncBrowsersCalls(AsyncCaller):
         """List paired browsers with when they last came, and where they reach this node."""
         return await self._call(LIST_BROWSERS, {})
 
-    async def revoke_browser(self, browser: str) -> Empty:
+    async def revoke_browser(self, browser: str, *, made: bool = False) -> Revoked:
         """Revoke a paired browser, at once and for good.
 
-        Its event streams end within 15 s, and get no event before that.
+        Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
         """
-        return await self._call(REVOKE_BROWSER, {"browser": browser})
+        return await self._call(REVOKE_BROWSER, {"browser": browser, "made": made})

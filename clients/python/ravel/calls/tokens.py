@@ -10,8 +10,8 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Sequence
 
+    from ravel.types.made import Revoked
     from ravel.types.tokens import NewToken, TokenList, TokenView
-    from ravel.types.values import Empty
 
 CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
     name="create_token",
@@ -24,8 +24,13 @@ CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
 LIST_TOKENS: Final[Operation[TokenList]] = Operation(
     name="list_tokens", method="GET", path="/tokens", answer="tokens.TokenList"
 )
-REVOKE_TOKEN: Final[Operation[Empty]] = Operation(
-    name="revoke_token", method="DELETE", path="/tokens/{token}", answer="values.Empty"
+REVOKE_TOKEN: Final[Operation[Revoked]] = Operation(
+    name="revoke_token",
+    method="DELETE",
+    path="/tokens/{token}",
+    answer="made.Revoked",
+    query=("made",),
+    defaults={"made": False},
 )
 SHOW_TOKEN: Final[Operation[TokenView]] = Operation(
     name="show_token", method="GET", path="/token", answer="tokens.TokenView"
@@ -65,12 +70,13 @@ class TokensCalls(SyncCaller):
         """List tokens with what they may do and when they were last used."""
         return self._call(LIST_TOKENS, {})
 
-    def revoke_token(self, token: str) -> Empty:
+    def revoke_token(self, token: str, *, made: bool = False) -> Revoked:
         """Revoke a token, at once and for good.
 
-        Its event streams end within 15 s, and get no event before that.
+        Its event streams end within 15 s, and get no event before that. The answer lists what its holder made:
+        a member, and a link that opens a repo, stay until a person ends them as `advice` says.
         """
-        return self._call(REVOKE_TOKEN, {"token": token})
+        return self._call(REVOKE_TOKEN, {"token": token, "made": made})
 
     def show_token(self) -> TokenView:
         """Show the token that this request carries."""
@@ -110,12 +116,13 @@ class AsyncTokensCalls(AsyncCaller):
         """List tokens with what they may do and when they were last used."""
         return await self._call(LIST_TOKENS, {})
 
-    async def revoke_token(self, token: str) -> Empty:
+    async def revoke_token(self, token: str, *, made: bool = False) -> Revoked:
         """Revoke a token, at once and for good.
 
-        Its event streams end within 15 s, and get no event before that.
+        Its event streams end within 15 s, and get no event before that. The answer lists what its holder made:
+        a member, and a link that opens a repo, stay until a person ends them as `advice` says.
         """
-        return await self._call(REVOKE_TOKEN, {"token": token})
+        return await self._call(REVOKE_TOKEN, {"token": token, "made": made})
 
     async def show_token(self) -> TokenView:
         """Show the token that this request carries."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ravel.types.made import MadeThing
+
 
 class PairingCode(TypedDict):
     """A code that pairs a browser."""
@@ -36,6 +38,8 @@ class BrowserView(TypedDict):
     last_used_at: int | None
     """Unix seconds. Null: never."""
     expired: bool
+    made: list[MadeThing]
+    """What was made with it, and stays when it is revoked; the latest first."""
 
 
 class RemoteView(TypedDict):

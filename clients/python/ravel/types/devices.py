@@ -23,6 +23,8 @@ class DeviceLinkView(TypedDict):
     """A secret. The first user who uses it gets all repos."""
     person: str
     repo: str
+    id: str
+    """The id of the invitation in it, by which it is listed and revoked."""
     expires_at: int
     """Unix seconds."""
     addresses: list[str]

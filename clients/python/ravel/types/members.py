@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class MemberList(TypedDict):
@@ -19,6 +19,8 @@ class MembershipChange(TypedDict):
     repo: str
     voided: int
     """How many commits became void by it, or ceased to be void."""
+    user: NotRequired[str]
+    """Whom a grant is for."""
 
 
 class RemovalResult(TypedDict):
@@ -28,6 +30,8 @@ class RemovalResult(TypedDict):
     repo: str
     voided: int
     """How many commits became void by it, or ceased to be void."""
+    user: NotRequired[str]
+    """Whom a grant is for."""
     epoch: str
     other_devices: list[str]
     """Users of the same person that are members still."""
@@ -40,6 +44,8 @@ class LeaveResult(TypedDict):
     repo: str
     voided: int
     """How many commits became void by it, or ceased to be void."""
+    user: NotRequired[str]
+    """Whom a grant is for."""
     epoch: str
 
 
@@ -54,6 +60,8 @@ class InvitationLinkView(TypedDict):
 
     invitation: str
     """The link. It is a secret until it is used or expires."""
+    id: str
+    """The id of its commit, by which it is listed and revoked."""
     expires_at: int
     """Unix seconds."""
     addresses: list[str]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from ravel.types.made import MadeThing
+
 
 class NewToken(TypedDict):
     """A token that was made."""
@@ -42,6 +44,8 @@ class TokenView(TypedDict):
     last_used_at: int | None
     """Unix seconds. Null: never, or not known."""
     expired: bool
+    made: list[MadeThing]
+    """What its holder made, and what stays without the token; the latest first."""
 
 
 class TokenRepo(TypedDict):

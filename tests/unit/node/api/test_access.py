@@ -80,6 +80,8 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
             "open_report",
             "make_export_code",
         ),
+        *("state_me", "set_petname"),
+        *("invite_device", "join_as_device", "sync_devices", "remove_device"),
     }
 
 
@@ -251,7 +253,7 @@ async def test_that_something_happens_in_other_repos_does_not_show(tmp_path: Pat
     token = Token("chat", "0" * 64, "app", ("read",), int(NOW), int(NOW) + 60, ("a" * 52,))
     file.replace([token])
     with open_nodes(tmp_path / "nodes", "alice") as (node,):
-        access = Access(Targets(node.replica), Callers("t" * 64, file), inline())
+        access = Access(Targets(node.replica, node.author.user), Callers("t" * 64, file), inline())
         peers = Event("peers", "", {"peers": [], "known": [], "banned": []})
         source = _Scripted(
             _repos_event(1, 1), peers, _repos_event(1, 2), _repos_event(1, 3), _repos_event(2, 3)
@@ -279,7 +281,7 @@ async def test_of_changes_of_other_repos_nothing_shows(tmp_path: Path) -> None:
         changes(gone="ab"),
     )
     with open_nodes(tmp_path / "nodes", "alice") as (node,):
-        access = Access(Targets(node.replica), Callers("t" * 64, file), inline())
+        access = Access(Targets(node.replica, node.author.user), Callers("t" * 64, file), inline())
         seen = access.follow(_Scripted(*events), caller_of_token(token))
         (first,), (last,) = await seen.next(), await seen.next()
         assert (first.data["repos"], first.data["gone"]) == ([{"repo": "a" * 52, "commits": 1}], [])
@@ -337,6 +339,10 @@ async def test_no_route_passes_the_table_by(tmp_path: Path) -> None:
                 if not {need.about for need in endpoint.needs} <= {"repos", "readable"}:
                     assert _error(answer) == (403, "insufficient_scope"), endpoint.name
             assert (await client.get("/metrics")).status_code == 403
+            async with _clients(one, node={"may": ["node"]}, scraper={"may": ["metrics"]}) as (node, scraper):
+                assert _error(await node.get("/metrics")) == (403, "insufficient_scope")
+                assert (await scraper.get("/metrics")).is_success
+                assert _error(await scraper.get("/api/v1/status")) == (403, "insufficient_scope")
             assert (await client.get("/api/v1/repos")).json()["repos"][0]["name"] == "other"
             assert len((await one.client.get("/api/v1/repos")).json()["repos"]) == 2, "nothing was done"
 

@@ -13,6 +13,7 @@ from node.api import http_server
 from node.api.codes import OneTimeCodes
 from node.api.http_server import Strangers
 from node.api.remote import REMOTE, Remote, StrangerLimits
+from node.contract.access import ACTIONS
 from node.home.api_config import ApiConfig
 from node.home.config import Config
 from node.home.home import Home
@@ -71,7 +72,7 @@ async def test_a_code_pairs_a_browser_once_over_tls(tmp_path: Path) -> None:
 
         own = {"Authorization": f"Bearer {token}"}
         shown = (await browser.get("/api/v1/token", headers=own)).json()
-        assert (shown["name"], shown["kind"], len(shown["may"])) == ("Ann's phone", "browser", 5)
+        assert (shown["name"], shown["kind"], len(shown["may"])) == ("Ann's phone", "browser", len(ACTIONS))
         (listed,) = (await browser.get("/api/v1/browsers", headers=own)).json()["browsers"]
         assert (listed["name"], listed["last_used_at"]) == ("Ann's phone", 1_700_000_000)
         assert (await one.client.get("/api/v1/tokens")).json()["tokens"] == []

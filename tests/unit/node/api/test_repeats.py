@@ -120,7 +120,7 @@ async def test_an_upload_takes_no_key(tmp_path: Path) -> None:
 
 def test_every_write_but_uploads_codes_and_presences_takes_a_key() -> None:
     without = {one.name for one in ENDPOINTS if one.method != "GET" and not one.takes_key}
-    codes = {"make_export_code", "make_page_code", "open_report"}
+    codes = {"make_export_code", "make_page_code", "make_pairing_code", "open_report"}
     assert without == {"add_file", "add_files", "tell_presence", *codes}
 
 

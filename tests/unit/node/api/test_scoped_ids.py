@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from node.contract.access import ACTIONS
+from node.contract.access import ACTIONS, OF_THE_NODE
 from node.contract.table import ENDPOINTS
 from tests.support.answers import CHECKED
 from tests.support.served import Served, served
@@ -169,7 +169,7 @@ async def test_an_id_elsewhere_is_answered_like_one_that_is_nowhere(tmp_path: Pa
     async with served(tmp_path) as one:
         made = await _fill(one)
         where = {"repos": ["notes"]} if scope == "repo" else {"branches": ["notes:main"]}
-        may = [action for action in ACTIONS if action != "node"]
+        may = [action for action in ACTIONS if action not in OF_THE_NODE]
         token = (await one.client.post(f"{BASE}/tokens", json={"name": "app", "may": may, **where})).json()
         place = "plans:main" if scope == "repo" else "notes:side"
         elsewhere = {**made, "commit": made[place], "branch": made[f"branch {place}"]}

@@ -41,7 +41,7 @@ def targets(world: World) -> Targets:
     """Of a node whose branches must not be gone through."""
     tables = world.replica.tables
     world.replica.shown.tables = replace(tables, branches=_NotWalked(tables.branches))
-    return Targets(world.replica)
+    return Targets(world.replica, world.author.user)
 
 
 def test_a_name_an_id_and_a_repos_branch_are_looked_up(world: World, targets: Targets) -> None:
@@ -66,7 +66,10 @@ def test_a_name_is_found_whether_its_accents_are_on_the_letters_or_behind_them(w
 
 
 def test_a_prefix_alone_is_compared_with_all(world: World) -> None:
-    assert Targets(world.replica).branch(id_text(world.branch.branch_id)[:8]).num == world.branch.num
+    assert (
+        Targets(world.replica, world.author.user).branch(id_text(world.branch.branch_id)[:8]).num
+        == world.branch.num
+    )
 
 
 def test_a_name_of_two_repos_is_ambiguous_unless_one_is_preferred(world: World, targets: Targets) -> None:

@@ -1,0 +1,79 @@
+"""Things that the holder of a token made and that outlive the token: links, members, tokens, browsers, accounts, peers.
+
+An entry of the table states in `makes` what of them it makes. The node writes that down with the token, so that whoever
+revokes the token sees it, and can take it back.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, TypedDict
+
+from msgspec import Meta
+
+from node.contract.values import Id, UnixSeconds, one_of
+
+MadeKind = Literal[
+    "invitation",
+    "ask_link",
+    "read_link",
+    "branch_link",
+    "device_link",
+    "member",
+    "token",
+    "browser",
+    "relay_account",
+    "peer",
+    "allowed_peer",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Makes:
+    """What an endpoint makes, and where a request and its answer name it.
+
+    `repo` and `branch`: the part of the request, or of the answer, that names what a link opens. `what`: the field of the
+    answer that tells one from another; empty where nothing does. `until`: the field of the answer with the unix seconds at
+    which it ends; empty: it does not end. `only_if`: a field of the request that must be true, or else nothing was made.
+    """
+
+    kind: MadeKind
+    repo: str = ""
+    branch: str = ""
+    what: str = ""
+    until: str = ""
+    only_if: str = ""
+
+
+class MadeThing(TypedDict):
+    """What the holder of a token made."""
+
+    kind: Annotated[
+        str,
+        one_of(
+            *("invitation", "ask_link", "read_link", "branch_link", "device_link"),
+            *("member", "token", "browser", "relay_account", "peer", "allowed_peer"),
+            description="`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay.",
+        ),
+    ]
+    what: Annotated[
+        str,
+        Meta(
+            description=(
+                "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
+                "account's name. Empty of a link that opens a repo."
+            )
+        ),
+    ]
+    repo: Annotated[Id | None, Meta(description="Null: it is of no repo.")]
+    repo_name: Annotated[
+        str | None, Meta(description="Null: it is of no repo, or the repo is not here any more.")
+    ]
+    made_at: UnixSeconds
+    expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
+    ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
+    advice: Annotated[str, Meta(description="How a person takes it back. Empty: nothing is left to do.")]
+
+
+class Revoked(TypedDict):
+    """A token or a browser that was revoked."""
+
+    made: Annotated[list[MadeThing], Meta(description="What its holder made, the latest first.")]
