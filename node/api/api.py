@@ -4,6 +4,7 @@
 `node.contract`.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import structlog
@@ -114,7 +115,7 @@ def create_app(
         handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]
         handler = admitted(endpoint, handler, access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
-    application = Routes(routes, _NO_SUCH_ENDPOINT)
+    application = Routes(routes, _NO_SUCH_ENDPOINT, _refuse_method)
     return Gate(StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS)
 
 
@@ -193,6 +194,19 @@ def _mapped(handler: Handler) -> Handler:
 
 async def _health(_request: Request) -> Response:
     return json_response({"status": "ok"})
+
+
+def _refuse_method(allowed: Sequence[str]) -> Response:
+    """The answer to a method that an endpoint does not have (RFC 9110, section 15.5.6)."""
+    refusal = error_response(
+        ServiceError(
+            "method_not_allowed",
+            f"this endpoint takes {', '.join(allowed)}",
+            "docs/reference/endpoints.md lists methods and paths",
+        )
+    )
+    refusal.headers["Allow"] = ", ".join(allowed)
+    return refusal
 
 
 _NO_SUCH_ENDPOINT: Final = error_response(

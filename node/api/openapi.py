@@ -5,7 +5,7 @@ OpenAPI 3.1 has no word for the events of a stream. They stand under `x-events`,
 (docs/reference/api.md).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypedDict
 
@@ -85,6 +85,7 @@ def describe_document() -> JsonObject:
 _KEY: Final = HeaderParameter(
     KEY_HEADER,
     f"1 to {IDEMPOTENCY_KEY_SIZE_MAX} characters, made up for this request. If it comes again, it is done once.",
+    f"^[!-~]{{1,{IDEMPOTENCY_KEY_SIZE_MAX}}}$",
 )
 
 
@@ -129,7 +130,7 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
             "in": "path",
             "required": True,
             "description": one.description + (" A `/` is escaped as `%2F`." if one.takes_slashes else ""),
-            "schema": {"type": "string"},
+            "schema": _text_schema(one.pattern, one.values),
         }
         for one in endpoint.path_parameters
     ]
@@ -138,7 +139,12 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
         for one in endpoint.query
     ]
     parameters += [
-        {"name": one.name, "in": "header", "description": one.description, "schema": {"type": "string"}}
+        {
+            "name": one.name,
+            "in": "header",
+            "description": one.description,
+            "schema": _text_schema(one.pattern),
+        }
         for one in (*endpoint.headers, *([_KEY] if endpoint.takes_key else []))
     ]
     if parameters:
@@ -164,6 +170,12 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
             for event in endpoint.events
         }
     return found
+
+
+def _text_schema(pattern: str, values: Sequence[str] = ()) -> JsonObject:
+    schema: JsonObject = {"type": "string"}
+    schema |= {"pattern": pattern} if pattern else {}
+    return schema | ({"enum": [*values]} if values else {})
 
 
 def _query_schema(parameter: QueryParameter) -> JsonObject:

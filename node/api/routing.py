@@ -1,7 +1,14 @@
-"""Finds the handler of a request among some three hundred routes, without trying the pattern of each."""
+"""Finds the handler of a request among some three hundred routes, without trying the pattern of each.
 
-from collections.abc import Iterable
+A `/` that belongs to a name is escaped as `%2F`, and then a path can be read in one way alone. Where people leave it as it
+is, the patterns of the routes tell what may be meant, in the order of their precedence.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from operator import itemgetter
 from typing import Final
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.routing import Route
@@ -11,21 +18,26 @@ from node.contract.endpoint import PREFIX
 
 _API: Final = f"{PREFIX}/"
 _ANY: Final = "{"
-"""In the place of a path's last part: whatever it is. No part of a request's path with it alone is taken for it."""
+"""In the place of a part of a path: whatever it is."""
 
 
 class Routes:
     """Routes in the order of their precedence, of which a request is compared with a few.
 
-    Starlette tries one pattern after the other, half a microsecond each and more. So routes are grouped by their method, the
-    part of their path that follows the API's prefix, and its last part unless that is a parameter; outside of the API, by
-    the whole path. Their endpoints are functions of a request, and called without Starlette's router, which wraps each in
-    handlers of errors that there are none of. `otherwise` answers what no route is for.
+    Starlette tries one pattern after the other, half a microsecond each and more. So a path is first followed part by part.
+    Where a name in it has a `/` that is not escaped, routes are grouped by their method, the part of their path that follows
+    the API's prefix, and its last part unless that is a parameter; outside of the API, by the whole path. Their endpoints
+    are functions of a request, and called without Starlette's router, which wraps each in handlers of errors that there are
+    none of. `otherwise` answers what no route is for, `refuse_method` what routes with these other methods are for.
     """
 
-    def __init__(self, routes: Iterable[Route], otherwise: ASGIApp) -> None:
+    def __init__(
+        self, routes: Iterable[Route], otherwise: ASGIApp, refuse_method: Callable[[list[str]], ASGIApp]
+    ) -> None:
+        self._tree = _Tree()
         together: dict[tuple[str, str], list[Route]] = {}
-        for route in routes:
+        for place, route in enumerate(routes):
+            self._tree.add(place, route)
             for method in route.methods or ():
                 together.setdefault((method, _group_of(route.path)), []).append(route)
         self._groups: dict[tuple[str, str, str], list[Route]] = {}
@@ -35,19 +47,68 @@ class Routes:
                     route for route in members if _fixed_end(route) in (last, _ANY)
                 ]
         self._otherwise = otherwise
+        self._refuse_method = refuse_method
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
         method, path = scope["method"], scope["path"]
+        parts = scope.get("raw_path", path.encode()).decode("latin-1").split("/")
+        leaves = self._tree.find(parts)
+        exact = [leaf[method] for leaf in leaves if method in leaf]
+        if exact:
+            _, route = min(exact, key=itemgetter(0))
+            scope["path_params"] = {name: unquote(parts[place]) for place, name in _named_parts(route.path)}
+            await _answer(route, scope, receive, send)
+            return
         group, end = _group_of(path), path.rpartition("/")[2]
         for route in self._groups.get((method, group, end)) or self._groups.get((method, group, _ANY)) or ():
             found = route.path_regex.match(path)
             if found is not None:
                 scope["path_params"] = found.groupdict()
-                response = await route.endpoint(Request(scope, receive, send))
-                await response(scope, receive, send)
+                await _answer(route, scope, receive, send)
                 return
-        await self._otherwise(scope, receive, send)
+        others = sorted({other for leaf in leaves for other in leaf})
+        otherwise = self._refuse_method(others) if others else self._otherwise
+        await otherwise(scope, receive, send)
+
+
+class _Tree:
+    """Routes by the parts of their paths."""
+
+    def __init__(self) -> None:
+        self._next: dict[str, _Tree] = {}
+        self.routes: dict[str, tuple[int, Route]] = {}
+        """Method -> the place in the order, and the route that ends here."""
+
+    def add(self, place: int, route: Route) -> None:
+        """Add a route. Of two with one method and path, the first stays."""
+        tree = self
+        for part in route.path.split("/"):
+            tree = tree._next.setdefault(_ANY if part.startswith(_ANY) else part, _Tree())
+        for method in route.methods or ():
+            tree.routes.setdefault(method, (place, route))
+
+    def find(self, parts: list[str]) -> list[dict[str, tuple[int, Route]]]:
+        """Return the routes whose parts are these, where a part that is not empty may be a parameter."""
+        trees = [self]
+        for part in parts:
+            keys = {part, _ANY} if part else {part}
+            trees = [tree._next[key] for tree in trees for key in keys if key in tree._next]
+            if not trees:
+                break
+        return [tree.routes for tree in trees]
+
+
+async def _answer(route: Route, scope: Scope, receive: Receive, send: Send) -> None:
+    response = await route.endpoint(Request(scope, receive, send))
+    await response(scope, receive, send)
+
+
+@cache
+def _named_parts(path: str) -> list[tuple[int, str]]:
+    """Return place and name of each parameter of a route's path."""
+    parts = enumerate(path.split("/"))
+    return [(place, part.strip("{}").partition(":")[0]) for place, part in parts if part.startswith(_ANY)]
 
 
 def _group_of(path: str) -> str:

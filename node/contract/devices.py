@@ -7,8 +7,7 @@ from msgspec import Meta
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
 from node.contract.made import Makes
-from node.contract.values import DemandedReach, HeldPermission, Id, LinkReach, Request, UnixSeconds
-from protocol.limits.formats import LINK_SIZE_MAX
+from node.contract.values import DemandedReach, HeldPermission, Id, LinkReach, Request, UnixSeconds, link_of
 
 Advice = Annotated[str, Meta(description="What somebody has to do. Empty: nothing.")]
 
@@ -23,7 +22,7 @@ class DeviceInvitationRequest(Request, frozen=True):
 class DeviceJoinRequest(Request, frozen=True):
     """Makes this node a device of another user."""
 
-    link: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX)]
+    link: Annotated[str, link_of("device")]
 
 
 class DeviceRepo(TypedDict):

@@ -28,6 +28,8 @@ KEY_HEADER: Final = "Idempotency-Key"
 RUN_HEADER: Final = "Ravel-Run"
 """Of every answer: the run of the daemon, another after each start. Of a request with a key: it is for that run alone."""
 _NAMED: Final = re.compile(r"\{(\w+)\}")
+_ID_OR_PREFIX: Final = "^[a-z2-7]{4,52}$"
+_SETTING: Final = r"^[a-z_]+\.[a-z_]+$"
 _GENERAL_ERRORS: Final = (
     "unauthorized",
     "token_expired",
@@ -56,13 +58,15 @@ class PathParameter:
     """A `{name}` of paths.
 
     `takes_slashes`: its value may hold `/`, escaped as `%2F` or not. `errors`: codes that a value which fits nothing, or
-    more than one, is refused with.
+    more than one, is refused with. `pattern`: the form of the values that can fit; `values`: all that there are.
     """
 
     name: str
     description: str
     takes_slashes: bool = False
     errors: tuple[str, ...] = ("not_found", "ambiguous")
+    pattern: str = ""
+    values: tuple[str, ...] = ()
 
 
 PATH_PARAMETERS: Final = {
@@ -75,23 +79,41 @@ PATH_PARAMETERS: Final = {
         PathParameter("commit", "A commit: its id or a unique prefix."),
         PathParameter("device", "A device: the id of its user, a unique prefix, or its name."),
         PathParameter("file", "A file: its name, its id, or a unique prefix.", True),
-        PathParameter("invitation", "An invitation: the id of its commit, or a unique prefix."),
-        PathParameter("kind", "A kind of tangle: `branch`, `feed`, `group`, `members`, `epoch` or `thread`."),
-        PathParameter("lobby", "A link by which users ask: the id of its lobby, or a unique prefix."),
-        PathParameter("name", "The name of a tag."),
-        PathParameter("offer", "An offer: the id of its commit, or a unique prefix."),
+        PathParameter(
+            "invitation", "An invitation: the id of its commit, or a unique prefix.", pattern=_ID_OR_PREFIX
+        ),
+        PathParameter(
+            "kind",
+            "A kind of tangle: `branch`, `feed`, `group`, `members`, `epoch` or `thread`.",
+            errors=("not_found", "ambiguous", "bad_request"),
+            values=("branch", "feed", "group", "members", "epoch", "thread"),
+        ),
+        PathParameter(
+            "lobby",
+            "A link by which users ask: the id of its lobby, or a unique prefix.",
+            pattern=_ID_OR_PREFIX,
+        ),
+        PathParameter("name", "The name of a tag.", True),
+        PathParameter("offer", "An offer: the id of its commit, or a unique prefix.", pattern=_ID_OR_PREFIX),
         PathParameter(
             "peer", "A peer: its id; where the node knows it, a unique prefix or its petname is enough."
         ),
-        PathParameter("proposal", "A proposal: the id of its commit, or a unique prefix."),
+        PathParameter(
+            "proposal", "A proposal: the id of its commit, or a unique prefix.", pattern=_ID_OR_PREFIX
+        ),
         PathParameter(
             "request",
             "A request to join: the id of its commit, a unique prefix, or the name of who asks; one of this user's "
             "own by the id or name of the repo.",
         ),
-        PathParameter("setting", "A setting: `SECTION.KEY` of the configuration.", errors=("bad_request",)),
+        PathParameter(
+            "setting",
+            "A setting: `SECTION.KEY` of the configuration.",
+            errors=("bad_request",),
+            pattern=_SETTING,
+        ),
         PathParameter("token", "A token: its name.", errors=("not_found",)),
-        PathParameter("topic", "A relayed topic: its id or a unique prefix."),
+        PathParameter("topic", "A relayed topic: its id or a unique prefix.", pattern=_ID_OR_PREFIX),
     )
 }
 """All names that paths may use. One name means the same in every path."""
@@ -122,10 +144,11 @@ def limit_parameter(maximum: int, default: int = 100) -> QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class HeaderParameter:
-    """A header that the endpoint heeds."""
+    """A header that the endpoint heeds. `pattern`: the form of its value."""
 
     name: str
     description: str
+    pattern: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,23 @@ from node.contract.values import (
     Request,
     UnixSeconds,
     UserText,
+    among,
 )
 from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX, PROFILE_COLOR_COUNT
 
 PermissionText = Annotated[
-    str, Meta(max_length=16, description="`read`, `write`, `manage`, `admin` or `owner`.")
+    str,
+    among(
+        *("read", "write", "manage", "admin", "owner"),
+        description="`read`, `write`, `manage`, `admin` or `owner`.",
+    ),
 ]
 
 
 class InvitationRequest(Request, frozen=True):
     """Makes an invitation."""
 
-    permission: Annotated[str, Meta(description="`read` or `write`.")] = "write"
+    permission: Annotated[str, among("read", "write", description="`read` or `write`.")] = "write"
     expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
     uses: Annotated[
         int, Meta(ge=1, le=INVITATION_USE_COUNT_MAX, description="How many users may join by it.")
@@ -53,7 +58,11 @@ class RemovalRequest(Request, frozen=True):
 
     user: UserText
     keeps: Annotated[
-        str, Meta(max_length=16, description="A lower permission. Empty: the user is excluded.")
+        str,
+        among(
+            *("", "read", "write", "manage", "admin"),
+            description="A lower permission. Empty: the user is excluded.",
+        ),
     ] = ""
     person: Annotated[
         bool, Meta(description="Also remove all other devices of the same person, all or none.")

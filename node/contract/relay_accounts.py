@@ -7,8 +7,17 @@ from msgspec import Meta
 from node.contract.access import NODE
 from node.contract.endpoint import Endpoint
 from node.contract.made import Makes
-from node.contract.values import ByteCount, Count, Empty, Id, LinkReach, NameRequest, Request, UnixSeconds
-from protocol.limits.formats import LINK_SIZE_MAX
+from node.contract.values import (
+    ByteCount,
+    Count,
+    Empty,
+    Id,
+    LinkReach,
+    NameRequest,
+    Request,
+    UnixSeconds,
+    link_of,
+)
 
 Quota = Annotated[
     int,
@@ -36,7 +45,7 @@ class AccountChange(Request, frozen=True):
 class RelayJoin(Request, frozen=True):
     """Uses a link to a relay's account."""
 
-    link: Annotated[str, Meta(max_length=LINK_SIZE_MAX)]
+    link: Annotated[str, link_of("relay")]
 
 
 class AccountLink(TypedDict):

@@ -18,16 +18,16 @@ from node.contract.values import (
     Request,
     RootCommit,
     SyncProgress,
+    link_of,
     one_of,
 )
-from protocol.limits.formats import LINK_SIZE_MAX
 from protocol.limits.users import HELPERS_MAX
 
 
 class JoinRequest(Request, frozen=True):
     """Joins by an invitation."""
 
-    invitation: Annotated[str, Meta(max_length=2 * LINK_SIZE_MAX, description="The link.")]
+    invitation: Annotated[str, link_of("invite", "ask")]
     follow: Annotated[
         bool,
         Meta(
@@ -39,9 +39,7 @@ class JoinRequest(Request, frozen=True):
 class FollowRequest(Request, frozen=True):
     """Follows by a read capability."""
 
-    capability: Annotated[
-        str, Meta(max_length=2 * LINK_SIZE_MAX, description="The link of a repo or of a branch.")
-    ]
+    capability: Annotated[str, link_of("read", "branch", description="The link of a repo or of a branch.")]
 
 
 class TagRequest(Request, frozen=True):

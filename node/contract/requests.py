@@ -16,6 +16,7 @@ from node.contract.values import (
     PersonText,
     Request,
     UnixSeconds,
+    among,
     one_of,
 )
 from protocol.limits.users import ASK_LINK_USE_COUNT_MAX
@@ -56,7 +57,12 @@ class AskLinkRequest(Request, frozen=True):
     """Makes a link that asks."""
 
     permission: Annotated[
-        str, Meta(description="`read` or `write`: what an acceptance gives, if nothing else is said.")
+        str,
+        among(
+            "read",
+            "write",
+            description="`read` or `write`: what an acceptance gives, if nothing else is said.",
+        ),
     ] = "write"
     expires_seconds: Annotated[int, Meta(ge=1, le=366 * 86_400)] = 7 * 86_400
     uses: Annotated[
@@ -70,7 +76,8 @@ class RequestAnswerRequest(Request, frozen=True):
 
     accepts: bool
     permission: Annotated[
-        str, Meta(max_length=16, description="`read` or `write`. Empty: what the link says.")
+        str,
+        among("", "read", "write", description="`read` or `write`. Empty: what the link says."),
     ] = ""
 
 

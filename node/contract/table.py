@@ -68,16 +68,17 @@ SUBJECTS: Final = {
 ENDPOINTS: Final = tuple(endpoint for group in SUBJECTS.values() for endpoint in group)
 
 
-def _precedence(endpoint: AnyEndpoint) -> int:
-    """Names of repos and branches may have slashes, so one path may fit several endpoints.
+def _precedence(endpoint: AnyEndpoint) -> tuple[int, int]:
+    """Names may have slashes, so one path whose slashes are not escaped may fit several endpoints.
 
     First come paths that end in one segment that is a parameter, so that `/repos/a/tangles/members` is a tangle. Then
-    come paths that end in a word, and last those whose end takes slashes.
+    come paths that end in a word, and last those whose end takes slashes: of these the longer ones first, so that
+    `/repos/a/tags/b/c` is a tag.
     """
-    last = endpoint.path.rpartition("/")[2]
+    *_, last = parts = endpoint.path.split("/")
     if not last.startswith("{"):
-        return 1
-    return 2 if PATH_PARAMETERS[last.strip("{}")].takes_slashes else 0
+        return 1, -len(parts)
+    return 2 if PATH_PARAMETERS[last.strip("{}")].takes_slashes else 0, -len(parts)
 
 
 ROUTED: Final = tuple(sorted(ENDPOINTS, key=_precedence))

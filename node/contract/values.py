@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypedDict
 import msgspec
 from msgspec import Meta
 
-from protocol.limits.formats import NAME_SIZE_MAX, TEXT_SIZE_MAX
+from protocol.limits.formats import LINK_SIZE_MAX, NAME_SIZE_MAX, TEXT_SIZE_MAX
 
 _ID_TEXT_SIZE: Final = 52
 
@@ -51,6 +51,17 @@ def one_of(*values: str, description: str) -> Meta:
         pattern=f"^({'|'.join(values)})$",
         extra_json_schema={"enum": list(values)},
     )
+
+
+def among(*values: str, description: str) -> Meta:
+    """The annotation of a text in a request that is one of a few. The service refuses others, and says which there are."""
+    return Meta(description=description, extra_json_schema={"pattern": f"^({'|'.join(values)})$"})
+
+
+def link_of(*kinds: str, description: str = "The link.", size_max: int = LINK_SIZE_MAX) -> Meta:
+    """The annotation of a link in a request. Spaces in it are passed over; the service says what is wrong with one."""
+    pattern = rf"^\s*ravel:({'|'.join(kinds)}):[a-z2-7\s]+$"
+    return Meta(description=description, max_length=2 * size_max, extra_json_schema={"pattern": pattern})
 
 
 HeldPermission = Annotated[

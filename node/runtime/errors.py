@@ -26,6 +26,7 @@ EXIT_UNEXPECTED: Final = 1
 
 ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad_request": ErrorKind(3, 400, "the request is not of the expected form"),
+    "method_not_allowed": ErrorKind(3, 405, "the path is an endpoint's, and the method is not"),
     "not_found": ErrorKind(4, 404, "nothing has that name or id here"),
     "ambiguous": ErrorKind(5, 409, "the prefix or name fits more than one"),
     "already_exists": ErrorKind(6, 409, "something of that name is there already"),
@@ -33,7 +34,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "needs_quorum": ErrorKind(7, 403, "signers have to approve of it first"),
     "bad_link": ErrorKind(8, 400, "the link is mistyped, of another kind, or of an unknown version"),
     "expired": ErrorKind(9, 410, "the invitation is no longer valid"),
-    "bad_config": ErrorKind(10, 500, "the configuration is not usable"),
+    "bad_config": ErrorKind(10, 409, "the configuration is not usable"),
     "not_initialised": ErrorKind(11, 500, "there is no node in this folder"),
     "already_running": ErrorKind(12, 409, "another process uses this folder"),
     "not_running": ErrorKind(13, 503, "no daemon answers for this folder"),

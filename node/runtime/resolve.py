@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Final, TypeVar
+from typing import Final, Literal, TypeVar
 
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
@@ -23,11 +23,31 @@ _ID_SHOWN_SIZE: Final = 12
 preferred_repo: Final = ContextVar("preferred_repo", default="")
 """Id of the repo whose names of branches go first in what is asked now; empty: none."""
 
-_LISTS: Final = {
+What = Literal[
+    "repo",
+    "branch",
+    "peer",
+    "member",
+    "device",
+    "invitation",
+    "commit",
+    "void commit",
+    "epoch",
+    "offer",
+    "link",
+    "request",
+    "relayed topic",
+    "allowed peer",
+    "proposal",
+]
+"""What can be resolved."""
+
+_LISTS: Final[dict[What, str]] = {
     "repo": "ravel repo list",
     "branch": "ravel branch list REPO",
     "peer": "ravel peer list",
     "member": "ravel member list REPO",
+    "device": "ravel device list",
     "invitation": "ravel member invitations REPO",
     "commit": "ravel log BRANCH",
     "void commit": "ravel branch voids BRANCH",
@@ -44,14 +64,14 @@ _LISTS: Final = {
 _NONE_YET: Final = (
     "there is none yet: `ravel repo create NAME` makes one, with a branch called main; or `ravel repo join -`"
 )
-_FIRST: Final = {"repo": _NONE_YET, "branch": _NONE_YET}
+_FIRST: Final[dict[What, str]] = {"repo": _NONE_YET, "branch": _NONE_YET}
 """What a new user can do where there is nothing to be resolved."""
 
 T = TypeVar("T")
 
 
 def resolve(
-    what: str, text: str, candidates: Iterable[tuple[Id, str, T]], label: Callable[[T], str] | None = None
+    what: What, text: str, candidates: Iterable[tuple[Id, str, T]], label: Callable[[T], str] | None = None
 ) -> T:
     """The one candidate (id, name, value) that `text` names.
 

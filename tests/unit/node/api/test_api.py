@@ -112,7 +112,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "unknown_branch": ("GET", "/branches/nope/digest", None, "not_found"),
     "short_prefix": ("GET", "/branches/ab/digest", None, "not_found"),
     "unknown_endpoint": ("GET", "/nothing", None, "not_found"),
-    "wrong_method": ("DELETE", "/status", None, "not_found"),
+    "wrong_method": ("DELETE", "/status", None, "method_not_allowed"),
     "not_json": ("POST", "/repos", b"{", "bad_request"),
     "deep_json": ("POST", "/repos", b"[" * 100_000, "bad_request"),
     "missing_field": ("POST", "/repos", {}, "bad_request"),

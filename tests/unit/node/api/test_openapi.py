@@ -1,6 +1,7 @@
 """The API describes itself: a valid OpenAPI 3.1 document, made from the table."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from node.api.openapi import describe_document
+from node.contract.endpoint import KEY_HEADER
 from node.contract.table import ENDPOINTS
 from node.runtime.errors import ERROR_KINDS
 from node.runtime.version import VERSION
@@ -63,3 +65,29 @@ def test_bounds_and_meanings_are_in_the_schemas() -> None:
     assert "description" in schemas["BranchView"]["properties"]["pending"]
     (limit,) = [one for one in _operation("show_past")["parameters"] if one["name"] == "limit"]
     assert limit["schema"] == {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100}
+
+
+def test_texts_that_have_a_form_state_it() -> None:
+    post = _operation("write_post")
+    key = next(one for one in post["parameters"] if one["name"] == KEY_HEADER)
+    assert key["schema"]["pattern"] == "^[!-~]{1,128}$"
+    kind = _operation("show_tangle")["parameters"][1]
+    assert kind["schema"]["enum"] == ["branch", "feed", "group", "members", "epoch", "thread"]
+    assert _operation("answer_offer")["parameters"][1]["schema"]["pattern"] == "^[a-z2-7]{4,52}$"
+    schemas = describe_document()["components"]["schemas"]
+    for name, field, form in (
+        ("JoinRequest", "invitation", "ravel:invite:aaaa"),
+        ("JoinRequest", "invitation", " ravel:ask:aa aa\n"),
+        ("FollowRequest", "capability", "ravel:branch:aaaa"),
+        ("DeviceJoinRequest", "link", "ravel:device:aaaa"),
+        ("RelayJoin", "link", "ravel:relay:aaaa"),
+        ("RemovalRequest", "keeps", ""),
+        ("GrantRequest", "permission", "owner"),
+    ):
+        pattern = schemas[name]["properties"][field]["pattern"]
+        assert re.search(pattern, form), name
+        assert not re.search(pattern, "nonsense"), name
+
+
+def test_a_state_of_the_node_that_its_user_can_change_is_no_fault_of_the_node() -> None:
+    assert ERROR_KINDS["bad_config"].http_status == 409, "monitors count 5xx as faults"

@@ -58,7 +58,7 @@ async def test_a_code_gives_the_token_once_and_to_our_own_page_alone(tmp_path: P
         body = {"code": code["code"]}
         foreign = {"Origin": "http://example.org"}
         assert (await one.client.post("/open", json=body, headers=foreign)).status_code == 403
-        assert (await one.client.get("/open")).status_code == 404
+        assert (await one.client.get("/open")).status_code == 405
         token = (await one.client.post("/open", json=body)).json()["token"]
         assert token != TOKEN, "the page gets a token of its own"
         own = {"Authorization": f"Bearer {token}"}

@@ -1,9 +1,14 @@
 """Names, ids and prefixes of ids name one thing, or the error says what there is."""
 
-import pytest
+from typing import get_args
 
+import pytest
+import typer
+from typer.core import TyperGroup
+
+from node.cli.main import app
 from node.runtime.errors import ServiceError
-from node.runtime.resolve import resolve
+from node.runtime.resolve import What, resolve
 from protocol.ids import BranchId
 from protocol.text import id_text
 
@@ -46,3 +51,17 @@ def test_of_many_that_fit_some_are_listed_and_the_rest_counted() -> None:
         resolve("repo", "x", _named(*["x"] * 12))
     assert caught.value.message.endswith(") and 4 more")
     assert caught.value.message.count("(") == 8
+
+
+@pytest.mark.parametrize("what", get_args(What))
+def test_what_is_not_there_comes_with_the_command_that_lists_what_is(what: What) -> None:
+    with pytest.raises(ServiceError) as caught:
+        resolve(what, "typo", _named("main"))
+    assert caught.value.code == "not_found"
+    command = caught.value.advice.split("`")[1].split()
+    assert command[0] == "ravel"
+    group = typer.main.get_command(app)
+    for word in command[1:]:
+        if not word.isupper():
+            assert isinstance(group, TyperGroup), command
+            group = group.commands[word]
