@@ -81,7 +81,7 @@ class Gate:
                 f"this node does not answer as {host[:100]!r}",
                 "if that is its name, add it to [api] tls_names",
             )
-        own = f"http://{host}" if remote is None else f"https://{host}".lower()  # browsers write names so
+        own = f"{'http' if remote is None else 'https'}://{host}".lower()  # browsers write names so
         foreign = [
             origin.decode("latin-1")
             for origin in headers.get(b"origin", ())
@@ -176,11 +176,11 @@ def _shared(send: Send, origin: str) -> Send:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header: without the port, which must be one."""
-    name, colon, port = host.rpartition(":")
+    """The name in a Host header, in lower case: without the port, which must be one."""
+    name, colon, port = host.lower().rpartition(":")
     if colon and not port.endswith("]"):
         return name if port.isascii() and port.isdigit() else ""
-    return host
+    return host.lower()
 
 
 def error_response(error: ServiceError) -> Response:

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.repeats import Repeats, fingerprint_of, refuse_key
-from node.api.requests import Handler, decode_json, json_response, read_content, read_query
+from node.api.requests import Handler, json_response, parse_json, read_content, read_query
 from node.api.service import NodeService
 from node.contract.table import AnyEndpoint
 
@@ -43,7 +43,7 @@ def bind(endpoint: AnyEndpoint, service: NodeService, access: Access, repeats: R
         content = b""
         if endpoint.request is not None:
             content = await read_content(request)
-            body = decode_json(content, endpoint.request)
+            body = await parse_json(content, endpoint.request, service.run_blocking)
             arguments |= {name: getattr(body, field.name) for name, field in endpoint.body_fields.items()}
             await access.admit(endpoint, caller, arguments, of_body=True)
         if endpoint.takes_key:

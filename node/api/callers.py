@@ -18,7 +18,8 @@ CALLER: Final = "ravel.caller"
 """In a request's scope: the Caller, of requests that showed a token."""
 HOME_NAME: Final = "home"
 """What the node's own token is called."""
-_SCHEME: Final = b"Bearer "
+_SCHEME: Final = b"bearer"
+"""Without case (RFC 9110, section 11.1)."""
 _TOKEN_SIZE_MAX: Final = 256  # bytes
 _AGAIN: Final = {
     "page": "`ravel open` opens the page again",
@@ -75,7 +76,7 @@ class Callers:
     """Tells who calls, by the token: `home_token` is the node's own, `tokens` are the others."""
 
     def __init__(self, home_token: str, tokens: TokenFile) -> None:
-        self._home = _SCHEME + home_token.encode()
+        self._home = home_token.encode()
         self._tokens = tokens
 
     def identify(self, headers: Sequence[bytes]) -> Caller:
@@ -83,14 +84,12 @@ class Callers:
         if len(headers) != 1:
             how = "two tokens were" if headers else "no API token was"
             raise ServiceError("unauthorized", f"{how} sent", _WHERE)
-        if compare_digest(headers[0], self._home):
-            return HOME
-        scheme, secret = (
-            headers[0][: len(_SCHEME)],
-            headers[0][len(_SCHEME) :][:_TOKEN_SIZE_MAX].decode("latin-1"),
-        )
-        if scheme.lower() != _SCHEME.lower() or not secret:
+        scheme, _, given = headers[0].partition(b" ")
+        secret = given.lstrip(b" ")[:_TOKEN_SIZE_MAX].decode("latin-1")
+        if scheme.lower() != _SCHEME or not secret:
             raise ServiceError("unauthorized", "`Authorization` is not of the form `Bearer TOKEN`", _WHERE)
+        if compare_digest(secret.encode("latin-1"), self._home):
+            return HOME
         if secret.startswith(PREFIX) and not is_well_formed(secret):
             raise ServiceError(
                 "unauthorized",

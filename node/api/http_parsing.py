@@ -4,6 +4,7 @@ llhttp, which Node.js uses, does the grammar (by httptools), and refuses framing
 its callers, and here is: how large a head may be, what must stand in it, and an `Upgrade` that is not heeded.
 """
 
+import re
 from collections import deque
 from typing import Final
 
@@ -15,6 +16,8 @@ HEADERS_SIZE_MAX: Final = 16 * KIB
 """Bytes of a request's line and headers: browsers send a few hundred, and a token at most 256. Of a body's framing between
 two parts of its content, too. More is refused once that much has come beyond the piece in which it began."""
 _VERSIONS: Final = frozenset({"1.0", "1.1"})
+_ABSOLUTE: Final = re.compile(rb"(?is)https?://([^/?#]*)(.*)")
+"""A target with scheme and host, as clients send it to proxies."""
 _HTTP2_MESSAGE: Final = "Pause on PRI/Upgrade"
 """What llhttp says of the first line of HTTP/2."""
 
@@ -182,8 +185,11 @@ class RequestParser:
         method = self._llhttp.get_method().decode("ascii")
         if method == "CONNECT":  # what follows it is of no request
             raise BadRequest(501)
+        target = self._target
+        if (absolute := _ABSOLUTE.match(target)) is not None:
+            target, headers = _origin_form(absolute, headers)
         keeps_open = version == "1.1" and self._llhttp.should_keep_alive()
-        last = self._last = Request(method, self._target, version, headers, keeps_open)
+        last = self._last = Request(method, target, version, headers, keeps_open)
         if b"expect" in names and version == "1.1":
             expected = headers[names.index(b"expect")][1]
             last.awaits_continue = expected.lower() == b"100-continue"
@@ -203,6 +209,20 @@ class RequestParser:
         if not self._skipped_framing and self._last is not None:
             self._last.is_whole = True
             self._last = None
+
+
+def _origin_form(
+    absolute: re.Match[bytes], headers: list[tuple[bytes, bytes]]
+) -> tuple[bytes, list[tuple[bytes, bytes]]]:
+    """Return the target below its host, and the headers with that host as the only one (RFC 9112, section 3.2.2).
+
+    Raises BadRequest where the target names a user: a host that looks like one must not pass for it.
+    """
+    host, rest = absolute[1], absolute[2]
+    if b"@" in host:
+        raise BadRequest(400)
+    others = [header for header in headers if header[0] != b"host"]
+    return rest if rest.startswith(b"/") else b"/" + rest, [*others, (b"host", host)]
 
 
 def _framing_of(headers: list[tuple[bytes, bytes]]) -> bytes:

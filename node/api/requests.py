@@ -2,9 +2,10 @@
 
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
@@ -13,11 +14,16 @@ from starlette.responses import Response
 from node.api.http_connection import BodyStopped
 from node.api.plain_errors import describe_error
 from node.contract.endpoint import QueryParameter
+from node.contract.values import find_repeated_key
+from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
+from protocol.limits.formats import KIB
 from protocol.limits.users import BODY_WAIT_SECONDS, REQUEST_SIZE_MAX
 
 T = TypeVar("T")
+_PARSED_AT_ONCE_SIZE_MAX: Final = 256 * KIB
+"""Bytes of a body that is parsed in the event loop: two milliseconds."""
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -70,11 +76,20 @@ async def read_content(request: Request, size_max: int | None = None) -> bytes:
     return bytes(content)
 
 
+async def parse_json(content: bytes, kind: type[T], run_blocking: RunBlocking) -> T:
+    """A JSON body as a value of a type; of a large one in a thread, so that others are served. Raises ServiceError."""
+    if len(content) <= _PARSED_AT_ONCE_SIZE_MAX:
+        return decode_json(content, kind)
+    return await run_blocking(decode_json, content, kind)
+
+
 def decode_json(content: bytes, kind: type[T]) -> T:
     """A JSON body as a value of a type. Raises ServiceError."""
     try:
         # RFC 8259, section 8.1: a byte order mark may be ignored. Some systems write one into every file.
-        return msgspec.json.decode(content.removeprefix(BOM_UTF8), type=kind)
+        content = content.removeprefix(BOM_UTF8)
+        found = msgspec.json.decode(content, type=kind)
+        repeated = find_repeated_key(content)
     except msgspec.ValidationError as error:
         raise ServiceError(
             "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"
@@ -85,13 +100,22 @@ def decode_json(content: bytes, kind: type[T]) -> T:
             f"the request is not of the expected form: {error}",
             "send one JSON object as the body",
         ) from None
+    if repeated is not None:
+        raise ServiceError(
+            "bad_request", f"the key {repeated[:100]!r} stands twice in one object", "say it once"
+        )
+    return found
 
 
 def read_query(request: Request, parameters: Iterable[QueryParameter]) -> dict[str, Any]:
     """The values of the query by name, of the types that the parameters state, or their defaults.
 
-    Raises ServiceError `bad_request` for what is no number, or not within its bounds.
+    Raises ServiceError `bad_request` for what is given twice, is no number, or not within its bounds.
     """
+    given = Counter(name for name, _ in request.query_params.multi_items())
+    for name, count in given.items():
+        if count > 1:
+            raise ServiceError("bad_request", f"{name[:100]!r} is given twice", "say it once")
     return {one.name: _read_value(request.query_params.get(one.name), one) for one in parameters}
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from node.authoring.drafting import Draft
 from node.contract.files import FileHead, find_path_fault
+from node.contract.values import find_repeated_key
 from node.runtime.errors import ServiceError
 from protocol.block import Reference
 from protocol.content import FileEntry, Files
@@ -93,10 +94,13 @@ class FileBatch:
             raise ServiceError("too_large", f"a request has at most {FILE_BATCH_COUNT_MAX} files")
         try:
             head = _HEADS.decode(line)
+            repeated = find_repeated_key(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             message = f"the line before file {self._number} is not of the expected form: {error}"
             raise ServiceError("bad_request", message) from None
         fault = find_path_fault(head.name)
+        if repeated is not None:
+            fault = f"the key {repeated[:100]!r} stands twice before it"
         if head.name in self._names:
             fault = "the request has another of that name"
         if fault:

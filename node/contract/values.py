@@ -1,5 +1,6 @@
 """Types that requests and answers of several subjects share: ids, times, names, and the base of all requests."""
 
+import json
 from typing import Annotated, Final, TypedDict
 
 import msgspec
@@ -87,6 +88,34 @@ class NameRequest(Request, frozen=True):
             description="No controls, no colon, no spaces at its ends, no `-` in front. Kept in Unicode's form NFC.",
         ),
     ]
+
+
+class _RepeatedKey(Exception):
+    """Raised by `_keep_keys` with the key."""
+
+
+def _keep_keys(pairs: list[tuple[str, object]]) -> None:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            raise _RepeatedKey(key)
+        seen.add(key)
+
+
+_KEYS: Final = json.JSONDecoder(object_pairs_hook=_keep_keys)
+
+
+def find_repeated_key(content: bytes) -> str | None:
+    """Return a key that stands twice in one object of a JSON text that was decoded before; None where none does.
+
+    Of such an object some programs read the first value and some the last, so that what one of them checked another would
+    not do.
+    """
+    try:
+        _KEYS.decode(content.decode())
+    except _RepeatedKey as found:
+        return str(found.args[0])
+    return None
 
 
 class SyncProgress(TypedDict):

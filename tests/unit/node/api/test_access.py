@@ -25,7 +25,7 @@ from protocol.limits.users import API_TOKEN_TARGETS_MAX, API_TOKENS_MAX, PAGE_TO
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes
-from tests.support.served import Served, app_of, served, service_of
+from tests.support.served import TOKEN, Served, app_of, served, service_of
 
 NOW = 1_700_000_000.0
 EACH = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda endpoint: endpoint.name)
@@ -506,6 +506,11 @@ async def test_what_is_no_valid_token_is_told_apart(tmp_path: Path) -> None:
             assert _error(answer) == (401, "unauthorized")
             assert sentence in answer.json()["error"]["message"]
             assert made not in answer.text
+        for scheme in ("bearer ", "BEARER ", "Bearer  "):
+            headers = {"Authorization": f"{scheme}{made}"}
+            assert (await one.client.get("/api/v1/token", headers=headers)).json()["name"] == "chat"
+            own = {"Authorization": f"{scheme}{TOKEN}"}
+            assert (await one.client.get("/api/v1/token", headers=own)).json()["name"] == "home"
         two = [("Authorization", f"Bearer {made}"), ("Authorization", f"Bearer {made}")]
         async with httpx.AsyncClient(base_url=one.client.base_url) as stranger:
             answer = await stranger.get("/api/v1/token", headers=two)

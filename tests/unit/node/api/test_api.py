@@ -116,6 +116,15 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "not_json": ("POST", "/repos", b"{", "bad_request"),
     "deep_json": ("POST", "/repos", b"[" * 100_000, "bad_request"),
     "missing_field": ("POST", "/repos", {}, "bad_request"),
+    "a_key_twice": ("POST", "/repos", b'{"name": "x", "name": "y"}', "bad_request"),
+    "a_key_twice_below": (
+        "POST",
+        "/branches/main/commits/batch",
+        b'{"posts": [{"text": "x"}, {"text": "y", "text": "z"}]}',
+        "bad_request",
+    ),
+    "a_key_twice_by_an_escape": ("POST", "/repos", b'{"name": "x", "n\\u0061me": "y"}', "bad_request"),
+    "a_value_twice": ("GET", "/branches/main/timeline?limit=1&limit=2", None, "bad_request"),
     "surplus_field": ("POST", "/repos", {"name": "x", "y": 1}, "bad_request"),
     "empty_name": ("POST", "/repos", {"name": ""}, "bad_request"),
     "unprintable_name": ("POST", "/repos", {"name": "a\x1b[31m"}, "bad_request"),
@@ -484,10 +493,10 @@ async def test_a_token_in_the_address_is_no_token(tmp_path: Path) -> None:
         assert answer.status_code == 401
 
 
-@pytest.mark.parametrize("host", ["localhost:7475", "127.0.0.1", "[::1]:7475"])
+@pytest.mark.parametrize("host", ["localhost:7475", "LOCALHOST:7475", "127.0.0.1", "[::1]:7475"])
 async def test_loopback_names_and_our_own_origin_are_served(tmp_path: Path, host: str) -> None:
     async with _api(tmp_path) as client:
-        headers = {"Host": host, "Origin": f"http://{host}"}
+        headers = {"Host": host, "Origin": f"http://{host.lower()}"}  # as browsers write it
         assert (await client.get("/api/v1/status", headers=headers)).status_code == 200
         assert (await client.get("/healthz", headers={"Authorization": ""})).json() == {"status": "ok"}
 

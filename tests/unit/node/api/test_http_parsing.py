@@ -199,3 +199,20 @@ def test_a_body_has_no_bound_here() -> None:
     assert request.fault is None
     assert request.take() == _PIECE * _MANY
     assert request.take() == b""
+
+
+@pytest.mark.parametrize(
+    "target, path, host",
+    [
+        (b"http://localhost:7475/api/v1/status?x=1", b"/api/v1/status?x=1", b"localhost:7475"),
+        (b"HTTP://127.0.0.1", b"/", b"127.0.0.1"),
+        (b"https://[::1]:1?x", b"/?x", b"[::1]:1"),
+    ],
+)
+def test_a_target_in_absolute_form_names_the_host(target: bytes, path: bytes, host: bytes) -> None:
+    request = _parse_one(b"GET " + target + b" HTTP/1.1\r\nHost: evil.example\r\nX: y\r\n\r\n")
+    assert (request.target, request.headers) == (path, [(b"x", b"y"), (b"host", host)])
+
+
+def test_a_target_whose_host_has_a_user_is_refused() -> None:
+    assert _parse(b"GET http://localhost@evil.example/ HTTP/1.1\r\n" + _HOST + b"\r\n") == [400]

@@ -90,6 +90,7 @@ REFUSED: Final[dict[str, tuple[bytes, str, str]]] = {
     "deep_json": (b"[" * 4000 + b"\n", "bad_request", "the line before file 1"),
     "no_size": (b'{"name":"a"}\n', "bad_request", "size"),
     "a_surplus_field": (b'{"name":"a","size":0,"mode":7}\n', "bad_request", "mode"),
+    "a_key_twice": (b'{"name":"a","size":0,"size":1}\n', "bad_request", "'size' stands twice"),
     "a_size_below_0": (b'{"name":"a","size":-1}\n', "bad_request", "size"),
     "a_size_that_is_no_number": (b'{"name":"a","size":"1"}\n', "bad_request", "size"),
     "a_size_over_its_bound": (b'{"name":"a","size":%d}\n' % (2**40 + 1), "bad_request", "size"),
