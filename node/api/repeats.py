@@ -11,6 +11,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Final
 
 import trio
@@ -23,7 +24,7 @@ from node.api.callers import Caller
 from node.api.requests import json_response
 from node.contract.endpoint import KEY_HEADER, REPO_HEADER, RUN_HEADER
 from node.contract.table import AnyEndpoint
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ServiceError, kind_of
 from protocol.limits.users import (
     IDEMPOTENCY_COUNT_MAX,
     IDEMPOTENCY_KEY_SIZE_MAX,
@@ -32,6 +33,8 @@ from protocol.limits.users import (
 )
 
 _KEY: Final = re.compile(f"[!-~]{{1,{IDEMPOTENCY_KEY_SIZE_MAX}}}")
+_PASSING: Final = frozenset({"incomplete", "feed_uncertain"})
+"""Codes of refusals, beside those of HTTP statuses from 500 on, that end by themselves: peers bring what is missing."""
 _LOOK: Final = "look whether it was done before you do it again"
 
 
@@ -103,6 +106,8 @@ class Repeats:
         try:
             response = json_response(await act())
         except ServiceError as error:
+            if _passes(error):
+                del self._kept[place]
             kept.error = error
             raise
         except (
@@ -117,13 +122,25 @@ class Repeats:
     def _forget(self) -> None:
         """Forget what is too old or too much, the oldest first. What is under way stays; connections bound it."""
         latest = trio.current_time() - IDEMPOTENCY_SECONDS
-        for place, kept in list(self._kept.items()):
-            is_too_much = len(self._kept) >= IDEMPOTENCY_COUNT_MAX or self._size > IDEMPOTENCY_SIZE_MAX
+        count, forgotten = len(self._kept), []
+        for place, kept in self._kept.items():
+            is_too_much = count >= IDEMPOTENCY_COUNT_MAX or self._size > IDEMPOTENCY_SIZE_MAX
             if kept.since > latest and not is_too_much:
-                return
+                break
             if kept.is_over.is_set():
-                del self._kept[place]
+                forgotten.append(place)
+                count -= 1
                 self._size -= len(kept.answer or b"")
+        for place in forgotten:
+            del self._kept[place]
+
+
+def _passes(error: ServiceError) -> bool:
+    """Return True for a refusal that says how the node stood for a while, and that nothing was done.
+
+    A repetition tries again, as such a refusal advises.
+    """
+    return kind_of(error).http_status >= HTTPStatus.INTERNAL_SERVER_ERROR or error.code in _PASSING
 
 
 class StatesRun:

@@ -1,9 +1,10 @@
 """A write that comes again by its idempotency key is done once, and gets the first answer; another request is refused."""
 
 import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 import trio
@@ -204,3 +205,53 @@ async def test_where_the_store_failed_a_repetition_tries_again() -> None:
     with pytest.raises(OSError, match="disk full"):
         await repeats.answer(HOME, _request("a"), lambda: b"f", fail)
     assert await _count(repeats, "a", act) == 1
+
+
+@pytest.mark.parametrize(
+    "code, is_kept",
+    [
+        ("busy", False),
+        ("interrupted", False),
+        ("storage_failed", False),
+        ("damaged", False),
+        ("incomplete", False),
+        ("feed_uncertain", False),
+        ("not_permitted", True),
+        ("already_exists", True),
+    ],
+)
+async def test_what_ends_by_itself_is_tried_again_and_a_refusal_is_repeated(code: str, is_kept: bool) -> None:
+    repeats, act = Repeats("run"), _Acts()
+
+    async def refuse() -> object:
+        raise ServiceError(code, "for now")
+
+    with pytest.raises(ServiceError, match="for now"):
+        await repeats.answer(HOME, _request("a"), lambda: b"f", refuse)
+    if is_kept:
+        with pytest.raises(ServiceError, match="for now"):
+            await _count(repeats, "a", act)
+    else:
+        assert await _count(repeats, "a", act) == 1
+        assert await _count(repeats, "a", act) == 1
+
+
+class _Looked(OrderedDict[tuple[str, str], Any]):
+    """A dict that counts the items that were looked at."""
+
+    count = 0
+
+    def items(self) -> Any:  # noqa: ANN401  # as the one of the base
+        for item in super().items():
+            self.count += 1
+            yield item
+
+
+async def test_a_write_looks_at_what_it_forgets_and_at_no_other_answer() -> None:
+    repeats, act = Repeats("run"), _Acts()
+    for number in range(50):
+        await _count(repeats, f"k{number}", act)
+    looked = repeats._kept = _Looked(repeats._kept)
+    looked.count = 0
+    await _count(repeats, "another", act)
+    assert looked.count == 1
