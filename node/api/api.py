@@ -22,7 +22,7 @@ from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers
 from node.api.meter import Meter
-from node.api.openapi import describe_api
+from node.api.openapi import encode_document
 from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json, json_response
 from node.api.routing import Routes
@@ -132,6 +132,11 @@ def _other_handlers(
     service: NodeService, streams: EventStreams, access: Access
 ) -> dict[AnyEndpoint, Handler]:
     """Handlers of what is not one JSON answer to one call of the service, or needs to know who calls."""
+
+    async def describe(_request: Request) -> Response:
+        document = await service.run_blocking(encode_document)
+        return Response(document, media_type="application/json")
+
     events, files = EventEndpoints(service, streams, access), FileHandlers(service)
     return {
         FOLLOW_EDITS: events.edits,
@@ -142,7 +147,7 @@ def _other_handlers(
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
         SEARCH: SearchHandler(service).search,
-        DESCRIBE_API: lambda _: answer_json(describe_api()),
+        DESCRIBE_API: describe,
         SHOW_TOKEN: lambda request: answer_json(service.tokens.show(caller_of(request))),
     }
 

@@ -1,5 +1,6 @@
 """Live events about the whole node for a page: peers with their transfers, and repos."""
 
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -8,9 +9,45 @@ import trio
 from node.api.event_streams import Event
 from node.contract.peers import PeerList
 from node.contract.repos import RepoList
+from node.membership.peers import TOPICS_AT_ONCE
 
 _LOOK_SECONDS: Final = 1.0
 """Between two looks: rates are differences of the counts."""
+
+
+class SharedPeers:
+    """The list of peers for all streams: looked at once in a look's time, and the same object while nothing changes.
+
+    So a hundred pages cost as much as one, and each sees by one comparison whether there is something to send.
+    """
+
+    def __init__(self, list_all: Callable[[], Awaitable[PeerList]]) -> None:
+        self._list_all = list_all
+        self._looking = trio.Lock()
+        self._found: PeerList = {"peers": [], "known": [], "banned": []}
+        self._look_at = -math.inf
+
+    async def look(self) -> PeerList:
+        """Return the list, which is at most half as old as the time between two looks of a stream."""
+        async with self._looking:
+            if trio.current_time() >= self._look_at:
+                self._look_at = trio.current_time() + _LOOK_SECONDS / 2
+                found = await self._list_all()
+                await self._keep_topics(found)
+                if found != self._found:
+                    self._found = found
+            return self._found
+
+    async def _keep_topics(self, found: PeerList) -> None:
+        """Put topics that are as before in the place of equal ones, which then compare by identity."""
+        before = {(one["peer"], one["address"]): one["topics"] for one in self._found["peers"]}
+        for peer in found["peers"]:
+            topics, old = peer["topics"], before.get((peer["peer"], peer["address"]), [])
+            for start in range(0, min(len(topics), len(old)), TOPICS_AT_ONCE):
+                part = slice(start, start + TOPICS_AT_ONCE)
+                if topics[part] == old[part]:
+                    topics[part] = old[part]
+                await trio.lowlevel.checkpoint()
 
 
 class NodeSource:
@@ -47,7 +84,7 @@ class NodeSource:
             if not repos["complete"] and (repos["repos"] or repos["gone"]) and not self._only_changes:
                 repos = await self._list_repos("")
             events = []
-            if peers != self._peers:
+            if peers is not self._peers:
                 self._peers = peers
                 events.append(Event("peers", "", peers))
             self._cursor = repos["cursor"]

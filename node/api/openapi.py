@@ -89,9 +89,10 @@ _KEY: Final = HeaderParameter(
 )
 
 
-async def describe_api() -> JsonObject:
-    """`describe_document`, as an answer."""
-    return describe_document()
+@cache
+def encode_document() -> bytes:
+    """Return the document as JSON: half a megabyte, which takes 40 ms to make and 2 ms to encode."""
+    return msgspec.json.encode(describe_document())
 
 
 @cache

@@ -1,14 +1,16 @@
 """How a relay stands, for its operator: what it keeps and for whom, what it refuses and why, when it will be full."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from node.contract.peers import RelayCircuits, RelayStatus, RelayVisitors
 from node.network.network import Network
 from node.observe.watching import count_connected, dialed_by, free_space
+from node.runtime.blocking import RunBlocking
 from node.sync.relay import RelayService
 from storage.relay.quotas import VISITOR_KINDS
+from storage.relay.relay import KeptTopic
 from storage.relay.usage import Usage
 
 _DAYS_TOLD_MAX: Final = 3650
@@ -19,7 +21,10 @@ _NONE: Final = Usage(0, 0)
 class RelayOverview:
     """Raises ServiceError `bad_config` on a node that is no relay."""
 
-    def __init__(self, network: Network, find_relay: Callable[[], RelayService], home: Path) -> None:
+    def __init__(
+        self, network: Network, find_relay: Callable[[], RelayService], home: Path, run_blocking: RunBlocking
+    ) -> None:
+        self._run_blocking = run_blocking
         self._network = network
         self._find_relay = find_relay
         self._home = home
@@ -30,7 +35,7 @@ class RelayOverview:
         kept = await relay.list_all()
         accounts = await relay.list_accounts()
         usage, growth = await relay.load_usage(frozenset(self._network.relays), dialed_by(self._network))
-        size = sum(one.size + one.file_size for one in kept)
+        commits, size, file_size = await self._run_blocking(_sum, kept)  # of 100,000 topics: 30 ms
         free = free_space(self._home)
         room = max(0, relay.quotas.total - size)
         days = min(room, free) // growth if growth else _DAYS_TOLD_MAX + 1
@@ -40,9 +45,9 @@ class RelayOverview:
         return {
             "topics": len(kept),
             "topics_max": relay.quotas.topic_count,
-            "commits": sum(one.commit_count for one in kept),
+            "commits": commits,
             "size": size,
-            "file_size": sum(one.file_size for one in kept),
+            "file_size": file_size,
             "size_max": relay.quotas.total,
             "takes_strangers": relay.quotas.takes_strangers,
             "accounts": len(accounts),
@@ -94,3 +99,12 @@ class RelayOverview:
             "bytes": switch.totals.bytes_passed,
             "bytes_per_second": int(switch.bytes_per_second),
         }
+
+
+def _sum(kept: Sequence[KeptTopic]) -> tuple[int, int, int]:
+    """Commits of topics, their bytes with files, and the bytes of files."""
+    return (
+        sum(one.commit_count for one in kept),
+        sum(one.size + one.file_size for one in kept),
+        sum(one.file_size for one in kept),
+    )

@@ -48,7 +48,7 @@ class SearchHandler:
         after: str,
     ) -> SearchResult:
         terms = parse_query(text)
-        branches = self._find_branches(caller, repo, branch)
+        branches = await self._service.run_blocking(self._find_branches, caller, repo, branch)
         authors = None
         if author:
             authors = await self._service.run_blocking(self._find_authors, author, branches)

@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
+import trio
+
 from node.api.browsers import Browsers
 from node.api.edits import Edits
 from node.api.live_texts import LiveTexts
-from node.api.node_events import NodeSource
+from node.api.node_events import NodeSource, SharedPeers
 from node.api.qr import draw_qr
 from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
@@ -140,7 +142,7 @@ class NodeService:
         self.renewing = KeyRotation(hub, author, self._whole_repo, self._member_branch)
         self.quorums = Quorums(hub, author, self._whole_repo, self._member_branch)
         self.relaying = Relaying(hub)
-        self.relay_overview = RelayOverview(network, self.relaying.find_relay, home)
+        self.relay_overview = RelayOverview(network, self.relaying.find_relay, home, hub.run_blocking)
         self.accounts = RelayAccounts(
             hub, network, self.relaying.find_relay, addresses=addresses, node_key=node_key, clock=clock
         )
@@ -148,6 +150,7 @@ class NodeService:
         self.archives = Archives(exports.destination, hub.run_blocking)
         self.names = Names(hub, author, self._whole_repo, self._member_branch)
         self.peers = Peers(hub, network, node_key)
+        self.shared_peers = SharedPeers(self.peers.list_all)
         self.relay_joining = RelayJoining(hub, self.peers, network)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
         self.requests = Requests(hub, author, self.sharing, joiner, self._whole_repo)
@@ -171,6 +174,7 @@ class NodeService:
         self.backups = Backups(home, self.background, hub.run_blocking, clock)
         self.reports = Reports(home, exports, self.background, hub.run_blocking, clock)
         self._started_at = clock()
+        self._drawing = trio.Lock()
 
     async def status(self) -> NodeStatus:
         """The node at a glance."""
@@ -202,7 +206,7 @@ class NodeService:
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),
             "search": await self.search.view(),
-            "peers": self.peers.views(),
+            "peers": await self.peers.views(),
         }
 
     async def create_repo(self, name: str) -> RepoView:
@@ -263,7 +267,7 @@ class NodeService:
 
     def look_on(self, cursor: str = "", *, changes: bool = False) -> NodeSource:
         """Peers and repos as they change: with `changes` only those that have, since a cursor."""
-        return NodeSource(self.peers.list_all, self.repo_list.list, cursor, only_changes=changes)
+        return NodeSource(self.shared_peers.look, self.repo_list.list, cursor, only_changes=changes)
 
     async def invite(
         self, repo: str, permission: str, expires_seconds: int, uses: int, reach: str, renews: bool
@@ -366,8 +370,9 @@ class NodeService:
         return await self._hub.run_blocking(show_tangle, self._hub.replica, target, question, begin, user)
 
     async def draw_qr(self, text: str) -> QrCode:
-        """A QR code of a link. Raises ServiceError `too_large`."""
-        return draw_qr(text)
+        """A QR code of a link, a tenth of a second of work: one at a time. Raises ServiceError `too_large`."""
+        async with self._drawing:
+            return await self._hub.run_blocking(draw_qr, text)
 
     # --- steps ---
 

@@ -14,7 +14,7 @@ from ravel.characters import composed
 PREFIX_SIZE_MIN: Final = 4
 """Characters of an id prefix: 20 bits, so that a prefix is not a guess."""
 _CANDIDATES_SHOWN_MAX: Final = 8
-_NEAR_COUNT_MAX: Final = 500
+NEAR_COUNT_MAX: Final = 200
 """Candidates among which the nearest name to a mistake is looked for: 10 us each."""
 _NO_RANGE: Final = (b"\xff", b"")
 """No id is between these."""
@@ -78,7 +78,7 @@ def resolve(
     `label` is what to type for a candidate where its name alone is not enough. Raises ServiceError `not_found`, with the
     nearest name, and `ambiguous`, with the candidates.
     """
-    low, high = _range_of(text)
+    low, high = range_of(text)
     wanted = composed(text)
     known: list[tuple[Id, str, T]] = []
     named: list[tuple[Id, str, T]] = []
@@ -94,7 +94,7 @@ def resolve(
             prefixed.append(candidate)
     found = named or prefixed
     if not found:
-        near = known[:_NEAR_COUNT_MAX]
+        near = known[:NEAR_COUNT_MAX]
         names = {name for _, name, _ in near if name} | {label(value) for _, _, value in near if label}
         raise ServiceError(
             "not_found",
@@ -116,7 +116,7 @@ def resolve(
     return found[0][2]
 
 
-def _range_of(text: str) -> tuple[bytes, bytes]:
+def range_of(text: str) -> tuple[bytes, bytes]:
     """The least and the greatest id that a text of at least PREFIX_SIZE_MIN characters may begin; else no id is between.
 
     Ids are compared as bytes: to write out each of thousands takes fifty times as long.

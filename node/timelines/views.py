@@ -1,6 +1,6 @@
 """Converts rows and values to JSON, so that all answers use the same fields."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypedDict
 
 import trio
@@ -8,13 +8,13 @@ from sqlalchemy import Connection
 
 from node.contract.branches import BranchView
 from node.contract.commits import TimelineItem
-from node.contract.peers import LearnedAddress, PeerView, TopicName
+from node.contract.peers import LearnedAddress, PeerView, TopicName, TopicView
 from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
-from node.sync.sync_progress import ConnectionRates, topic_progress
+from node.sync.sync_progress import topic_progress
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
 from protocol.body import Permission
@@ -90,21 +90,12 @@ def branch_view(
 
 
 def peer_view(
-    state: PeerState,
-    tables: Tables,
-    waiting: Mapping[int, int],
-    now: int,
-    petname: str = "",
-    through_name: str = "",
+    state: PeerState, topics: list[TopicView], petname: str = "", through_name: str = ""
 ) -> PeerView:
-    """A peer and, while it is connected, how each topic stands with it, at `now` in unix seconds.
+    """Describe a peer. `topics` are those of `view_topics`.
 
-    `waiting` counts commits that wait here, by the numbers of topics. `petname` and `through_name` are what this user
-    calls the peer, and the relay that it is met through.
+    `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
     """
-    topics = state.connection.topics if state.connection is not None else []
-    rates = ConnectionRates() if state.connection is None else state.connection.transfer_rates
-    at = trio.current_time()
     return {
         "peer": id_text(state.peer),
         "name": petname,
@@ -121,23 +112,37 @@ def peer_view(
         "newer_features": state.connection.newer_features if state.connection is not None else [],
         "source": state.source,
         "reached_at": state.reached_at,
-        "topics": [
-            {
-                **_name_topic(tables, tables.by_topic[topic.topic]),
-                "state": _state_of(topic, waiting.get(tables.by_topic[topic.topic].num, 0)),
-                "behind": topic.behind,
-                "progress": topic_progress(topic, rates, at),
-                "bodiless": topic.bodiless > 0,
-                "to_send": topic.to_send,
-                "sent": topic.sent,
-                "confirmed": topic.confirmed,
-                "received": topic.received,
-                **_stalled(state, topic, now),
-            }
-            for topic in topics
-            if topic.topic in tables.by_topic
-        ],
+        "topics": topics,
     }
+
+
+def view_topics(
+    state: PeerState, tables: Tables, waiting: Mapping[int, int], now: int
+) -> Iterator[TopicView]:
+    """Yield how each topic stands with a connected peer, at `now` in unix seconds.
+
+    One by one, since there may be thousands: the caller lets others have their turn. `waiting` counts commits that wait
+    here, by the numbers of topics.
+    """
+    if state.connection is None:
+        return
+    rates, at = state.connection.transfer_rates, trio.current_time()
+    for topic in state.connection.topics:
+        row = tables.by_topic.get(topic.topic)
+        if row is None:
+            continue
+        yield {
+            **_name_topic(tables, row),
+            "state": _state_of(topic, waiting.get(row.num, 0)),
+            "behind": topic.behind,
+            "progress": topic_progress(topic, rates, at),
+            "bodiless": topic.bodiless > 0,
+            "to_send": topic.to_send,
+            "sent": topic.sent,
+            "confirmed": topic.confirmed,
+            "received": topic.received,
+            **_stalled(state, topic, now),
+        }
 
 
 def _state_of(topic: TopicProgress, waiting: int) -> str:

@@ -204,30 +204,34 @@ async def test_what_a_removal_or_a_ban_forgets_can_be_put_back(
         async with _running(alice) as network:
             peers = Peers(alice.hub, network, alice.key)
 
-            def facts() -> object:
+            async def facts() -> object:
                 with alice.replica.database.read() as connection:
                     rows = (load_peers(connection), load_links(connection))
-                return rows, [network.may_keep(KEY, one) for one in topics], peers.views()[0]["source"]
+                return (
+                    rows,
+                    [network.may_keep(KEY, one) for one in topics],
+                    (await peers.views())[0]["source"],
+                )
 
             await peers.keep(KEY, "host:7474", linked.repo_id, ["wss://host"])
-            before, shown = facts(), await peers.show(key)
+            before, shown = await facts(), await peers.show(key)
             assert (shown["relay"], shown["repos"]) == (False, [id_text(linked.repo_id)])
             await peers.remove(key)
             await _restore(peers, shown)
-            assert facts() == before, "it may keep that repo, and no other"
+            assert await facts() == before, "it may keep that repo, and no other"
             await peers.ban(key)
             with pytest.raises(ServiceError, match="banned"):
                 await _restore(peers, shown)
             await peers.unban(key)
             await _restore(peers, shown)
-            assert (facts(), await peers.show(key)) == (before, shown)
+            assert (await facts(), await peers.show(key)) == (before, shown)
 
             await peers.remove(key)
             await peers.add("host:7474", key, relay=True)
-            before, shown = facts(), await peers.show(key)
+            before, shown = await facts(), await peers.show(key)
             await peers.remove(key)
             await _restore(peers, shown)
-            assert facts() == before, "it has not said what it is, and may keep all that it will take"
+            assert await facts() == before, "it has not said what it is, and may keep all that it will take"
             await _restore(peers, shown | {"relay": False})
             assert not any(network.may_keep(KEY, one) for one in topics)
 

@@ -21,7 +21,7 @@ from node.sync.goodbye import Ended
 from node.sync.neighbours import NotFetched
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
-from node.timelines.views import peer_view
+from node.timelines.views import view_topics
 from protocol.block import encrypt_block
 from protocol.codec import encode
 from protocol.features import FEATURES
@@ -365,8 +365,8 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             since = source.progress_at
 
             def shown(later: int) -> TopicView:
-                view = peer_view(state, alice.replica.tables, {}, since + later)
-                return next(one for one in view["topics"] if one["state"] != "not joined")
+                topics = view_topics(state, alice.replica.tables, {}, since + later)
+                return next(one for one in topics if one["state"] != "not joined")
 
             assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
             assert shown(STALLED_SECONDS - 1)["stalled_since"] is None
