@@ -28,17 +28,26 @@ _NEXT_STEPS: Final = {
 _ID_SHOWN_LENGTH: Final = 12
 
 
+class RefusedByRules(ServiceError):
+    """The error of a user whose commit breaks a rule. `verdict` is the rules' own code (docs/protocol.md)."""
+
+    def __init__(self, code: str, message: str, advice: str, verdict: str) -> None:
+        super().__init__(code, message, advice)
+        self.verdict = verdict
+
+
 def refuse(
     people: People, repo_id: RepoId, user: UserId, code: str, detail: str, seniors: Seniors | None
-) -> ServiceError:
+) -> RefusedByRules:
     """Return the error for a user whose commit in a repo breaks a rule."""
     if seniors is not None:
-        return _name_seniors(people, repo_id, seniors)
+        return _name_seniors(people, repo_id, code, seniors)
     next_step = _NEXT_STEPS.get(code, "").format(user=id_text(user))
-    return ServiceError(_CODES.get(code, "not_permitted"), f"the rules refuse it: {detail}", next_step)
+    shown = _CODES.get(code, "not_permitted")
+    return RefusedByRules(shown, f"the rules refuse it: {detail}", next_step, code)
 
 
-def _name_seniors(people: People, repo_id: RepoId, seniors: Seniors) -> ServiceError:
+def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) -> RefusedByRules:
     def name(user: UserId) -> str:
         return people.name(repo_id, user) or id_text(user)[:_ID_SHOWN_LENGTH]
 
@@ -46,4 +55,5 @@ def _name_seniors(people: People, repo_id: RepoId, seniors: Seniors) -> ServiceE
     next_step = f"senior to {removed}: {', '.join(map(name, seniors.members))}; ask one of them"
     if not seniors.members:
         next_step = f"nobody is senior to {removed}, who alone can step down: `ravel repo leave`"
-    return ServiceError("not_permitted", f"you are not senior to {removed} there (rule M7)", next_step)
+    message = f"you are not senior to {removed} there (rule M7)"
+    return RefusedByRules("not_permitted", message, next_step, code)

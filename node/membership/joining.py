@@ -14,6 +14,7 @@ import trio
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.refusals import RefusedByRules
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper
 from node.membership.epoch_duties import EpochDuties
@@ -53,13 +54,14 @@ _RETRY_SECONDS: Final = 30.0
 
 
 _REFUSALS: Final = {
-    "revoked": "it was revoked",
-    "no use left": "it has been used up",
-    "after the expiry": "it has expired",
-    "later invitation": "you were removed after it was made",
-    "no such invitation": "it does not count any more",
+    "invitation_revoked": "it was revoked",
+    "invitation_used": "it has been used up",
+    "invitation_expired": "it has expired",
+    "not_permitted": "you were removed after it was made",
+    "unknown_invitation": "it does not count any more",
+    "bad_proof": "it is not of this repo",
 }
-"""A word of what the rules say (M4) -> what that means for who wants to join."""
+"""A code of what the rules say of a join (M4) -> what that means for who wants to join."""
 
 
 @dataclass(slots=True)
@@ -376,10 +378,8 @@ class Joiner:
 
 def _why_refused(error: ServiceError) -> str:
     """Why a join was refused, for the user who holds the link."""
-    for word, reason in _REFUSALS.items():
-        if word in error.message:
-            return reason
-    return error.message
+    verdict = error.verdict if isinstance(error, RefusedByRules) else ""
+    return _REFUSALS.get(verdict, error.message)
 
 
 def link_of(

@@ -1,0 +1,52 @@
+"""Why a join was refused, as the rules' codes say it: the words of a rule are for people, and may change."""
+
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.authoring.refusals import RefusedByRules
+from node.membership import joining
+from protocol.links import parse_invitation
+from protocol.text import id_text
+from tests.support.machine import fail_after
+from tests.support.nodes import connected, open_nodes
+from tests.support.served import service_of
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fate, reason",
+    [
+        ("used", "it has been used up"),
+        ("revoked", "it was revoked"),
+        ("expired", "it has expired"),
+    ],
+)
+async def test_who_joins_is_told_why_the_link_makes_no_member(
+    autojump_clock: MockClock, tmp_path: Path, fate: str, reason: str
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        repo, _ = alice.create_repo()
+        service = service_of(alice, tmp_path)
+        made = await service.invite("repo", "write", 3600, 1, "machine", False)
+        link = parse_invitation(made["invitation"])
+        if fate == "used":
+            await carol.joiner.begin(link)
+            async with connected(carol, alice):
+                await trio.sleep(10)
+        if fate == "revoked":
+            await service.members.revoke_invitation("repo", id_text(link.invitation))
+        if fate == "expired":
+            bob.hub.clock_ms = lambda: link.expires_at
+            bob.author._clock_ms = lambda: link.expires_at
+        await bob.joiner.begin(link)
+        async with connected(bob, alice):
+            await trio.sleep(10)
+        assert bob.joiner.refused[repo.repo_id] == reason
+
+
+def test_the_words_of_a_rule_decide_nothing() -> None:
+    error = RefusedByRules("not_permitted", "the rules refuse it: reworded", "", "invitation_expired")
+    assert joining._why_refused(error) == "it has expired"
