@@ -57,7 +57,7 @@ def test_a_name_is_found_whether_its_accents_are_on_the_letters_or_behind_them(w
     composed, decomposed = "R\xe9sum\xe9", "Re\u0301sume\u0301"
     world.author.create_repo(composed, composed)
     world.author.create_repo("of macOS", decomposed + " 2")
-    targets = Targets(world.replica)
+    targets = Targets(world.replica, world.author.user)
     assert targets.branch(decomposed) == targets.branch(f"{decomposed}:{composed}")
     assert targets.branch(composed + " 2").name == decomposed + " 2"
     assert targets.repo(decomposed) == targets.repo(composed)
