@@ -26,7 +26,6 @@ EXIT_UNEXPECTED: Final = 1
 
 ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad_request": ErrorKind(3, 400, "the request is not of the expected form"),
-    "method_not_allowed": ErrorKind(3, 405, "the path is an endpoint's, and the method is not"),
     "not_found": ErrorKind(4, 404, "nothing has that name or id here"),
     "ambiguous": ErrorKind(5, 409, "the prefix or name fits more than one"),
     "already_exists": ErrorKind(6, 409, "something of that name is there already"),
@@ -66,6 +65,7 @@ ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     ),
     "incompatible": ErrorKind(36, 500, "an answer is not of the form that this client knows"),
     "key_reused": ErrorKind(37, 409, "an idempotency key came before with another request"),
+    "method_not_allowed": ErrorKind(38, 405, "the path is an endpoint's, and the method is not"),
     "internal": ErrorKind(EXIT_UNEXPECTED, 500, "a defect in Ravel"),
 }
 """Error code -> how it is shown. Codes are stable: scripts may depend on them."""
