@@ -1,6 +1,6 @@
 """Five questions to an export, as a notebook: editors and jupytext open its cells (`# %%`).
 
-Needs `pip install 'ravel-client[pandas,duckdb]'`. RAVEL_EXPORT is the folder or URL of the export.
+Needs `pip install './clients/python[pandas,duckdb]'` in a checkout. RAVEL_EXPORT is the folder or URL of the export.
 """
 
 # %% Open the export. Every file is checked against the manifest.

@@ -1,7 +1,7 @@
 """Ravel's figures from a notebook with pandas: editors and jupytext open its cells (`# %%`).
 
-Needs `pip install 'ravel-node[analytics-local]' 'ravel-client[pandas]'`, and no Java. RAVEL_EXPORT is the folder or URL of
-an export. `.polars()`, `.arrow()` and `.duckdb()` do as well as `.pandas()`.
+Needs `pip install './clients/python[pandas]' '.[analytics-local]'` in a checkout, and no Java. RAVEL_EXPORT is the
+folder or URL of an export. `.polars()`, `.arrow()` and `.duckdb()` do as well as `.pandas()`.
 """
 
 # %% Open the export. Every file is checked against the manifest.

@@ -1,7 +1,7 @@
 """Ravel's figures from a notebook with Spark, for what is larger than one machine: editors and jupytext open its cells.
 
-Needs `pip install 'ravel-node[analytics]'` and Java 17. RAVEL_EXPORT is the folder or URL of an export. With few commits
-`spark.conf.set("spark.sql.shuffle.partitions", 2)` spares minutes.
+Needs `pip install '.[analytics]'` in a checkout, and Java 17. RAVEL_EXPORT is the folder or URL of an export. With few
+commits `spark.conf.set("spark.sql.shuffle.partitions", 2)` spares minutes.
 """
 
 # %% Read commits. Each part is checked by the task that reads it.

@@ -2027,7 +2027,7 @@ export class Ravel {
   showLog(values?: {}, options?: RequestOptions): Promise<LogLines>;
   /** Show peers and repos, or follow them as they change. */
   followNode(values?: { changes?: boolean }, options?: RequestOptions): Promise<NodeLists>;
-  followNodeStream(values?: { changes?: boolean }, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
+  watchNode(values?: { changes?: boolean }, options?: StreamOptions): AsyncGenerator<{ name: "peers"; id: string; data: PeerList } | { name: "repos"; id: string; data: RepoList }>;
   /** Export what is new. The answer comes when it is written. */
   exportStore(values?: {}, options?: RequestOptions): Promise<ExportResult>;
   /** Show when the export that is there was made, and its size. */
@@ -2174,7 +2174,7 @@ export class Ravel {
   showTimeline(values: { branch: string; limit?: number; order?: string; after_position?: number; before_position?: number; after?: string; before?: string }, options?: RequestOptions): Promise<TimelineWindow>;
   /** Show edits of a branch's timeline, or follow them as they come. */
   followEdits(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: RequestOptions): Promise<EditWindow>;
-  followEditsStream(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "edit"; id: string; data: EditView } | { name: "reset"; id: string; data: ResetEvent }>;
+  watchEdits(values: { branch: string; since?: string; positions?: boolean; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "edit"; id: string; data: EditView } | { name: "reset"; id: string; data: ResetEvent }>;
   /** Show the digest of a branch's whole timeline. */
   showDigest(values: { branch: string }, options?: RequestOptions): Promise<TimelineDigest>;
   /** Show the last commits of a branch and of what it continues. */
@@ -2233,7 +2233,7 @@ export class Ravel {
   pushText(values: { branch: string } & TextPushRequest, options?: RequestOptions): Promise<TextPush>;
   /** Show what an editor lacks of a branch's text, or follow it as it changes. */
   followText(values: { branch: string; vector?: string; session?: string }, options?: RequestOptions): Promise<TextChanges>;
-  followTextStream(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "whole"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
+  watchText(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "whole"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
   /** Tell other editors of a branch's text that one has it open, and where its cursor is. */
   tellPresence(values: { branch: string } & PresenceRequest, options?: RequestOptions): Promise<Empty>;
   // Files and imports

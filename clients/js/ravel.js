@@ -217,7 +217,7 @@ for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
     });
   }
   if (endpoint.events) {
-    define(`${name}Stream`, function follow(values, options) {
+    define(name.replace(/^follow/, "watch"), function follow(values, options) {
       return this.stream(name, values, options);
     });
   }

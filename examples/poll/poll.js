@@ -74,7 +74,7 @@ async function open({ url, branch, token, voter }) {
   stopFollowing = new AbortController();
   // Each edit of the branch may have changed the dict; many that come together are one look. A stream that is cut goes on.
   let due;
-  for await (const _ of ravel.followEditsStream({ branch }, { signal: stopFollowing.signal })) {
+  for await (const _ of ravel.watchEdits({ branch }, { signal: stopFollowing.signal })) {
     due ??= setTimeout(() => {
       due = undefined;
       attempt(refresh);

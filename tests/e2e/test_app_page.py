@@ -1,15 +1,21 @@
-"""What the how-to for apps shows in "Keep and find" runs as it stands there, and gives what it says."""
+"""What the pages for developers of apps show runs as it stands there, and gives what it says."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from ravel import Client, StreamEvent
 from tests.e2e.cluster import Peer, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
-PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "write-an-app.md"
+ROOT: Final = Path(__file__).parents[2]
+PAGE: Final = ROOT / "docs" / "how-to" / "write-an-app.md"
+API_PAGE: Final = ROOT / "docs" / "reference" / "api.md"
 
 
 def test_the_lines_of_the_page_run(standing: Peer) -> None:
@@ -29,3 +35,51 @@ def test_the_lines_of_the_page_run(standing: Peer) -> None:
     window = standing.client.show_timeline("notes:main", order="time", limit=1)
     older = standing.client.show_timeline("notes:main", order="time", limit=1, before=str(window["previous"]))
     assert window["items"] != older["items"]
+
+
+class _Bounded:
+    """A client whose streams end after a few events, as a program would end them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._client, name)
+
+    @contextmanager
+    def watch_edits(self, branch: str, *, since: str) -> Iterator[Iterator[StreamEvent]]:
+        """The first events."""
+        with self._client.watch_edits(branch, since=since) as events:
+            yield islice(events, 4)
+
+
+def test_the_python_of_the_api_page_runs(standing: Peer, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", API_PAGE.read_text(), re.DOTALL)
+    assert len(blocks) == 4
+    standing.client.edit_dict("notes:main", put={"read": "yes"})
+    names: dict[str, Any] = {}
+    for block in blocks:
+        here = block.replace('"/tmp/alice"', "home").replace('"main"', '"notes:main"')
+        names["home"] = standing.home
+        exec(here, names)  # noqa: S102  # lines of our own page
+        if not isinstance(names["client"], _Bounded):
+            names["client"].close()
+        names["client"] = _Bounded(standing.client)
+    assert {"notes/a.txt", "notes/b.txt"} <= {
+        one["name"] for one in standing.client.list_files("notes:main")["files"]
+    }
+    assert "reset" in capsys.readouterr().out
+
+
+def test_no_page_names_a_package_that_is_on_no_index() -> None:
+    pages = [
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("clients/*/*.md"),
+        *ROOT.glob("examples/*.py"),
+        ROOT / "README.md",
+    ]
+    pages += [*ROOT.glob("clients/python/ravel/**/*.py"), *ROOT.glob("node/home/*.py")]
+    named = re.compile(
+        r"pip install [^`\n]*(?<![/.\w])'?ravel-(client|node)(?![\w-]*\.whl)(?!\[[a-z0-9,]*\] @)"
+    )
+    assert [str(page) for page in pages if named.search(page.read_text())] == []

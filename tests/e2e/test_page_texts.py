@@ -292,7 +292,7 @@ def test_a_push_that_the_text_does_not_show_is_not_taken_for_saved(standing: Pee
       const problems = [];
       let shown = 0;
       const api = {
-        async *followTextStream(_, { onState }) {
+        async *watchText(_, { onState }) {
           onState(true);
           yield { name: "update", data: { update: "AAA=" } };
           live.document.value.getText("text").insert(0, "words");
@@ -333,7 +333,7 @@ def test_the_page_types_under_ids_of_the_node_alone(standing: Peer, page: Browse
       const see = () => seen.push([live.client.value, live.document.value.clientID === live.client.value]);
       let asked = 100;
       const api = {
-        async *followTextStream(_, { onState }) {
+        async *watchText(_, { onState }) {
           onState(true);
           seen.push(live.isReady.value);
           yield { name: "update", data: { update: typed(7, "others") } };
@@ -366,7 +366,7 @@ def test_a_change_that_cannot_be_read_does_not_end_the_text(standing: Peer, page
       theirs.getMap("ravel-titles").set("ravel-titles", "no text");
       const update = btoa(String.fromCharCode(...Y.encodeStateAsUpdate(theirs)));
       const problems = [];
-      async function* followTextStream(_, { onState }) {
+      async function* watchText(_, { onState }) {
         onState(true);
         yield { name: "update", data: { update } };
         for (const name of ["update", "whole"]) yield { name, data: { update: "////" } };
@@ -374,7 +374,7 @@ def test_a_change_that_cannot_be_read_does_not_end_the_text(standing: Peer, page
         live.end();
       }
       const onError = (error) => problems.push(error.message);
-      const live = new LiveText({ api: { followTextStream }, branch: "unread", Y, onError, onEnd: () => {} });
+      const live = new LiveText({ api: { watchText }, branch: "unread", Y, onError, onEnd: () => {} });
       await live.open();
       const shown = live.document.value.getText("text").toString();
       return [shown, live.others.value, problems.length, live.texts.map((one) => one.root)];

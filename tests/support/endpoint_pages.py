@@ -55,9 +55,8 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
         lines += ["", endpoint.details]
     clients = f"Clients: `{call_text(endpoint)}`, `{camel(endpoint.name)}`"
     if endpoint.events:
-        clients += (
-            f"; to follow: `{endpoint.name.replace('follow_', 'watch_')}`, `{camel(endpoint.name)}Stream`"
-        )
+        watch = endpoint.name.replace("follow_", "watch_", 1)
+        clients += f"; to follow: `{watch}`, `{camel(watch)}`"
     lines += ["", f"{clients}."]
     lines += ["", f"Token: {', '.join(map(str, endpoint.needs)) or 'any'}."]
     if endpoint.query:

@@ -150,14 +150,13 @@ def _method(endpoint: AnyEndpoint, operation: dict[str, Any]) -> list[str]:
         f"  {name}(values{mark}: {values}, options?: RequestOptions): Promise<{answer}>;",
     ]
     if endpoint.events:
+        watch = name.replace("follow", "watch", 1)
         events = " | ".join(
             f'{{ name: "{event.name}"; id: string; data: {event.data.__name__} }}'
             for event in endpoint.events
             if event.name != "closing"
         )
-        lines.append(
-            f"  {name}Stream(values{mark}: {values}, options?: StreamOptions): AsyncGenerator<{events}>;"
-        )
+        lines.append(f"  {watch}(values{mark}: {values}, options?: StreamOptions): AsyncGenerator<{events}>;")
     return lines
 
 

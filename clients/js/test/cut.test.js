@@ -54,7 +54,7 @@ test("a cut stream goes on after its last whole event", async (context) => {
   const states = [];
   const seen = [];
   const options = { onState: (isLive) => states.push(isLive) };
-  for await (const event of ravel.followEditsStream({ branch: "a/b", since: "0" }, options)) {
+  for await (const event of ravel.watchEdits({ branch: "a/b", since: "0" }, options)) {
     seen.push([event.name, event.id]);
     if (seen.length === 4) break;
   }
@@ -76,7 +76,7 @@ test("a stream waits where the node is busy, and ends where it is refused", asyn
       response.end(`event: error\ndata: ${JSON.stringify({ error: { ...refused.error, code: "storage_failed" } })}\n\n`);
     } else json(response, 401, refused);
   });
-  const events = ravel.followNodeStream();
+  const events = ravel.watchNode();
   await assert.rejects(events.next(), failing("unauthorized", { advice: "make another", status: 401 }));
   assert.equal(asked.length, 3);
 });
@@ -88,9 +88,9 @@ test("a stream that its owner leaves or aborts ends", { timeout: 60_000 }, async
     response.writeHead(200);
     response.write(edit("1"));
   });
-  for await (const event of ravel.followEditsStream({ branch: "b" })) if (event) break;
+  for await (const event of ravel.watchEdits({ branch: "b" })) if (event) break;
   const controller = new AbortController();
-  for await (const event of ravel.followEditsStream({ branch: "b" }, { signal: controller.signal })) {
+  for await (const event of ravel.watchEdits({ branch: "b" }, { signal: controller.signal })) {
     assert.equal(event.id, "1");
     controller.abort();
   }
@@ -103,7 +103,7 @@ test("an event over the limit is refused before it is held", async (context) => 
     response.writeHead(200);
     response.end(`event: edit\ndata: "${"x".repeat(16 * 2 ** 20)}"\n\n`);
   });
-  await assert.rejects(ravel.followEditsStream({ branch: "b" }).next(), failing("too_large"));
+  await assert.rejects(ravel.watchEdits({ branch: "b" }).next(), failing("too_large"));
 });
 
 test("a read is tried again; a write only where the node knows it again", async (context) => {

@@ -23,7 +23,7 @@ test("posts are written, read and followed", async () => {
   assert.equal(window.items[1].commit, first.commit);
   await ravel.writePosts({ branch, texts: ["second", "third"] });
   const seen = [];
-  for await (const event of ravel.followEditsStream({ branch, since: window.cursor })) {
+  for await (const event of ravel.watchEdits({ branch, since: window.cursor })) {
     if (event.name === "edit") seen.push(event.data.item.text);
     if (seen.length === 3) break;
     if (seen.length === 2) await ravel.writePost({ branch, text: "fourth" });
@@ -32,7 +32,7 @@ test("posts are written, read and followed", async () => {
 });
 
 test("the node's events come as lists", async () => {
-  for await (const event of ravel.followNodeStream()) {
+  for await (const event of ravel.watchNode()) {
     if (event.name !== "repos") continue;
     assert.ok(Array.isArray(event.data.repos));
     break;
@@ -61,5 +61,5 @@ test("refusals of the node come with their advice", async () => {
   await assert.rejects(ravel.createRepo({ name: "x", more: 1 }), { code: "bad_request", status: 400 });
   const stranger = connect({ url: process.env.RAVEL_TEST_URL, token: "wrong" });
   await assert.rejects(stranger.listRepos(), { code: "unauthorized", status: 401 });
-  await assert.rejects(stranger.followNodeStream().next(), { code: "unauthorized" });
+  await assert.rejects(stranger.watchNode().next(), { code: "unauthorized" });
 });

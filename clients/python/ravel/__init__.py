@@ -34,5 +34,7 @@ else:
         except ModuleNotFoundError as error:
             if error.name not in ("pyarrow", "blake3"):
                 raise
-            hint = "pip install 'ravel-client[pandas]'; there are also [duckdb] and [spark]"
+            hint = (
+                "pip install pyarrow blake3 fsspec pandas; or polars, duckdb, pyspark in the place of pandas"
+            )
             raise ImportError(f"exports are read with {error.name}, which is not installed: {hint}") from None

@@ -90,7 +90,7 @@ export class LiveText {
     while (!ended.aborted) {
       this.resting = new AbortController();
       const signal = AbortSignal.any([ended, this.resting.signal]);
-      for await (const { name, data } of this.api.followTextStream(values, { signal, onState })) {
+      for await (const { name, data } of this.api.watchText(values, { signal, onState })) {
         try {
           if (name === "presence") this.others.value = data.others;
           if (name === "update") await this.take(bytesOf(data.update));

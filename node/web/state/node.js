@@ -119,7 +119,7 @@ onOpen(async (signal) => {
     isLive.value = live;
     if (live) forgetAbsence();
   };
-  for await (const { name, data } of api.followNodeStream({ changes: true }, { signal, onState })) {
+  for await (const { name, data } of api.watchNode({ changes: true }, { signal, onState })) {
     await attemptItself(async () => {
       if (name === "peers") peers.value = withRates(data.peers);
       if (name === "repos" && data.complete) await startFrom(data);

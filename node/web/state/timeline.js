@@ -36,7 +36,7 @@ export class Timeline {
     for (;;) {
       const since = await this.load();
       if (signal.aborted) return;
-      for await (const { name, data } of this.api.followEditsStream({ branch: this.branch, since }, { signal })) {
+      for await (const { name, data } of this.api.watchEdits({ branch: this.branch, since }, { signal })) {
         if (name === "edit") this.take(data);
         if (name === "reset") break; // away for too long
       }
