@@ -1,0 +1,41 @@
+"""What commands print of things that were made with a token."""
+
+import pytest
+
+from node.cli.token_commands import count_made, print_revoked
+from ravel.types.made import MadeThing
+
+LINK: MadeThing = {
+    "kind": "ask_link",
+    "what": "aaaa",
+    "repo": "b" * 52,
+    "repo_name": "notes",
+    "made_at": 0,
+    "expires_at": None,
+    "ended": True,
+    "advice": "",
+}
+MEMBER: MadeThing = {
+    **LINK,
+    "kind": "member",
+    "what": "cccc",
+    "ended": False,
+    "advice": "ravel member exclude notes cccc",
+}
+
+
+def test_what_stays_comes_with_the_command_that_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
+    print_revoked({"made": [LINK, MEMBER]}, as_json=False)
+    _, link, member = capsys.readouterr().out.splitlines()
+    assert link.split("\t")[:3] == ["ask link", "aaaa", "notes"]
+    assert link.split("\t")[4:] == ["ended", ""]
+    assert member.split("\t")[4:] == ["stays", "ravel member exclude notes cccc"]
+
+
+def test_nothing_is_printed_where_nothing_was_made(capsys: pytest.CaptureFixture[str]) -> None:
+    print_revoked({"made": []}, as_json=False)
+    assert capsys.readouterr().out == ""
+
+
+def test_what_has_ended_is_not_counted() -> None:
+    assert count_made([MEMBER, LINK, MEMBER]) == "2 member"
