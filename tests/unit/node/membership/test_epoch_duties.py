@@ -270,6 +270,19 @@ def test_a_fork_is_opened_in_the_epoch_that_is_written_in(people: list[Person]) 
     assert len(carol.heads) == 1
 
 
+def test_who_was_raised_beside_an_epoch_writes_there_after_both(people: list[Person]) -> None:
+    """Bob raises carol in the epoch before, which the one in use opens. Her commit acks both heads."""
+    alice, bob, carol, _ = people
+    all_members(people, p1=Permission.ADMIN)
+    alice.author.start_epoch(alice.repo)
+    bob.grant(carol, permission=Permission.MANAGE)
+    carol.hear(alice, bob)
+    assert carol.epoch.epoch_id == alice.epoch.epoch_id
+    assert len(carol.heads) == 2
+    carol.author.write(carol.root, Post("after both"))
+    assert len(carol.heads) == 1
+
+
 # --- handing over (E10) ---
 
 
