@@ -1,5 +1,6 @@
-"""A few whole-node histories, always the same; `make promise` tries new ones. Processes have a fixed hash seed."""
+"""A few whole-node histories, always the same; `make promise` tries new ones. Hash seeds follow from theirs."""
 
+import os
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -7,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.promise import draw, hostile_rules
 from tests.promise.mutants import load_mutants
 
 
 def _run(*arguments: str) -> str:
     command = [sys.executable, "-m", "tests.promise", *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert not ran.returncode, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -32,6 +35,11 @@ def test_a_seed_is_one_history() -> None:
     first, again = (_run("--seed", "4").partition("\n")[2].rpartition(",")[0] for _ in range(2))
     assert first == again
     assert "healing" in first
+    assert first.endswith("hash seed 4")
+
+
+def test_each_rule_that_is_drawn_can_be_broken() -> None:
+    assert draw.RULES.keys() == hostile_rules.RULES.keys()
 
 
 @pytest.mark.parametrize("name", load_mutants())
