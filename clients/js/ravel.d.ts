@@ -61,11 +61,14 @@ export interface ErrorDetail {
 /** The node at a glance. */
 export interface NodeStatus {
   addresses: OwnAddressView[];
+  clock: ClockComparison;
   commits: number;
   damaged: DamagedCounts;
   dropped: number;
   export: ExportStatus;
+  faults: string[];
   home: string;
+  key_use: KeyUse;
   listen: string;
   lost_writes: LostWrites;
   node: string;
@@ -89,6 +92,12 @@ export interface OwnAddressView {
   reach: "machine" | "network" | "anywhere" | "unknown";
 }
 
+/** This node's clock beside those of members who write now. */
+export interface ClockComparison {
+  ahead_seconds: number | null;
+  authors: number;
+}
+
 /** What is damaged on this node, and asked of peers. */
 export interface DamagedCounts {
   blocks: number;
@@ -106,6 +115,12 @@ export interface ExportStatus {
   next_at: number | null;
 }
 
+/** Signs that the keys of this node are used elsewhere. */
+export interface KeyUse {
+  displaced_at: number | null;
+  own_commits_came_at: number | null;
+}
+
 /** Repos in which own commits may have been lost. */
 export interface LostWrites {
   detail: string;
@@ -119,6 +134,7 @@ export interface PeerView {
   last_error: string | null;
   name: string;
   newer_features: string[];
+  older_features: string[];
   path: "direct" | "punched" | "relayed";
   peer: string;
   reached_at: number | null;
@@ -129,6 +145,7 @@ export interface PeerView {
   through: string | null;
   through_name: string;
   topics: TopicView[];
+  unknown_messages: number;
   websocket: boolean;
 }
 
@@ -241,6 +258,7 @@ export interface RepoStanding {
   behind: number;
   behind_since: number | null;
   epoch_due: boolean;
+  guests: number;
   held_at: number | null;
   helpers: string[];
   in_sync_with: string[];

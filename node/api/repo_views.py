@@ -91,11 +91,14 @@ class RepoViews:
         replica = self._hub.replica
         permission, was_member, is_damaged = None, False, False
         waiting, offers, absence = 0, 0, NOTHING_ABSENT
+        others: int | None = None
         try:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
             absence = find_absence(replica, repo, self._author.user)
+            if permission is not None and outlook.links:
+                others = len(replica.members(repo)) - 1
         except DamagedBlock:
             is_damaged = True
         is_joining = permission is None and (repo.invitation is not None or is_asked)
@@ -115,6 +118,7 @@ class RepoViews:
             starters=self._called(repo, absence.starters),
             uncertain=replica.own_feeds.why_uncertain(repo.repo_id),
             own_forks=own_forks,
+            members=others,
         )
         return repo_view(
             repo,

@@ -115,6 +115,7 @@ class NodeService:
         self.replica = hub.replica
         self._author = author
         self._joiner = joiner
+        self._network = network
         self._node_key = node_key
         self._home = home
         self._addresses = addresses
@@ -180,6 +181,8 @@ class NodeService:
         """The node at a glance."""
         waiting, damaged = await self._hub.run_blocking(self._count_pending)
         replica = self._hub.replica
+        displaced_at = self._network.displacements.find_last(self._clock())
+        came_ms, ahead = replica.own_feeds.elsewhere_at, replica.author_clocks.find_ahead()
         return {
             "version": VERSION,
             "node": id_text(self._node_key),
@@ -202,6 +205,15 @@ class NodeService:
                 "detail": replica.own_feeds.detail,
                 "repos": sorted(map(id_text, replica.own_feeds.uncertain & replica.tables.roots.keys())),
             },
+            "key_use": {
+                "displaced_at": None if displaced_at is None else int(displaced_at),
+                "own_commits_came_at": None if came_ms is None else came_ms // 1000,
+            },
+            "clock": {
+                "authors": len(ahead),
+                "ahead_seconds": ahead[len(ahead) // 2] // 1000 if ahead else None,
+            },
+            "faults": await self.watching.find_faults(),
             "rejected": self._hub.totals.rejected,
             "dropped": self._hub.totals.dropped,
             "export": self.exports.status(),

@@ -29,7 +29,7 @@ from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.version import RELEASED_AT
-from node.runtime.wording import counted
+from node.runtime.wording import counted, duration_text
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
@@ -90,7 +90,8 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks += _check_store(home, now())
     checks += _check_set_aside(path, now())  # what that found to be lost, too
     checks += _check_daemon(home)
-    return checks
+    is_clock_wrong = any(one.name == "clock" and one.state != OK for one in checks)
+    return [one for one in checks if not (is_clock_wrong and one.name == "clock" and one.state == OK)]
 
 
 def _check_folder(path: Path) -> Iterator[Check]:
@@ -271,6 +272,8 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     else:
         yield Check("daemon", OK, f"it runs, and listens on {status['listen']}")
     yield from check_peers(status)
+    yield from check_keys_in_use(status)
+    yield from check_members_clocks(status)
     yield from check_repos(repos)
     yield check_export(status["export"])
     if relay is not None:
@@ -313,14 +316,18 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
     away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
     known = {peer["peer"] for peer in connected}
+    advice = "is it running, and its address right? `ravel peer add` gives it another"
+    if status["key_use"]["displaced_at"] is not None:
+        advice = "stop the other node with this node's key: peers keep one connection with a key"
     for peer in away:
         if peer["peer"] not in known:
             detail = f"{peer['peer']} at {peer['address']}: {peer['last_error'] or 'being dialed'}"
+            yield Check("peers", WARNING, detail, advice)
+    for peer in connected:
+        if peer["unknown_messages"]:
+            detail = f"{peer['peer']} is of another version: it says what this one does not know"
             yield Check(
-                "peers",
-                WARNING,
-                detail,
-                "is it running, and its address right? `ravel peer add` gives it another",
+                "peers", WARNING, detail, "compare `ravel --version` on both, and install the newer one"
             )
     if connected or not away:
         yield Check("peers", OK, f"{len(connected)} connected")
@@ -329,6 +336,35 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
         yield Check("topics", WARNING, detail, "connect to a peer that has them: `ravel peer add`")
     else:
         yield Check("topics", OK, f"waiting for their causes: {counted(status['pending'], 'commit')}")
+
+
+def check_keys_in_use(status: NodeStatus) -> Iterator[Check]:
+    """Say that another node uses a key of this one, as a daemon's status shows it."""
+    use = status["key_use"]
+    if use["displaced_at"] is not None:
+        detail = f"another node uses this node's key: peers took it for this one until {_date(use['displaced_at'])}"
+        advice = "stop one of the two for good: a restored or copied folder is the same node and user"
+        yield Check("keys", PROBLEM, detail, advice)
+    if use["own_commits_came_at"] is not None:
+        detail = (
+            "commits that you wrote and this node did not have came from a peer at "
+            f"{_date(use['own_commits_came_at'])}: it was set back, or another node uses your key"
+        )
+        advice = (
+            "see that this is the only node with your key; a device has a user of its own: `ravel device add`"
+        )
+        yield Check("keys", WARNING, detail, advice)
+
+
+def check_members_clocks(status: NodeStatus) -> Iterator[Check]:
+    """Compare the clock with those of members who write now."""
+    ahead, authors = status["clock"]["ahead_seconds"], status["clock"]["authors"]
+    if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
+        return
+    who = "of the member who writes now" if authors == 1 else f"of the {authors} members who write now"
+    detail = f"it is {duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that {who}"
+    advice = "compare it with a clock that is right; set it, and keep it right with NTP"
+    yield Check("clock", WARNING if authors == 1 else PROBLEM, detail, advice)
 
 
 def check_repos(repos: RepoList) -> Iterator[Check]:
@@ -341,6 +377,8 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             )
             advice = "`ravel feed check BRANCH` lists them; see that no second node uses your key"
             yield Check("own feeds", WARNING, detail, advice)
+        if standing["uncertain"]:
+            continue  # said of all of them, also without a daemon
         if standing["state"] == "waiting" or standing["epoch_due"]:
             advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
             if repo["permission"] in _READING:

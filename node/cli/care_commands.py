@@ -14,7 +14,6 @@ from node.cli.shared import (
     print_fields,
     print_json,
     print_table,
-    say,
     settings,
     unlocked,
 )
@@ -128,8 +127,11 @@ def fsck(
             raise ServiceError(
                 "storage_failed", "there is no store yet", "the next start makes one: ravel up"
             ) from None
-        say("the loss is accepted: the next start makes an empty store")
-        done, left, report = None, CheckFindings(), {}
+        if as_json:
+            print_json(findings_report(CheckFindings()))
+        else:
+            print("the loss is accepted: the next start makes an empty store")
+        return
     except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
     if as_json:

@@ -11,6 +11,7 @@ from node.cli.shared import (
     SetOption,
     client,
     iso_time,
+    note_faults,
     note_requests,
     path_line,
     print_fields,
@@ -24,9 +25,18 @@ from node.cli.streams import lose_output
 from node.runtime.wording import counted
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from collections.abc import Iterator
+
     from ravel.types.browsers import PairingCode
-    from ravel.types.node import DamagedCounts, ExportStatus, LostWrites, OwnAddressView
-    from ravel.types.peers import TopicView
+    from ravel.types.node import (
+        ClockComparison,
+        DamagedCounts,
+        ExportStatus,
+        KeyUse,
+        LostWrites,
+        OwnAddressView,
+    )
+    from ravel.types.peers import PeerView, TopicView
     from ravel.types.search import SearchIndexView
 
 _PAIRS_A_LINE: Final = 8
@@ -81,6 +91,9 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         "router": f"{answer['router']['state']}: {answer['router']['detail']}".removesuffix(": "),
         "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
+        "key_use": key_use_line(answer["key_use"]),
+        "clock": clock_line(answer["clock"]),
+        "faults": "; ".join(answer["faults"]),
         "export": _export_line(answer["export"]),
         "search": _search_line(answer["search"]),
     }
@@ -89,15 +102,13 @@ def status(context: typer.Context, as_json: JsonOption = False) -> None:
         print()
         print_fields((one["name"], one["standing"]["sentence"]) for one in repos)
         note_requests(repos)
+    note_faults(answer)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
-        if peer["newer_features"]:
-            print_fields(
-                [("  is newer", f"it has {', '.join(peer['newer_features'])}, which this node lacks")]
-            )
+        print_fields(("  version", one) for one in version_lines(peer))
         print_table(
             ("topic", "state", "behind", "to send", "sent", "confirmed", "received", "progress"),
             (
@@ -172,6 +183,46 @@ def _lost_line(lost: "LostWrites") -> str:
         return ""
     repos = counted(len(lost["repos"]), "repo")
     return f"{lost['detail']}; you cannot write to {repos} until a peer was compared"
+
+
+def key_use_line(use: "KeyUse") -> str:
+    """Say that another node uses a key of this one; empty where nothing shows that."""
+    parts = []
+    if use["displaced_at"]:
+        parts.append(
+            f"another node uses this node's key: peers have taken it for this one until {iso_time(use['displaced_at'])}"
+        )
+    if use["own_commits_came_at"]:
+        parts.append(
+            f"commits that you wrote and this node did not have came from a peer at {iso_time(use['own_commits_came_at'])}: "
+            "it was set back, or another node uses your key"
+        )
+    return "; ".join(parts)
+
+
+def clock_line(clock: "ClockComparison") -> str:
+    """Say that the clock is wrong beside those of members who write now; empty where it is not."""
+    from node.runtime.wording import duration_text
+    from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
+
+    ahead = clock["ahead_seconds"]
+    if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
+        return ""
+    who = "a member who writes now" if clock["authors"] == 1 else f"{clock['authors']} members who write now"
+    return f"{duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that of {who}"
+
+
+def version_lines(peer: "PeerView") -> "Iterator[str]":
+    """Say how a peer's version differs from this one's, as far as that is known."""
+    if peer["newer_features"]:
+        yield f"newer: it has {', '.join(peer['newer_features'])}, which this node lacks"
+    if peer["older_features"]:
+        yield f"older: it lacks {', '.join(peer['older_features'])}, which this node has"
+    if peer["unknown_messages"]:
+        yield (
+            f"another one: {peer['unknown_messages']} of its messages are of kinds that this one does not know; "
+            "compare `ravel --version` on both"
+        )
 
 
 def _search_line(index: "SearchIndexView") -> str:

@@ -17,6 +17,7 @@ from node.cli.shared import (
     JsonOption,
     LocalOption,
     client,
+    note_faults,
     note_requests,
     print_answer,
     print_fields,
@@ -303,7 +304,8 @@ def _why_none_can_sync(peers: list[tuple["PeerView", list["TopicView"]]]) -> str
 @repo.command("list")
 def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
     """List the repos of this node."""
-    answer = client(context).list_repos()
+    api = client(context)
+    answer = api.list_repos()
     if as_json:
         print_json(answer)
         return
@@ -322,6 +324,7 @@ def list_repos(context: typer.Context, as_json: JsonOption = False) -> None:
         ),
     )
     note_requests(answer["repos"])
+    note_faults(api.show_status())
 
 
 @repo.command("fork")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.runtime.errors import ServiceError, kind_of
+from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, kind_of
 from protocol.limits.users import IMPORTED_WINDOW_MAX
 from ravel.characters import display_safe
 from ravel.home import find_home
@@ -19,6 +19,7 @@ from ravel.home import find_home
 if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --help` must be quick
     from node.home.key_file import Keys
     from ravel import Client
+    from ravel.types.node import NodeStatus
     from ravel.types.peers import PeerView, TopicView
     from ravel.types.repos import RepoView
 
@@ -82,8 +83,11 @@ def client(context: typer.Context) -> "Client":
     # What follows takes a fifth of a quick command's time to import.
     from node.home.home import open_home
     from node.home.starting import wait_for_daemon
+    from ravel.home import is_locked
 
-    open_home(home)
+    opened = open_home(home)
+    if not is_locked(home) and not opened.storage_url:
+        _check_store(home)
     wait_for_daemon(home, say)
     return connect(home, repo=load_default_repo(home))
 
@@ -95,6 +99,19 @@ def imported_ids(api: "Client", branch: str, source: str) -> Iterator[str]:
         window = api.list_imported(branch, source=source, after=after, limit=IMPORTED_WINDOW_MAX)
         yield from window["items"]
         after = window["next"]
+
+
+def _check_store(home: Path) -> None:
+    """Raise ServiceError if no daemon can start there, since the store is lost: to start one is no advice then."""
+    from storage.engine.errors import LostStore, StorageError
+    from storage.engine.sqlite import SqliteBackend
+
+    try:
+        SqliteBackend(home).exists()
+    except LostStore as error:
+        raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
+    except (StorageError, OSError):  # the start says what is wrong
+        pass
 
 
 def print_json(answer: Mapping[str, object]) -> None:
@@ -204,3 +221,9 @@ def note_requests(repos: "Iterable[RepoView]") -> None:
     """Say how to answer those who ask to be let into one of these repos, if any does."""
     if any(one["requests"] for one in repos):
         print("note: `ravel requests list` shows who asks to be let in", file=sys.stderr)
+
+
+def note_faults(status: "NodeStatus") -> None:
+    """Say last what else would be overlooked: that nothing can be stored, whatever peers hold."""
+    for one in status["faults"]:
+        say(f"warning: nothing can be stored here: {one}")

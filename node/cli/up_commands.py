@@ -63,6 +63,7 @@ def up(
         found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)
     else:
         found = wait_for_daemon(folder, say, timeout)
+        _check_version(folder)
     answer = {
         "home": str(folder),
         "node": found.peer,
@@ -118,6 +119,30 @@ def _check_same(home: "Home", listen: str | None, api: str | None) -> None:
                 f"there is a node in {home.path}, with {key} = {there}",
                 f"{command_for(home.path)} config set {key} {wanted}",
             )
+
+
+def _check_version(folder: Path) -> None:
+    """Raise ServiceError if a daemon of another version runs since before: commands could not read its answers."""
+    from node.runtime.version import VERSION
+    from ravel import connect
+    from ravel.home import command_for
+
+    api = connect(folder)
+    try:
+        version = api.show_status()["version"]
+    except ServiceError as error:
+        if error.code != "incompatible":
+            raise
+        version = "another"
+    finally:
+        api.close()
+    if version != VERSION:
+        which = "another version" if version == "another" else f"version {version}"
+        raise ServiceError(
+            "incompatible",
+            f"the daemon that runs in {folder} is of {which}, and this is {VERSION}",
+            f"start it again with this one: {command_for(folder)} down; {command_for(folder)} up",
+        )
 
 
 def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:

@@ -47,6 +47,39 @@ class LostWrites(TypedDict):
     repos: Annotated[list[Id], Meta(description="They are not written to until a peer was met.")]
 
 
+class KeyUse(TypedDict):
+    """Signs that the keys of this node are used elsewhere."""
+
+    displaced_at: Annotated[
+        int | None,
+        Meta(
+            description="Unix seconds when peers last ended connections with this node for newer ones, which another node "
+            "with its key opened. Null: not in the last ten minutes."
+        ),
+    ]
+    own_commits_came_at: Annotated[
+        int | None,
+        Meta(
+            description="Unix seconds when a peer last brought commits by this user that were not here: this node was set "
+            "back, or another one uses the user's key. Null: not since the start."
+        ),
+    ]
+
+
+class ClockComparison(TypedDict):
+    """This node's clock beside those of members who write now."""
+
+    authors: Annotated[
+        Count, Meta(description="Members whose clocks can be told, by commits that came just then.")
+    ]
+    ahead_seconds: Annotated[
+        int | None,
+        Meta(
+            description="By how much this clock is ahead of the middle one of theirs. Null: none can be told."
+        ),
+    ]
+
+
 class ExportStatus(TypedDict):
     """How exports go since the daemon's start."""
 
@@ -128,6 +161,14 @@ class NodeStatus(TypedDict):
     pending: Annotated[int, Meta(ge=0, description="Commits that wait for their causes.")]
     damaged: DamagedCounts
     lost_writes: LostWrites
+    key_use: KeyUse
+    clock: ClockComparison
+    faults: Annotated[
+        list[str],
+        Meta(
+            description="Why nothing can be stored: neither what is written here nor what comes. Empty: it can."
+        ),
+    ]
     rejected: Count
     dropped: Count
     export: ExportStatus

@@ -143,6 +143,13 @@ class PeerView(TypedDict):
         list[str],
         Meta(description="Features of the peer's version that this node's has not. Empty: none is known."),
     ]
+    older_features: Annotated[
+        list[str],
+        Meta(description="Features of this node's version that the peer's has not. Empty: none is known."),
+    ]
+    unknown_messages: Annotated[
+        Count, Meta(description="Messages of the peer of kinds that this version does not know.")
+    ]
     source: AddressSourceText
     reached_at: Annotated[
         int | None, Meta(description="Unix seconds when it last proved its key where it was dialed.")

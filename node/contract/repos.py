@@ -58,8 +58,8 @@ class RepoStanding(TypedDict):
             description=(
                 "`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no "
                 "peer is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that "
-                "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, or "
-                "for commits that come before others here."
+                "this node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, for "
+                "commits that come before others here, or for own ones that may be absent (`uncertain`)."
             ),
         ),
     ]  # fmt: skip
@@ -83,6 +83,13 @@ class RepoStanding(TypedDict):
     unheld: Annotated[
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
+    ]
+    guests: Annotated[
+        int,
+        Meta(
+            ge=0,
+            description="At least so many connected peers follow it and are neither relays nor members'. A member has one.",
+        ),
     ]
     uncertain: Annotated[
         str,

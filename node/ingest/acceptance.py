@@ -190,6 +190,8 @@ def _transaction(
         yield work, change.connection
         work.review(change.connection)
         change.unreleased |= work.settled
+    for author, said_ms in work.said_times.items():
+        replica.author_clocks.note(author, said_ms, now_ms)
     for repo_id in work.own_from_peers:
         replica.own_feeds.note_elsewhere(repo_id, now_ms)
         replica.shown.restate([replica.tables.of_id[repo_id].num])

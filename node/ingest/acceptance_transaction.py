@@ -23,7 +23,17 @@ from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, RepoInit
 from protocol.commit import NO_EPOCH, Commit
 from protocol.epochs import EpochInit
-from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey, first_commit, root_branch
+from protocol.ids import (
+    BranchId,
+    CommitId,
+    EpochId,
+    Mark,
+    RepoId,
+    TopicKey,
+    UserId,
+    first_commit,
+    root_branch,
+)
 from protocol.keys import EpochKey
 from protocol.limits.peers import WANT_COUNT_MAX
 from storage.blobs.files import apply_files
@@ -102,8 +112,8 @@ class Acceptance:
         self._is_releasing = False
         self._arrived: dict[CommitId, int] = {}  # when what is being released came
         self._is_own_round = False
-        self.own_from_peers: set[RepoId] = set()
-        """Repos with commits by this node's user that were absent here, and that a peer brought."""
+        self.own_from_peers: set[RepoId] = set()  # repos with commits by this node's user that a peer brought
+        self.said_times: dict[UserId, int] = {}  # by other author: the latest that accepted commits state
         self.ingested = IngestResult()
         self.is_slice_over: Callable[[], bool] = lambda: False
         self.settled: dict[int, bool] = {}
@@ -357,8 +367,8 @@ class Acceptance:
                         self._change.changed_repos.add(repo.repo_id)
                     membership.add(verified.operation, commit.acks)
                 round_.new.append(_Judged(opened, verified, repo, facts, is_proven))
-                if author == self._replica.own_feeds.user and repo.has_members and not self._is_own_round:
-                    self.own_from_peers.add(repo.repo_id)
+                if not self._is_own_round:
+                    self._note_author(repo, author, commit.content.timestamp)
             case Pending() | Rejected() if not is_proven:  # of what is kept so, who sent it is asked for
                 self.ingested.unproven.append(opened)
             case Pending(_, missing, awaited):
@@ -370,6 +380,13 @@ class Acceptance:
             case Rejected():
                 self._rejected.add(commit.commit_id)
                 round_.rejected.append(verdict)
+
+    def _note_author(self, repo: Repo, author: UserId, said_ms: int) -> None:
+        """Note what a commit that a peer has brought says by its author and its time."""
+        if author != self._replica.own_feeds.user:
+            self.said_times[author] = max(said_ms, self.said_times.get(author, 0))
+        elif repo.has_members:
+            self.own_from_peers.add(repo.repo_id)
 
     def _membership(self, repo: Repo) -> Membership | None:
         """The membership to judge by; None while commits of the root branch are damaged. Raises StorageError."""

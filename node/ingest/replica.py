@@ -12,6 +12,7 @@ from pathlib import Path
 import structlog
 from sqlalchemy import Connection
 
+from node.ingest.author_clocks import AuthorClocks
 from node.ingest.key_givers import KeyGivers
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People, Stated, find_stated
@@ -65,6 +66,7 @@ class Replica:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
         self.own_feeds = OwnFeeds(self.database.folder)
+        self.author_clocks = AuthorClocks()
         self.packs.sweep()
         with self.database.read() as connection:
             self.has_damaged = count_damaged(connection) != DamagedCount(0, 0)

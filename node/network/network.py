@@ -9,7 +9,7 @@ through a relay (`node.network.circuit_dialing`).
 import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import structlog
 import trio
@@ -23,7 +23,7 @@ from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_a
 from node.network.line import Line, one_connection, open_tcp
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_discovery import PeerFinder
-from node.network.peer_state import PeerState, listed, stays
+from node.network.peer_state import DUPLICATE, Displacements, PeerState, explain_end, listed, stays
 from node.network.punching import Puncher
 from node.network.sleep_watch import watch_clock
 from node.runtime.backoff import Backoff
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from node.network.websocket import WebListener, WebSocketStream
 
 log = structlog.get_logger()
-
-_DUPLICATE: Final = "duplicate"
 
 
 class Network:
@@ -126,6 +124,7 @@ class Network:
         )
         self._ended, self._woken = trio.Event(), trio.Event()
         self._half_open = HalfOpen()
+        self.displacements = Displacements()
         self._met: dict[PeerId, None] = {}  # peers that have shown that they know a topic, the latest last
 
     @property
@@ -464,12 +463,14 @@ class Network:
         try:
             with self.introducer.meeting(connection, across, is_dialed=is_dialed):
                 ended = await connection.run()
-            state.last_error = None if ended.reason in ("closed", "peer_left", _DUPLICATE) else ended.reason
+            state.last_error = explain_end(ended.reason, connection.goodbye)
             log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
         finally:
             state.connection = None
             self._ended.set()
             self._ended = trio.Event()
+            if connection.goodbye == DUPLICATE and not self.is_connected(state.peer):
+                self.displacements.note(self._clock())
             kept = self._dialed.get(state.peer)
             if kept is not None and not self.is_connected(state.peer):
                 kept.missed_since = trio.current_time()
@@ -556,9 +557,9 @@ class Network:
             if old is new or old.peer != new.peer or old.connection is None:
                 continue
             if stays(old, new, self.introducer.own.peer):
-                new.connection.part(_DUPLICATE)
+                new.connection.part(DUPLICATE)
             else:
-                old.connection.part(_DUPLICATE)
+                old.connection.part(DUPLICATE)
 
     def is_direct(self, peer: PeerId) -> bool:
         """Whether there is a connection with a peer that goes through no relay."""

@@ -1,6 +1,7 @@
 """The state of one peer, kept by `node.network.network`, and the rule which of two connections with one peer stays."""
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,14 @@ from storage.peers.peers import add_addresses
 
 _LASTED_SECONDS: Final = 5.0
 """Seconds that a session lasts at least if it is to count as one: a peer may prove its key and leave at once."""
+DUPLICATE: Final = "duplicate"
+"""Why a connection ends in whose place another one with the same peer is."""
+_UNREAD: Final = "bad_message"
+"""What the reason begins with for which a node ends a connection with one that says what it cannot read."""
+_DISPLACED_COUNT: Final = 3
+"""Displacements that show another node with this key."""
+_DISPLACED_SECONDS: Final = 600.0
+"""Within so many seconds: two nodes that dial with back-off take each other's place at least once a minute."""
 
 
 @dataclass(slots=True)
@@ -94,6 +103,27 @@ class PeerState:
         return relay_at(self.address)
 
 
+class Displacements:
+    """Times at which peers ended connections as duplicates of ones that this node does not have.
+
+    A peer keeps one connection with a key. Where another node has the same key, each takes the other's place again and
+    again. A dial that crosses another one does so once.
+    """
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=_DISPLACED_COUNT)
+
+    def note(self, now: float) -> None:
+        """Note one, at this moment in unix seconds."""
+        self._times.append(now)
+
+    def find_last(self, now: float) -> float | None:
+        """Return when the last was, if there were so many in a short time that another node must use the key."""
+        if len(self._times) < _DISPLACED_COUNT or not 0 <= now - self._times[0] <= _DISPLACED_SECONDS:
+            return None
+        return self._times[-1]
+
+
 @contextmanager
 def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
     """Have a peer in a list while the block runs, which may be cancelled by the peer's scope."""
@@ -117,3 +147,13 @@ def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
         return is_at_once and new.through is not None
     preferred = "out" if own_key < new.peer else "in"
     return is_at_once and old.direction == preferred != new.direction
+
+
+def explain_end(reason: str, goodbye: str) -> str | None:
+    """Return what went wrong in a connection that ended, for people; None if nothing did."""
+    if _UNREAD in (reason.partition(":")[0], goodbye.partition(":")[0]):
+        return (
+            f"{goodbye or reason}: one of the two nodes is of a version that the other does not read; "
+            "compare `ravel --version` on both"
+        )
+    return None if reason in ("closed", "peer_left", DUPLICATE) else reason

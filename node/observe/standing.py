@@ -117,6 +117,8 @@ class Standings:
         self._looked_ms = hub.clock_ms()
         self._tick: int | None = None
         self._relays: set[PeerId] = set()
+        self._foreign = 0
+        """Connected peers that say what this version does not know."""
         self._seen: dict[Connection, _Seen] = {}
         self._links: dict[int, dict[Connection, Link]] = {}  # by repo
         self._outlooks: dict[int, Outlook] = {}
@@ -218,7 +220,9 @@ class Standings:
         due = {*touched, *self._brought}
         self._brought.clear()
         states = [(one.connection, one) for one in self._network.peers if one.connection is not None]
-        is_other_count = len(states) != len(self._seen)
+        foreign = sum(connection.unknown_count > 0 for connection, _ in states)
+        is_other_count = len(states) != len(self._seen) or foreign != self._foreign
+        self._foreign = foreign
         for connection in self._seen.keys() - {connection for connection, _ in states}:
             due |= self._lose(connection)
         for num in gone:
@@ -305,6 +309,7 @@ class Standings:
             dict(memory.level_since),
             last,
             last is not None and last.peer in self._network.relays,
+            self._foreign,
         )
 
     def is_held(self, repo: Repo, outlook: Outlook) -> bool:

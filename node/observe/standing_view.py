@@ -83,6 +83,8 @@ class Outlook:
     last: Holder | None
     """The peer that was last seen to hold all that was here, and up to which commit; None: none was."""
     last_is_relay: bool = False
+    foreign: int = 0
+    """Of the peers that are connected, those that say what this version does not know."""
 
 
 NO_OUTLOOK: Final = Outlook((), 0, {}, None)
@@ -118,6 +120,7 @@ class Facts:
     starters: tuple[str, ...] = ()  # what the members are called who can start it
     uncertain: str = ""  # why own commits may be absent, so that nothing is written yet
     own_forks: int = 0  # places of own feeds that were used more than once
+    members: int | None = None  # how many other members there are; None where that is not known
 
 
 def describe_standing(
@@ -128,6 +131,9 @@ def describe_standing(
     `name_of` gives what this user calls a peer, empty for nothing. `here` are the repo's commits on this node.
     """
     state, sentence = _membership_part(facts)
+    if facts.uncertain and not state:
+        state = "waiting"
+    guests = _count_guests(facts, outlook)
     link_state, link_sentence = _network_part(outlook, unheld, name_of)
     if facts.asking and link_state == "in_sync":
         link_sentence = ""  # a peer has the request, and of the repo nothing is here
@@ -138,13 +144,23 @@ def describe_standing(
         "sentence": sentence
         if state in _ENDED
         else "; ".join(
-            filter(None, (sentence, _own_feeds_part(facts), link_sentence, _requests_part(facts)))
+            filter(
+                None,
+                (
+                    sentence,
+                    _own_feeds_part(facts),
+                    link_sentence,
+                    _guests_part(guests),
+                    _requests_part(facts),
+                ),
+            )
         ),
         "in_sync_with": [id_text(peer) for peer in level],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
         "progress": None if outlook.level_since else _progress(outlook, here),
         "unheld": unheld.commits,
+        "guests": guests,
         "uncertain": facts.uncertain,
         "own_forks": facts.own_forks,
         "unfetched_files": unheld.files,
@@ -231,6 +247,19 @@ def _own_feeds_part(facts: Facts) -> str:
     return "; ".join(parts)
 
 
+def _count_guests(facts: Facts, outlook: Outlook) -> int:
+    """Count at least the peers that follow a repo and are no member's: relays are told apart, members have one node each."""
+    if facts.members is None:
+        return 0
+    return max(0, len({link.peer for link in outlook.links if not link.is_relay}) - facts.members)
+
+
+def _guests_part(guests: int) -> str:
+    if not guests:
+        return ""
+    return f"at least {guests} of the peers that follow it {'is' if guests == 1 else 'are'} no member's"
+
+
 def _requests_part(facts: Facts) -> str:
     if not facts.requests:
         return ""
@@ -251,7 +280,8 @@ def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], 
         return "alone", f"no peer is connected{held}{alone}"
     if not outlook.links:
         count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
-        return "not_shared", f"{count} connected, and none follows this repo{alone}"
+        foreign = f" ({outlook.foreign} of another version of Ravel)" if outlook.foreign else ""
+        return "not_shared", f"{count} connected{foreign}, and none follows this repo{alone}"
     link = _told_link(outlook)
     who = _called(link.peer, name_of, is_relay=link.is_relay)
     if link.refused:

@@ -75,13 +75,20 @@ class Watching:
         checks = await self._hub.run_blocking(self._check)
         return all(answer == "ok" for answer in checks.values()), checks
 
+    async def find_faults(self) -> list[str]:
+        """Return what keeps the node from storing anything, for people."""
+        _, checks = await self.readiness()
+        return [f"{name}: {answer}" for name, answer in checks.items() if answer != "ok"]
+
     async def log(self) -> LogLines:
         """The latest lines of the log."""
         return {"lines": logs.recent_lines()}
 
     def _check(self) -> dict[str, str]:
         database = self._hub.replica.database
-        if database.fault:
+        if missing := database.find_missing():
+            database.fault = missing
+        elif database.fault:
             with suppress(StorageError):  # the fault says it
                 database.probe()
         free = free_space(self._home)

@@ -149,6 +149,10 @@ class Connection:
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self._reason = ""
         self._has_ended = False
+        self.goodbye = ""
+        """Why the peer has ended the connection, as it says."""
+        self.unknown_count = 0
+        """Messages of kinds that this version does not know."""
         self._circuits = CircuitPort(self, circuits)
         self._across = across
         self._seen = seen
@@ -176,6 +180,12 @@ class Connection:
     def peer_is_relay(self) -> bool:
         """Whether the peer has said that it keeps topics for others."""
         return self._session.peer_is_relay
+
+    @property
+    def older_features(self) -> list[str]:
+        """Features of this version that the peer's has not, sorted; none before it has said its own."""
+        said = self._session.peer_features
+        return [] if said is None else [one for one in FEATURES if not has_feature(said, one)]
 
     @property
     def newer_features(self) -> list[str]:
@@ -374,6 +384,7 @@ class Connection:
             try:
                 message = decode_message(frame)
             except UnknownMessage:
+                self.unknown_count += 1
                 log.debug("unknown message", peer=id_text(self.peer))
             except DecodeError as error:
                 self.part(f"bad_message:{error.reason}")
@@ -386,6 +397,7 @@ class Connection:
             if message is None:
                 continue
             if isinstance(message, Goodbye):
+                self.goodbye = message.reason
                 log.info("goodbye", peer=id_text(self.peer), reason=message.reason)
             if isinstance(message, Receipt | Publications | Blocks):
                 self.progress_at, self._questions.progressed = self.heard_at, trio.current_time()

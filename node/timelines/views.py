@@ -110,6 +110,8 @@ def peer_view(
         "last_error": state.last_error,
         "relay": state.connection is not None and state.connection.peer_is_relay,
         "newer_features": state.connection.newer_features if state.connection is not None else [],
+        "older_features": state.connection.older_features if state.connection is not None else [],
+        "unknown_messages": state.connection.unknown_count if state.connection is not None else 0,
         "source": state.source,
         "reached_at": state.reached_at,
         "topics": topics,

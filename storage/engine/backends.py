@@ -78,6 +78,10 @@ class Backend(Protocol):
         """Whether a write was kept whose end was not heard."""
         ...
 
+    def find_missing(self) -> str:
+        """Return what is wrong if the rows' file is no longer the one that was opened to write; else nothing."""
+        ...
+
     def probe(self, connection: Connection) -> None:
         """Write something that changes nothing, inside a write transaction."""
         ...

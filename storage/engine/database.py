@@ -141,6 +141,10 @@ class Database:
         if fault := self._backend.acknowledge():
             self.fault = fault
 
+    def find_missing(self) -> str:
+        """Return what is wrong if the rows' file was removed or replaced under this process; else nothing."""
+        return self._backend.find_missing()
+
     def probe(self) -> None:
         """Write something that changes nothing, to see whether writes succeed. Raises StorageError."""
         with self.write() as connection:

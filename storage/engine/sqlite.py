@@ -63,6 +63,7 @@ class SqliteBackend:
         self.name = str(self._path)
         self._last: LastWrite | None = None
         self._acknowledged: int | None = None  # when a reader was made
+        self._opened = 0  # the file's inode
         self._changes = 0  # rows that the writer's connection had changed when it last counted
         self._prepared = 0
         self._committed = 0
@@ -126,6 +127,7 @@ class SqliteBackend:
         assert self._last is not None, "a writer's"
         _driver_of(writer).execute(f"PRAGMA cache_size=-{_WRITER_CACHE_KIB}")
         check_has_rows(_driver_of(writer), self._path, self._last.count)
+        self._opened = self._path.stat().st_ino
         count = _read_count(writer)
         if self._last.count is None or check_count(self._folder, count, self._last.count) is not None:
             self._last.replace(count)
@@ -185,6 +187,20 @@ class SqliteBackend:
     def was_committed(self, connection: Connection, known_by: str) -> bool:
         """Never asked: an end that fails is an end that was heard."""
         raise AssertionError("a write into a file has no unheard end")
+
+    def find_missing(self) -> str:
+        """What is written into a file without a name is lost when the process ends."""
+        try:
+            found = self._path.stat().st_ino
+        except OSError as error:
+            return (
+                f"{self.name} is gone while it is open ({error.strerror}): all is lost when the daemon stops"
+            )
+        if found == self._opened:
+            return ""
+        return (
+            f"{self.name} was replaced while it was open: what is written now is lost when the daemon stops"
+        )
 
     def probe(self, connection: Connection) -> None:
         """Write the file's version anew."""

@@ -32,6 +32,10 @@ class NodeStatus(TypedDict):
     """Commits that wait for their causes."""
     damaged: DamagedCounts
     lost_writes: LostWrites
+    key_use: KeyUse
+    clock: ClockComparison
+    faults: list[str]
+    """Why nothing can be stored: neither what is written here nor what comes. Empty: it can."""
     rejected: int
     dropped: int
     export: ExportStatus
@@ -163,6 +167,28 @@ class LostWrites(TypedDict):
     detail: str
     repos: list[str]
     """They are not written to until a peer was met."""
+
+
+class KeyUse(TypedDict):
+    """Signs that the keys of this node are used elsewhere."""
+
+    displaced_at: int | None
+    """Unix seconds when peers last ended connections with this node for newer ones, which another node with its
+    key opened. Null: not in the last ten minutes.
+    """
+    own_commits_came_at: int | None
+    """Unix seconds when a peer last brought commits by this user that were not here: this node was set back, or
+    another one uses the user's key. Null: not since the start.
+    """
+
+
+class ClockComparison(TypedDict):
+    """This node's clock beside those of members who write now."""
+
+    authors: int
+    """Members whose clocks can be told, by commits that came just then."""
+    ahead_seconds: int | None
+    """By how much this clock is ahead of the middle one of theirs. Null: none can be told."""
 
 
 class ExportStatus(TypedDict):

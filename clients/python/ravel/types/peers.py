@@ -43,6 +43,10 @@ class PeerView(TypedDict):
     relay: bool
     newer_features: list[str]
     """Features of the peer's version that this node's has not. Empty: none is known."""
+    older_features: list[str]
+    """Features of this node's version that the peer's has not. Empty: none is known."""
+    unknown_messages: int
+    """Messages of the peer of kinds that this version does not know."""
     source: str
     """Where the address is from."""
     reached_at: int | None

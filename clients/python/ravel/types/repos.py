@@ -77,8 +77,8 @@ class RepoStanding(TypedDict):
     state: str
     """`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no peer
     is connected. `not_shared`: none that is connected follows it. `cut_off`: members have secrets that this
-    node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, or for
-    commits that come before others here.
+    node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, for
+    commits that come before others here, or for own ones that may be absent (`uncertain`).
     """
     sentence: str
     """The same for people, in one sentence."""
@@ -94,6 +94,8 @@ class RepoStanding(TypedDict):
     """Of the fastest transfer from a peer, else of one to a peer. Null: there is none."""
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
+    guests: int
+    """At least so many connected peers follow it and are neither relays nor members'. A member has one."""
     uncertain: str
     """Why own commits may be absent here: nothing is written until a peer was compared. Empty: none are."""
     own_forks: int

@@ -61,6 +61,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "behind": 0,
                 "progress": None,
                 "unheld": None,
+                "guests": 0,
                 "uncertain": "",
                 "own_forks": 0,
                 "unfetched_files": 0,

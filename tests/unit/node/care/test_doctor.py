@@ -16,7 +16,15 @@ from typer.testing import CliRunner
 
 from node.care import doctor
 from node.care.bundle import write_bundle
-from node.care.doctor import OK, PROBLEM, WARNING, Check, examine
+from node.care.doctor import (
+    OK,
+    PROBLEM,
+    WARNING,
+    Check,
+    check_keys_in_use,
+    check_members_clocks,
+    examine,
+)
 from node.cli.main import app
 from node.contract.node import NodeStatus
 from node.contract.peers import RelayStatus
@@ -148,8 +156,11 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
         assert "network.websocket_listen" in found.detail
 
 
-def _status(pending: int, *peers: tuple[str, str, str], source: str = "configured") -> NodeStatus:
+def _status(
+    pending: int, *peers: tuple[str, str, str], source: str = "configured", unknown: int = 0
+) -> NodeStatus:
     looked_at = {
+        "key_use": {"displaced_at": None, "own_commits_came_at": None},
         "pending": pending,
         "peers": [
             {
@@ -158,6 +169,7 @@ def _status(pending: int, *peers: tuple[str, str, str], source: str = "configure
                 "state": state,
                 "last_error": "no answer",
                 "source": source,
+                "unknown_messages": unknown,
                 "topics": [{"state": topic}],
             }
             for peer, state, topic in peers
@@ -178,6 +190,8 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     assert {one.state for one in both} == {OK}, "it has dialed us"
     stuck = list(check(_status(3, ("p", "connected", "in sync"))))
     assert [one.name for one in stuck if one.state == WARNING] == ["topics"]
+    other = list(check(_status(0, ("p", "connected", "not joined"), unknown=2)))
+    assert (other[0].state, "another version" in other[0].detail) == (WARNING, True)
     at_work = list(check(_status(3, ("p", "connected", "receiving"))))
     assert {one.state for one in at_work} == {OK}
 
@@ -252,3 +266,31 @@ def test_a_search_index_of_other_commits_is_a_warning(home: Path) -> None:
         keep_upto(connection, 1)
     database.close()
     assert _states(_examine(home), "search") == {WARNING}
+
+
+def test_a_key_that_is_used_elsewhere_is_named() -> None:
+    status = _status(0)
+    assert not list(check_keys_in_use(status))
+    status["key_use"] = {"displaced_at": 1_800_000_000, "own_commits_came_at": 1_800_000_000}
+    keys, commits = check_keys_in_use(status)
+    assert (keys.state, commits.state) == (PROBLEM, WARNING)
+    assert "another node uses this node's key" in keys.detail
+    assert "another node uses your key" in commits.detail
+
+
+@pytest.mark.parametrize(
+    "authors, ahead, state, said",
+    [
+        (0, None, None, ""),
+        (3, 200, None, ""),
+        (1, 3 * 86_400, WARNING, "it is 3 d ahead of that of the member who writes now"),
+        (2, -7200, PROBLEM, "it is 2 h 0 min behind that of the 2 members who write now"),
+    ],
+)
+def test_a_clock_that_is_not_that_of_others_is_told(
+    authors: int, ahead: int | None, state: str | None, said: str
+) -> None:
+    status = _status(0)
+    status["clock"] = {"authors": authors, "ahead_seconds": ahead}
+    checks = list(check_members_clocks(status))
+    assert [(one.state, one.detail) for one in checks] == ([] if state is None else [(state, said)])

@@ -14,6 +14,7 @@ from node.contract.peers import PeerSettings
 from node.membership.peers import Peers
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
+from node.network.peer_state import explain_end
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection
@@ -443,3 +444,60 @@ async def test_of_two_connections_both_nodes_keep_the_same(
     assert ours == theirs
     is_at_once = gap < DUPLICATE_SECONDS and directions[0] != directions[1]
     assert ours == (directions.index("out") if is_at_once else 1)
+
+
+async def test_another_node_with_the_same_key_is_noticed(tmp_path: Path, autojump_clock: MockClock) -> None:
+    with open_nodes(tmp_path, "alice", "bob", "copy") as (alice, bob, copy):
+        copy.seed = alice.seed  # as after a restore beside the first
+        now = trio.current_time
+        async with _running(bob, now) as at_bob, _running(alice, now) as at_alice:
+            where = at_bob.introducer.own.address
+            at_alice.keep(bob.key, where)
+            await until(lambda: at_alice.is_connected(bob.key))
+            await trio.sleep(60)
+            assert at_alice.displacements.find_last(now()) is None
+            async with _running(copy, now) as at_copy:
+                at_copy.keep(bob.key, where)
+                await trio.sleep(300)
+                for network in (at_alice, at_copy):
+                    last = network.displacements.find_last(now())
+                    assert last is not None
+                    assert now() - last < 120
+                assert at_bob.displacements.find_last(now()) is None
+            await trio.sleep(700)
+            assert at_alice.displacements.find_last(now()) is None, "it has gone"
+
+
+async def test_nodes_that_dial_each_other_are_no_two_of_one_key(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        now = trio.current_time
+        async with _running(bob, now) as at_bob, _running(alice, now) as at_alice:
+            for _ in range(5):
+                at_alice.keep(bob.key, at_bob.introducer.own.address)
+                at_bob.keep(alice.key, at_alice.introducer.own.address)
+                await until(lambda: at_alice.is_connected(bob.key) and at_bob.is_connected(alice.key))
+                at_alice.forget(bob.key)
+                at_bob.forget(alice.key)
+                await trio.sleep(1)
+            assert at_alice.displacements.find_last(now()) is None
+            assert at_bob.displacements.find_last(now()) is None
+
+
+@pytest.mark.parametrize(
+    "reason, goodbye, said",
+    [
+        ("peer_left", "stopping", None),
+        ("closed", "", None),
+        ("idle", "", "idle"),
+        ("peer_left", "bad_message:unknown_message", "bad_message:unknown_message: one of the two nodes"),
+        ("bad_message:not_canonical", "", "bad_message:not_canonical: one of the two nodes"),
+    ],
+)
+def test_an_end_for_what_the_other_version_does_not_read_says_so(
+    reason: str, goodbye: str, said: str | None
+) -> None:
+    found = explain_end(reason, goodbye)
+    assert found == said or (said is not None and found is not None and found.startswith(said))
+    assert said is None or not said.startswith("bad") or (found is not None and "--version" in found)

@@ -592,3 +592,42 @@ async def test_a_reader_is_cut_off_by_a_renewal_and_an_excluded_member_by_the_ex
             assert not seen.level_since
         assert bob.replica.was_member(bob.repo(), bob.author.user)
         assert not carol.replica.was_member(carol.repo(), carol.author.user)
+
+
+def test_a_user_who_may_lack_own_commits_is_told_so_whoever_is_in_sync() -> None:
+    outlook = Outlook((replace(LINK, is_level=True),), 1, {PEER: 1_700_000_000}, Holder(PEER, 0, 9))
+    facts = replace(MEMBER, uncertain="this folder is a copy", own_forks=3)
+    said = describe_standing(facts, outlook, Unheld(), lambda _: "")
+    assert (said["state"], said["uncertain"], said["own_forks"]) == ("waiting", "this folder is a copy", 3)
+    assert said["sentence"] == (
+        "you cannot write yet: peers are asked for commits of yours (this folder is a copy); "
+        f"3 places of your feed were used twice; in sync with peer {SHORT} since 2023-11-14 22:13 UTC"
+    )
+
+
+@pytest.mark.parametrize(
+    "members, links, guests, said",
+    [
+        (None, 3, 0, ""),
+        (3, 3, 0, ""),
+        (2, 3, 1, "at least 1 of the peers that follow it is no member's"),
+        (0, 3, 3, "at least 3 of the peers that follow it are no member's"),
+    ],
+)
+def test_an_owner_is_told_of_followers_who_can_be_no_members(
+    members: int | None, links: int, guests: int, said: str
+) -> None:
+    followers = [replace(LINK, peer=PeerId(bytes([one]) * 32)) for one in range(links)]
+    relay = replace(LINK, peer=PeerId(bytes([99]) * 32), is_relay=True)
+    outlook = Outlook((*followers, relay, followers[0]), 5, {}, None)
+    shown = describe_standing(replace(MEMBER, members=members), outlook, Unheld(), lambda _: "")
+    assert shown["guests"] == guests
+    assert (said in shown["sentence"]) if said else ("no member's" not in shown["sentence"])
+
+
+def test_peers_of_another_version_are_told_apart() -> None:
+    said = describe_standing(MEMBER, Outlook((), 3, {}, None, foreign=1), Unheld(), lambda _: "")
+    assert (
+        said["sentence"]
+        == "3 peers are connected (1 of another version of Ravel), and none follows this repo"
+    )

@@ -130,7 +130,17 @@ async def test_a_node_is_ready_while_it_can_write(tmp_path: Path, monkeypatch: p
             monkeypatch.setattr(watching, "free_space", lambda _: DISK_FREE_MIN - 1)
             answer = await client.get("/readyz")
             assert (answer.status_code, "free" in answer.json()["checks"]["disk"]) == (503, True)
+            status = await client.get("/api/v1/status", headers=headers)
+            assert [one.partition(":")[0] for one in status.json()["faults"]] == ["disk"]
+            monkeypatch.undo()
             assert (await client.get("/readyz", headers={"Host": "evil.example"})).status_code == 403
+            database.path.rename(tmp_path / "elsewhere")  # who writes on writes into what the end throws away
+            answer = await client.get("/readyz")
+            assert (answer.status_code, "is gone while" in answer.json()["checks"]["store"]) == (503, True)
+            database.path.touch()
+            assert "was replaced" in (await client.get("/readyz")).json()["checks"]["store"]
+            (tmp_path / "elsewhere").rename(database.path)
+            assert (await client.get("/readyz")).status_code == 200
 
 
 def test_histograms_add_up_and_labels_are_escaped() -> None:

@@ -266,8 +266,12 @@ async def test_a_peer_whose_version_knows_no_files_is_not_asked_for_blocks(
             assert await source.fetch(alice.epoch().topic, BlockId(b"w" * 32)) is None
             assert isinstance(source, Connection)
             assert source.newer_features == ["newer"]
+            assert source.older_features == [one for one in FEATURES if one != "documents"]
+            assert source.unknown_count == 0
+            await stranger.stream.send_frame(b"\x91\xa4sum1")  # as an older version says it
             await stranger.say(Goodbye("bye"))
     assert stranger.ended == Ended("peer_left")
+    assert (source.unknown_count, source.goodbye) == (1, "bye")
 
 
 async def test_all_who_wait_for_blocks_are_told_when_the_peer_leaves(

@@ -1,0 +1,74 @@
+"""`ravel up`, and commands without a daemon, say what keeps the next command from working."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from typer.testing import CliRunner
+
+import ravel
+from node.cli.main import app
+from node.home import starting
+from node.home.home import create_home, lock_home
+from node.runtime.errors import ServiceError
+from node.runtime.version import VERSION
+from ravel.holder import Holder
+from ravel.home import RunFile
+from tests.support.nodes import Node
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder without a daemon."""
+    create_home(tmp_path / "home", listen="127.0.0.1:0", api="127.0.0.1:0")
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize(
+    "answer, said",
+    [
+        ({"version": VERSION}, ""),
+        ({"version": "0.0.9"}, "is of version 0.0.9"),
+        (
+            ServiceError("incompatible", "the daemon sent what this client cannot read"),
+            "is of another version",
+        ),
+    ],
+)
+def test_a_daemon_of_another_version_is_not_called_ready(
+    home: Path, monkeypatch: pytest.MonkeyPatch, answer: object, said: str
+) -> None:
+    def show_status() -> object:
+        if isinstance(answer, ServiceError):
+            raise answer
+        return answer
+
+    api = SimpleNamespace(show_status=show_status, close=lambda: None)
+    monkeypatch.setattr(ravel, "connect", lambda *_: api)
+    found = RunFile(Holder.this(), "127.0.0.1:1", "127.0.0.1:2", "peer", "run")
+    monkeypatch.setattr(starting, "wait_for_daemon", lambda *_: found)
+    with lock_home(home):
+        result = CliRunner().invoke(app, ["--home", str(home), "up"])
+    if not said:
+        assert "Ready, since before" in result.output
+        return
+    assert isinstance(result.exception, ServiceError)
+    assert result.exception.code == "incompatible"
+    assert said in result.exception.message
+    assert "down" in result.exception.advice
+    assert "Ready" not in result.output
+
+
+def test_a_command_without_a_daemon_says_that_the_store_is_lost(home: Path) -> None:
+    refused = CliRunner().invoke(app, ["--home", str(home), "status"])
+    assert isinstance(refused.exception, ServiceError)
+    assert refused.exception.code == "not_running"
+    node = Node(home, "alice")
+    node.create_repo()
+    node.replica.close()
+    (home / "ravel.sqlite").unlink()
+    for _ in range(2):
+        refused = CliRunner().invoke(app, ["--home", str(home), "status"])
+        assert isinstance(refused.exception, ServiceError)
+        assert refused.exception.code == "storage_failed"
+        assert "--accept-loss" in refused.exception.advice
