@@ -29,7 +29,7 @@ from node.ingest.own_feeds import ADVICE
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.version import RELEASED_AT
-from node.runtime.wording import counted, duration_text
+from node.runtime.wording import counted, date_text, duration_text
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
@@ -183,9 +183,7 @@ def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     kept = measure_quarantine(path)
     if kept.files:
         is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
-        detail = (
-            f"{counted(kept.files, 'file')} with {kept.size >> 20} MiB, the oldest since {_date(kept.oldest)}"
-        )
+        detail = f"{counted(kept.files, 'file')} with {kept.size >> 20} MiB, the oldest since {date_text(kept.oldest)}"
         advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
         yield Check("quarantine", WARNING if is_much else OK, detail, advice)
 
@@ -243,11 +241,13 @@ def _check_clock(now: float, newest: float) -> Check:
     """A clock that is wrong changes no order, but invitations expire by it, and people read its times."""
     advice = "set the clock, and keep it right with NTP"
     if now < RELEASED_AT:
-        return Check("clock", PROBLEM, f"it says {_date(now)}, which is before this Ravel was made", advice)
+        return Check(
+            "clock", PROBLEM, f"it says {date_text(now)}, which is before this Ravel was made", advice
+        )
     if newest > now + CLOCK_DRIFT_MAX_SECONDS:
-        detail = f"it says {_date(now)}, and this node has stored something at {_date(newest)}"
+        detail = f"it says {date_text(now)}, and this node has stored something at {date_text(newest)}"
         return Check("clock", PROBLEM, detail, advice)
-    return Check("clock", OK, f"it says {_date(now)}")
+    return Check("clock", OK, f"it says {date_text(now)}")
 
 
 def _check_daemon(home: Home) -> Iterator[Check]:
@@ -342,13 +342,13 @@ def check_keys_in_use(status: NodeStatus) -> Iterator[Check]:
     """Say that another node uses a key of this one, as a daemon's status shows it."""
     use = status["key_use"]
     if use["displaced_at"] is not None:
-        detail = f"another node uses this node's key: peers took it for this one until {_date(use['displaced_at'])}"
+        detail = f"another node uses this node's key: peers took it for this one until {date_text(use['displaced_at'])}"
         advice = "stop one of the two for good: a restored or copied folder is the same node and user"
         yield Check("keys", PROBLEM, detail, advice)
     if use["own_commits_came_at"] is not None:
         detail = (
             "commits that you wrote and this node did not have came from a peer at "
-            f"{_date(use['own_commits_came_at'])}: it was set back, or another node uses your key"
+            f"{date_text(use['own_commits_came_at'])}: it was set back, or another node uses your key"
         )
         advice = (
             "see that this is the only node with your key; a device has a user of its own: `ravel device add`"
@@ -436,7 +436,3 @@ def _at_work(peers: list[PeerView]) -> bool:
     return any(
         topic["state"] in ("comparing", "sending", "receiving") for peer in peers for topic in peer["topics"]
     )
-
-
-def _date(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(seconds))

@@ -130,7 +130,8 @@ def _keep_own(folder: Path, named: Iterable[str], now: float) -> Path:
                 "remove it: the node makes another, with another fingerprint",
             ) from None
         left = found.not_valid_after_utc.timestamp() - now
-        if is_for_all and left > CERTIFICATE_RENEWED_SECONDS:
+        has_begun = found.not_valid_before_utc.timestamp() <= now  # else the clock was ahead when it was made
+        if is_for_all and has_begun and left > CERTIFICATE_RENEWED_SECONDS:
             return path
         key = loaded if isinstance(loaded, ec.EllipticCurvePrivateKey) else None
     try:

@@ -23,6 +23,7 @@ from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, told_reach
 from node.network.peer_state import PeerState
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
+from node.runtime.wording import date_text
 from node.sync.connection import Connection
 from node.sync.hub import Hub
 from protocol.block import Reference
@@ -155,8 +156,7 @@ class Sharing:
     async def _ask(self, link: AskLink) -> Repo:
         """Ask by a link; gives the lobby. Waits a while until the request is made, and goes on without it."""
         replica, invitation = self._hub.replica, link.opened()
-        if invitation.expires_at <= self._clock() * 1000:
-            raise ServiceError("expired", "the link has expired", "ask for a new one")
+        self._check_time(invitation, "the link")
         _check_peers(invitation.peers)
         target = find_repo(replica, link.repo)
         if target is not None and await self._hub.run_blocking(self.permission, target) is not None:
@@ -199,13 +199,23 @@ class Sharing:
         return await self._join(link.opened(), link.person)
 
     async def _join(self, link: InvitationLink, person: UserId | None = None) -> Repo:
-        if link.expires_at <= self._clock() * 1000:
-            raise ServiceError("expired", "the invitation has expired", "ask for a new one")
+        self._check_time(link, "the invitation")
         _check_peers(link.peers)
         repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo.repo_id)
         await self._until(lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused)
         return repo
+
+    def _check_time(self, link: InvitationLink, what: str) -> None:
+        """Raise ServiceError if a link has expired by this node's clock, which may be wrong itself."""
+        now = self._clock()
+        if link.expires_at <= now * 1000:
+            raise ServiceError(
+                "expired",
+                f"{what} has expired: it was good until {date_text(link.expires_at // 1000)}, and the clock here says "
+                f"{date_text(now)}",
+                "ask for a new one; if the clock is wrong, set it: `ravel doctor` compares it",
+            )
 
     async def capability(self, repo: Repo) -> Capability:
         """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""

@@ -3,14 +3,13 @@
 `node.observe.standing` looks at connections and the store. Nothing here does.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from node.contract.repos import RepoStanding
 from node.contract.values import SyncProgress
-from node.runtime.wording import counted, duration_text
+from node.runtime.wording import counted, date_text, duration_text
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.ids import PeerId
 from protocol.limits.peers import STATED_COUNT_MAX
@@ -26,8 +25,6 @@ QUIET_SAID_SECONDS: Final = 30
 """From when on it is said that none comes."""
 _PEERS_NAMED_MAX: Final = 3
 _ID_SHOWN_SIZE: Final = 12
-_LAST_SHOWN: Final = 253_402_300_799
-"""Unix seconds of the end of the year 9999: authors may state later times."""
 _WITHOUT_PEERS: Final = {
     "in_sync": "in sync with a peer",
     "syncing": "not in sync yet",
@@ -185,7 +182,7 @@ def _membership_part(facts: Facts) -> tuple[str, str]:
         return "joining", facts.asking
     if facts.is_joining:
         return "joining", "joining: the membership has not come yet"
-    since = "" if facts.behind_since is None else f" since {_date(facts.behind_since)}"
+    since = "" if facts.behind_since is None else f" since {date_text(facts.behind_since)}"
     if facts.is_member:
         if facts.is_behind:
             return (
@@ -270,13 +267,13 @@ def _requests_part(facts: Facts) -> str:
 def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]) -> tuple[str, str]:
     alone = _alone_part(unheld)
     if outlook.level_since:
-        since = _date(min(outlook.level_since.values()))
+        since = date_text(min(outlook.level_since.values()))
         return "in_sync", f"in sync with {_named(outlook, name_of)} since {since}{alone}"
     if not outlook.connected:
         held = ""
         if outlook.last is not None and not unheld.commits:
             holder = _called(outlook.last.peer, name_of, is_relay=outlook.last_is_relay)
-            held = f"; {holder} had all commits on {_date(outlook.last.held_at // 1000)}"
+            held = f"; {holder} had all commits on {date_text(outlook.last.held_at // 1000)}"
         return "alone", f"no peer is connected{held}{alone}"
     if not outlook.links:
         count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
@@ -347,10 +344,6 @@ def _alone_part(unheld: Unheld) -> str:
         return unknown
     is_one = (unheld.commits or 0) + unheld.files == 1
     return f"{unknown}; {' and '.join(named)} {'is' if is_one else 'are'} on this node alone, as far as known"
-
-
-def _date(seconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(seconds, _LAST_SHOWN)))
 
 
 def _named(outlook: Outlook, name_of: Callable[[PeerId], str]) -> str:

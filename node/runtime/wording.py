@@ -1,4 +1,10 @@
-"""Words counts and durations for people."""
+"""Words counts, times and durations for people."""
+
+import time
+from typing import Final
+
+_LAST_SHOWN: Final = 253_402_300_799
+"""Unix seconds of the end of the year 9999: authors may state later times."""
 
 
 def counted(count: int, one: str, many: str = "") -> str:
@@ -16,3 +22,8 @@ def duration_text(seconds: int) -> str:
     if minutes < 48 * 60:
         return f"{minutes // 60} h {minutes % 60} min"
     return f"{round(minutes / (24 * 60))} d"
+
+
+def date_text(seconds: float) -> str:
+    """Unix seconds as a date and time in UTC; none is later than the year 9999."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(seconds, _LAST_SHOWN)))

@@ -54,6 +54,16 @@ def test_it_is_renewed_before_its_end_with_the_same_key(tmp_path: Path) -> None:
     assert later.ends_at > first.ends_at
 
 
+def test_one_that_was_made_by_a_clock_ahead_is_made_anew_with_the_same_key(tmp_path: Path) -> None:
+    ahead = _load(tmp_path, NOW + 64 * 365 * DAY)
+    key = _key(ahead)
+    now = _load(tmp_path)
+    assert now.fingerprint != ahead.fingerprint
+    assert _key(now) == key
+    assert x509.load_pem_x509_certificate(now.path.read_bytes()).not_valid_before_utc.timestamp() <= NOW
+    assert _load(tmp_path).fingerprint == now.fingerprint
+
+
 def test_other_names_make_another(tmp_path: Path) -> None:
     first = _load(tmp_path)
     second = _load(tmp_path, tls_names=("Ravel.Example:443".lower(), "192.0.2.7"))

@@ -17,7 +17,7 @@ from protocol.body import Join, Permission
 from protocol.codec import encode
 from protocol.keys import UserSeed
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_COUNT_MAX
-from protocol.links import AskLink, InvitationLink, ask_link_text, parse_ask_link
+from protocol.links import AskLink, InvitationLink, ask_link_text, invitation_text, parse_ask_link
 from protocol.lobbies import encode_note
 from protocol.proofs import prove_invitation
 from protocol.text import id_text
@@ -331,8 +331,13 @@ async def test_an_expired_link_asks_nothing_and_its_requests_are_over(
         await people.answer("Bob")
     service = people.service(people.cat)
     service.sharing._clock = lambda: (link.opened().expires_at + 1) / 1000
-    with pytest.raises(ServiceError, match="the link has expired"):
+    with pytest.raises(ServiceError, match=r"the link has expired.*the clock here says") as caught:
         await service.join(ask_link_text(link))
+    assert "if the clock is wrong" in caught.value.advice
+    with pytest.raises(
+        ServiceError, match=r"the invitation has expired: it was good until.*the clock here says"
+    ):
+        await service.join(invitation_text(link.opened()))
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS
     assert not people.ann.joiner.lobbies.forget_ended()
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS + 1
