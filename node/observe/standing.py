@@ -38,7 +38,7 @@ from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
 from storage.peers.holders import Holder, load_holders, put_holders
 from storage.repos.repos import Repo
-from storage.schema.schema import authors, branches, commits
+from storage.schema.schema import authors, branches, commits, topics
 
 log = structlog.get_logger()
 
@@ -64,13 +64,14 @@ _LATEST_OWN: Final = select(branches.c.repo_num, branches.c.num, _OWN.label("lat
     branches.c.repo_num.in_(bindparam("keys", expanding=True)), _OWN.is_not(None)
 )
 _OWN_LATEST: Final = (
-    select(commits.c.num)
+    select(commits.c.num, topics.c.topic)
+    .join(topics, topics.c.num == commits.c.topic_num)
     .where(commits.c.branch_num == bindparam("branch"), commits.c.author_num == bindparam("author"))
     .order_by(commits.c.feed_sequence.desc())
     .limit(UNHELD_COUNTED_MAX)
     .subquery()
 )
-_OWN_SINCE: Final = select(func.count()).where(_OWN_LATEST.c.num > bindparam("upto"))
+_OWN_SINCE: Final = select(_OWN_LATEST).where(_OWN_LATEST.c.num > bindparam("upto"))
 _LAST: Final = select(func.max(commits.c.num))
 
 
@@ -78,6 +79,7 @@ _LAST: Final = select(func.max(commits.c.num))
 class _Memory:
     level_since: dict[PeerId, int] = field(default_factory=dict)
     holders: dict[PeerId, Holder] = field(default_factory=dict)
+    held: dict[TopicKey, int] = field(default_factory=dict)
     is_stored: bool = True
 
 
@@ -300,8 +302,12 @@ class Standings:
         # While commits wait here, who holds the same does not hold what they wait for either.
         is_waiting = bool(self._hub.replica.waiting_in(repo.num))
         level = [] if is_waiting else [link.peer for link in links if link.is_level]
+        newest = self._last.get(repo.num, self._last_at_start)
         _note_still_held(memory, self._looked_ms)
-        _note_level(memory, level, self._hub.clock_ms(), self._last.get(repo.num, self._last_at_start))
+        _note_level(memory, level, self._hub.clock_ms(), newest)
+        here = {one.topic for one in self._hub.replica.tables.topics_in(repo.num)}
+        memory.held = {topic: upto for topic, upto in memory.held.items() if topic in here}
+        memory.held.update(dict.fromkeys((topic for link in links for topic in link.held), newest))
         last = max(memory.holders.values(), key=lambda one: (one.upto, one.held_at), default=None)
         return Outlook(
             links,
@@ -309,6 +315,7 @@ class Standings:
             dict(memory.level_since),
             last,
             last is not None and last.peer in self._network.relays,
+            dict(memory.held),
             self._foreign,
         )
 
@@ -323,8 +330,9 @@ class Standings:
     def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, Unheld]:
         """By repo, what a user wrote and no other node is known to have. Reads the store.
 
-        What was written since a peer last held all is counted, also where it may have been sent in the meantime; of each
-        branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such commits or files.
+        What was written since a peer last held all is counted, but for what a peer was seen to hold of one topic since the
+        start; of each branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such
+        commits or files.
         """
         found: dict[int, int | None] = dict.fromkeys(outlooks, 0)
         asked = [num for num, one in outlooks.items() if not any(link.is_level for link in one.links)]
@@ -339,7 +347,8 @@ class Standings:
                         found[repo_num] = None
                     elif count is not None and latest > last.upto:
                         wanted = {"branch": branch_num, "author": author_num, "upto": last.upto}
-                        found[repo_num] = count + int(connection.execute(_OWN_SINCE, wanted).scalar_one())
+                        held, since = outlooks[repo_num].held, connection.execute(_OWN_SINCE, wanted)
+                        found[repo_num] = count + sum(num > held.get(topic, 0) for num, topic in since)
         return {num: Unheld(count, files[num]) for num, count in found.items()}
 
 
@@ -391,6 +400,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
         _sum_rates(rates.arriving, coming, now),
         _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
+        frozenset(one.topic for one in each if one.state == "in sync" and not one.unconfirmed),
         _quiet_for(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),

@@ -4,14 +4,14 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from node.contract.repos import RepoStanding
 from node.contract.values import SyncProgress
 from node.runtime.wording import counted, date_text, duration_text
 from node.sync.sync_progress import progress_of, seconds_left
-from protocol.ids import PeerId
+from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
 from storage.peers.holders import Holder
@@ -54,6 +54,8 @@ class Link:
     """Commits of those that come in a second; 0.0: none any more; None: not known."""
     going: float | None = None
     """The same of those that are sent."""
+    held: frozenset[TopicKey] = frozenset()
+    """Topics of which the peer has all that is here: one that was excluded has those of earlier epochs."""
     quiet_seconds: int = 0
     """For how long none has come, while the peer states that it has more: in steps of 30, BELIEVED_SECONDS at most."""
 
@@ -80,6 +82,8 @@ class Outlook:
     last: Holder | None
     """The peer that was last seen to hold all that was here, and up to which commit; None: none was."""
     last_is_relay: bool = False
+    held: Mapping[TopicKey, int] = field(default_factory=dict)
+    """Topics of which a peer was seen to have all, since the start, with the last commit's number then."""
     foreign: int = 0
     """Of the peers that are connected, those that say what this version does not know."""
 

@@ -9,6 +9,7 @@ import trio
 import trio.lowlevel
 from msgspec import structs
 from sqlalchemy import Connection as SqlConnection
+from sqlalchemy import select
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
@@ -38,8 +39,10 @@ from protocol.content import Post
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
+from storage.commits.pending import count_pending
 from storage.engine.errors import StorageError
 from storage.peers.holders import Holder, load_holders, put_holders
+from storage.schema.schema import authors, commits
 from storage.topics.difference import plan_sending
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
@@ -631,3 +634,47 @@ def test_peers_of_another_version_are_told_apart() -> None:
         said["sentence"]
         == "3 peers are connected (1 of another version of Ravel), and none follows this repo"
     )
+
+
+@pytest.mark.slow
+async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_node_alone(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Who was excluded holds the exclusion and all before it, and is level never again."""
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob, carol)
+        standings = _seen(alice, None)
+
+        async def look(other: Node) -> int | None:
+            async with connected(other, alice) as (_, side):
+                state = PeerState(side.peer, "", "in", "connected", 0, AddressSource.INCOMING, None)
+                state.connection = side
+                standings._network._inbound.append(state)
+                for _ in range(4):
+                    await trio.sleep(5)
+                    standings.look()
+                standings._network._inbound.clear()
+            return _unheld(standings, alice, standings.outlook(alice.repo()))
+
+        assert await look(bob) == 0
+        for number in range(3):
+            alice.write(alice.branch(), f"before {number}")
+        await members_of(alice).remove("repo", id_text(bob.author.user), "")
+        for number in range(2):
+            alice.write(alice.branch(), f"after {number}")
+        counted = await look(bob)
+        absent = _own_ids(alice) - _own_ids(bob, alice)
+        assert len(absent) == 3, "what is written in the new epoch, and what opens it"
+        with bob.replica.database.read() as connection:
+            kept = count_pending(connection)  # for want of a key that bob will not get
+        assert counted == len(absent) - kept
+        alice.write(alice.branch(), "one more")
+        assert _unheld(standings, alice, standings.outlook(alice.repo())) == len(absent) - kept + 1
+        assert await look(carol) == 0
+
+
+def _own_ids(node: Node, author: Node | None = None) -> set[bytes]:
+    """Ids of what a user wrote, as far as a node has it."""
+    with node.replica.database.read() as connection:
+        query = select(commits.c.commit_id).join(authors, authors.c.num == commits.c.author_num)
+        return set(connection.execute(query.where(authors.c.user == (author or node).author.user)).scalars())
