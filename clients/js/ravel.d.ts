@@ -257,6 +257,7 @@ export interface RepoView {
 export interface RepoStanding {
   behind: number;
   behind_since: number | null;
+  damaged: number;
   epoch_due: boolean;
   guests: number;
   held_at: number | null;
@@ -270,6 +271,7 @@ export interface RepoStanding {
   uncertain: string;
   unfetched_files: number;
   unheld: number | null;
+  unread: number;
   waiting: number;
 }
 

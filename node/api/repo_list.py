@@ -44,6 +44,7 @@ class ListedRepos:
         """Of the last look: unix milliseconds, or a little later, so that no two looks have the same."""
         self._tick: int | None = None
         self._peer_names = hub.replica.people.peer_names
+        self._had_damaged = hub.replica.has_damaged
         self._due: set[int] = set()  # repos to be described again
         self._timed: set[int] = set()  # those that may change with time alone
         self._revisions: dict[
@@ -102,6 +103,9 @@ class ListedRepos:
         due = {*touched, *restated, *self._standings.take_changed(), *self._timed}
         if self._peer_names is not replica.people.peer_names:  # they are replaced whole
             self._peer_names = replica.people.peer_names
+            due |= replica.repos.keys()
+        if self._had_damaged != replica.has_damaged:
+            self._had_damaged = replica.has_damaged
             due |= replica.repos.keys()
         self._due |= due.union(self._related(due))
 
@@ -177,7 +181,9 @@ def _since(moments: dict[str, int], after: int) -> Iterator[str]:
 
 def _may_change_alone(view: RepoView | None) -> bool:
     """Whether a repo may be shown otherwise though nothing names it: requests expire, and damaged commits come back."""
-    return view is not None and (view["requests"] > 0 or view["permission"] == "damaged")
+    if view is None:
+        return False
+    return view["requests"] > 0 or view["permission"] == "damaged" or view["standing"]["damaged"] > 0
 
 
 def _put(table: dict[int, V], num: int, value: V | None) -> None:

@@ -18,7 +18,9 @@ from protocol.ids import RepoId, UserId
 from protocol.links import find_kept_ask
 from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
+from storage.commits.damaged import count_damaged_in
 from storage.commits.feeds import count_forks_of
+from storage.commits.pending import count_unread_in
 from storage.repos.repos import Branch, Repo
 
 
@@ -58,6 +60,8 @@ class RepoViews:
         branches = replica.shown.count_in(replica.database, list(seen))
         with replica.database.read() as connection:
             forks = count_forks_of(connection, self._author.user)
+            unread = count_unread_in(connection)
+            damaged = count_damaged_in(connection) if replica.has_damaged else {}
         found: dict[int, RepoView | None] = {}
         for repo in repos:
             num, current = repo.num, replica.repos.get(repo.num)
@@ -72,6 +76,8 @@ class RepoViews:
                     seen[num],
                     unheld[num],
                     own_forks=forks.get(num, 0),
+                    unread=unread.get(num, 0),
+                    damaged=damaged.get(num, 0),
                     revision=revisions[num],
                     is_asked=current.repo_id in asked,
                 )
@@ -85,6 +91,8 @@ class RepoViews:
         unheld: Unheld,
         *,
         own_forks: int,
+        unread: int,
+        damaged: int,
         revision: int,
         is_asked: bool,
     ) -> RepoView:
@@ -118,6 +126,8 @@ class RepoViews:
             starters=self._called(repo, absence.starters),
             uncertain=replica.own_feeds.why_uncertain(repo.repo_id),
             own_forks=own_forks,
+            unread=unread,
+            damaged=damaged,
             members=others,
         )
         return repo_view(

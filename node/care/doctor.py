@@ -274,6 +274,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     yield from check_peers(status)
     yield from check_keys_in_use(status)
     yield from check_members_clocks(status)
+    yield from check_company(status, repos)
     yield from check_repos(repos)
     yield check_export(status["export"])
     if relay is not None:
@@ -329,7 +330,7 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
             yield Check(
                 "peers", WARNING, detail, "compare `ravel --version` on both, and install the newer one"
             )
-    if connected or not away:
+    if connected:
         yield Check("peers", OK, f"{len(connected)} connected")
     if status["pending"] and connected and not _at_work(connected):
         detail = f"waiting for causes that no connected peer has: {counted(status['pending'], 'commit')}"
@@ -372,14 +373,19 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
     for repo in repos["repos"]:
         standing = repo["standing"]
         if standing["own_forks"]:
-            detail = (
-                f"{repo['name']}: {standing['own_forks']} places of your feed were used twice, which stays so"
-            )
+            twice = counted(standing["own_forks"], "place")
+            detail = f"{repo['name']}: {twice} of your feed used twice, which stays so"
             advice = "`ravel feed check BRANCH` lists them; see that no second node uses your key"
             yield Check("own feeds", WARNING, detail, advice)
         if standing["uncertain"]:
             continue  # said of all of them, also without a daemon
-        if standing["state"] == "waiting" or standing["epoch_due"]:
+        if standing["state"] in ("cut_off", "damaged"):
+            advice = "ask a member for a new link" if standing["state"] == "cut_off" else DAMAGED_ADVICE
+            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+        elif standing["state"] in ("alone", "not_shared") and standing["held_at"] and standing["unheld"]:
+            advice = "let a peer that follows it be online, or connect to one: `ravel peer add`"
+            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+        elif standing["state"] == "waiting" or standing["epoch_due"]:
             advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
             if repo["permission"] in _READING:
                 advice = (
@@ -388,6 +394,16 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             elif standing["epoch_due"]:
                 advice = "write something where you may, or ask one of them to: that starts new secrets"
             yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+
+
+def check_company(status: NodeStatus, repos: RepoList) -> Iterator[Check]:
+    """Say that nobody is connected where others have held something: to be alone is fine for a repo of one's own."""
+    shared = [repo["name"] for repo in repos["repos"] if repo["standing"]["held_at"] is not None]
+    if shared and not any(peer["state"] == "connected" for peer in status["peers"]):
+        detail = f"no peer is connected, and others have held {counted(len(shared), 'repo')} of those here"
+        yield Check(
+            "peers", WARNING, detail, "is this machine on a network? `ravel peer list` shows who is dialed"
+        )
 
 
 def check_export(export: ExportStatus) -> Check:

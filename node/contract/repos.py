@@ -84,6 +84,8 @@ class RepoStanding(TypedDict):
         int | None,
         Meta(description="Own commits that no other node is known to hold. Null: nothing is known of it."),
     ]
+    unread: Annotated[Count, Meta(description="Commits of formats that this Ravel does not know, nor shows.")]
+    damaged: Annotated[Count, Meta(description="Commits whose content is damaged here, and asked of peers.")]
     guests: Annotated[
         int,
         Meta(

@@ -409,7 +409,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
 
 def _quiet_for(seconds: float) -> int:
     """In steps: else each look would find that something has changed."""
-    return min(int(seconds) // QUIET_SAID_SECONDS * QUIET_SAID_SECONDS, BELIEVED_SECONDS)
+    return int(min(seconds, BELIEVED_SECONDS)) // QUIET_SAID_SECONDS * QUIET_SAID_SECONDS
 
 
 def _sum_rates(rates: TransferRates, topics: Sequence[TopicKey], now: float) -> float | None:

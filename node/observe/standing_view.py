@@ -121,6 +121,8 @@ class Facts:
     starters: tuple[str, ...] = ()  # what the members are called who can start it
     uncertain: str = ""  # why own commits may be absent, so that nothing is written yet
     own_forks: int = 0  # places of own feeds that were used more than once
+    unread: int = 0  # commits of formats that this Ravel does not know
+    damaged: int = 0  # commits whose content is damaged here
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -150,6 +152,7 @@ def describe_standing(
                 (
                     sentence,
                     _own_feeds_part(facts),
+                    _unshown_part(facts),
                     link_sentence,
                     _guests_part(guests),
                     _requests_part(facts),
@@ -161,6 +164,8 @@ def describe_standing(
         "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
         "progress": None if outlook.level_since else _progress(outlook, here),
         "unheld": unheld.commits,
+        "unread": facts.unread,
+        "damaged": facts.damaged,
         "guests": guests,
         "uncertain": facts.uncertain,
         "own_forks": facts.own_forks,
@@ -243,8 +248,22 @@ def _own_feeds_part(facts: Facts) -> str:
     if facts.uncertain:
         parts.append(f"you cannot write yet: peers are asked for commits of yours ({facts.uncertain})")
     if facts.own_forks:
-        places = "1 place" if facts.own_forks == 1 else f"{facts.own_forks} places"
-        parts.append(f"{places} of your feed {'was' if facts.own_forks == 1 else 'were'} used twice")
+        verb = "was" if facts.own_forks == 1 else "were"
+        parts.append(f"{counted(facts.own_forks, 'place')} of your feed {verb} used twice")
+    return "; ".join(parts)
+
+
+def _unshown_part(facts: Facts) -> str:
+    """What is here, as peers see it, and cannot be shown."""
+    parts = []
+    if facts.unread:
+        verb = "is" if facts.unread == 1 else "are"
+        parts.append(
+            f"{counted(facts.unread, 'commit')} {verb} of a newer format, which this Ravel does not show"
+        )
+    if facts.damaged:
+        verb = "is" if facts.damaged == 1 else "are"
+        parts.append(f"{counted(facts.damaged, 'commit')} {verb} damaged here, and asked of peers")
     return "; ".join(parts)
 
 

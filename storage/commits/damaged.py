@@ -21,7 +21,7 @@ from storage.commits.search_index import look_again
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
-from storage.schema.schema import commits, damaged_blocks, damaged_commits, erasures
+from storage.schema.schema import branches, commits, damaged_blocks, damaged_commits, erasures
 from verifier.posts import find_relation
 
 
@@ -46,6 +46,17 @@ class DamagedCommit:
 _COMMITS = select(
     damaged_commits.c.commit_num, damaged_commits.c.topic_num, commits.c.branch_num, commits.c.commit_id
 ).join(commits, commits.c.num == damaged_commits.c.commit_num)
+
+
+def count_damaged_in(connection: Connection) -> dict[int, int]:
+    """Count the commits that are damaged here, by number of the repo. Costs O(such commits)."""
+    query = (
+        select(branches.c.repo_num, func.count())
+        .join(commits, commits.c.branch_num == branches.c.num)
+        .join(damaged_commits, damaged_commits.c.commit_num == commits.c.num)
+        .group_by(branches.c.repo_num)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def mark_commits_damaged(connection: Connection, nums: Iterable[int]) -> int:

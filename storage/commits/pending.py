@@ -33,7 +33,7 @@ from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.sums import sum_of
-from storage.schema.schema import pending, pending_causes, pending_publications, rejections
+from storage.schema.schema import branches, pending, pending_causes, pending_publications, rejections
 from verifier.verify import Rejected, key_mark
 
 CAUSES: Final = "causes"
@@ -279,6 +279,13 @@ def count_pending(connection: Connection, branch_num: int | None = None, *, reas
     unread, others = (_UNREAD, _WAITING) if branch_num is None else (_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH)
     query = unread if reason == UNREAD else others
     return int(select_rows(connection, query, branch=branch_num).scalars()[0])
+
+
+def count_unread_in(connection: Connection) -> dict[int, int]:
+    """Count the commits of formats that this Ravel does not know, by number of the repo. Costs O(such commits)."""
+    query = select(branches.c.repo_num, func.count()).join(pending, pending.c.branch_num == branches.c.num)
+    query = query.where(pending.c.reason == UNREAD).group_by(branches.c.repo_num)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def count_waiting(connection: Connection) -> dict[int, int]:

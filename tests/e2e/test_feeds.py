@@ -49,7 +49,7 @@ def test_a_forked_feed_is_shown_with_its_evidence(tmp_path: Path) -> None:
             assert {feed["author"]: feed["forks"] for feed in answer["feeds"]}[user] == 1
             if peer is bob:  # who is told of forks of its own feeds, and of no others' there
                 assert "1 place of your feed was used twice" in run_ravel(bob, "status").stdout
-                assert "places of your feed were used twice" in run_ravel(bob, "doctor").stdout
+                assert "1 place of your feed used twice" in run_ravel(bob, "doctor").stdout
             else:
                 assert "used twice" not in run_ravel(peer, "status").stdout
             shown = run_ravel(peer, "feed", "check", branch, code=code).stdout

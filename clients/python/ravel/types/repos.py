@@ -94,6 +94,10 @@ class RepoStanding(TypedDict):
     """Of the fastest transfer from a peer, else of one to a peer. Null: there is none."""
     unheld: int | None
     """Own commits that no other node is known to hold. Null: nothing is known of it."""
+    unread: int
+    """Commits of formats that this Ravel does not know, nor shows."""
+    damaged: int
+    """Commits whose content is damaged here, and asked of peers."""
     guests: int
     """At least so many connected peers follow it and are neither relays nor members'. A member has one."""
     uncertain: str

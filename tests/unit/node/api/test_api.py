@@ -61,6 +61,8 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
                 "behind": 0,
                 "progress": None,
                 "unheld": None,
+                "unread": 0,
+                "damaged": 0,
                 "guests": 0,
                 "uncertain": "",
                 "own_forks": 0,

@@ -21,13 +21,16 @@ from node.care.doctor import (
     PROBLEM,
     WARNING,
     Check,
+    check_company,
     check_keys_in_use,
     check_members_clocks,
+    check_repos,
     examine,
 )
 from node.cli.main import app
 from node.contract.node import NodeStatus
 from node.contract.peers import RelayStatus
+from node.contract.repos import RepoList
 from node.home.config import CONFIG_NAME, NetworkConfig
 from node.home.config_editing import set_key
 from node.home.home import create_home
@@ -181,6 +184,7 @@ def _status(
 def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     check = doctor.check_peers
     assert {one.state for one in check(_status(0))} == {OK}
+    assert [one.name for one in check(_status(0))] == ["topics"], "nobody is connected, and nobody need be"
     assert {one.state for one in check(_status(0, ("p", "connected", "in sync")))} == {OK}
     away = list(check(_status(0, ("p", "waiting", ""))))
     assert (away[0].state, "no answer" in away[0].detail) == (WARNING, True)
@@ -294,3 +298,37 @@ def test_a_clock_that_is_not_that_of_others_is_told(
     status["clock"] = {"authors": authors, "ahead_seconds": ahead}
     checks = list(check_members_clocks(status))
     assert [(one.state, one.detail) for one in checks] == ([] if state is None else [(state, said)])
+
+
+def _repos(**standing: object) -> RepoList:
+    """One repo; what is not named of its standing is as it is where all is well."""
+    well = {"state": "in_sync", "sentence": "...", "uncertain": "", "own_forks": 0, "epoch_due": False}
+    said = {**well, "held_at": 5, "unheld": 0, **standing}
+    return cast(RepoList, {"repos": [{"name": "notes", "permission": "write", "standing": said}]})
+
+
+@pytest.mark.parametrize(
+    "standing, is_said",
+    [
+        ({}, False),
+        ({"state": "cut_off"}, True),
+        ({"state": "damaged"}, True),
+        ({"state": "waiting"}, True),
+        ({"state": "waiting", "uncertain": "this folder is a copy"}, False),  # said once, of all
+        ({"state": "alone", "unheld": 3}, True),
+        ({"state": "not_shared", "unheld": 3}, True),
+        ({"state": "alone", "unheld": None, "held_at": None}, False),  # a repo of one's own
+        ({"own_forks": 2}, True),
+    ],
+)
+def test_repos_of_which_something_is_amiss_are_named(standing: dict[str, object], is_said: bool) -> None:
+    found = list(check_repos(_repos(**standing)))
+    assert [one.state for one in found] == ([WARNING] if is_said else [])
+    assert all(one.advice for one in found)
+
+
+def test_who_shares_and_is_connected_to_nobody_is_warned() -> None:
+    (warned,) = check_company(_status(0, ("p", "waiting", "")), _repos())
+    assert "no peer is connected" in warned.detail
+    assert not list(check_company(_status(0, ("p", "connected", "in sync")), _repos()))
+    assert not list(check_company(_status(0), _repos(held_at=None)))

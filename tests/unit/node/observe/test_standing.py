@@ -678,3 +678,12 @@ def _own_ids(node: Node, author: Node | None = None) -> set[bytes]:
     with node.replica.database.read() as connection:
         query = select(commits.c.commit_id).join(authors, authors.c.num == commits.c.author_num)
         return set(connection.execute(query.where(authors.c.user == (author or node).author.user)).scalars())
+
+
+def test_what_is_here_and_cannot_be_shown_is_said_beside_in_sync() -> None:
+    outlook = Outlook((replace(LINK, is_level=True),), 1, {PEER: 1_700_000_000}, Holder(PEER, 0, 9))
+    said = describe_standing(replace(MEMBER, unread=2, damaged=1), outlook, Unheld(), lambda _: "")
+    assert said["sentence"].startswith(
+        "2 commits are of a newer format, which this Ravel does not show; "
+        "1 commit is damaged here, and asked of peers; in sync with"
+    )
