@@ -224,6 +224,6 @@ def note_requests(repos: "Iterable[RepoView]") -> None:
 
 
 def note_faults(status: "NodeStatus") -> None:
-    """Say last what else would be overlooked: that nothing can be stored, whatever peers hold."""
+    """Say last what else would be overlooked: that this node may store nothing, whatever peers hold."""
     for one in status["faults"]:
-        say(f"warning: nothing can be stored here: {one}")
+        say(f"warning: what is written or comes may not be stored here: {one}")

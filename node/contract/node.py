@@ -166,7 +166,7 @@ class NodeStatus(TypedDict):
     faults: Annotated[
         list[str],
         Meta(
-            description="Why nothing can be stored: neither what is written here nor what comes. Empty: it can."
+            description="Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."
         ),
     ]
     rejected: Count

@@ -94,7 +94,7 @@ class Watching:
         free = free_space(self._home)
         return {
             "store": database.fault or "ok",
-            "disk": "ok" if free >= DISK_FREE_MIN else f"{free} bytes are free",
+            "disk": "ok" if free >= DISK_FREE_MIN else f"{free >> 20} MiB are free",
         }
 
     def _of_process(self) -> list[Family]:

@@ -95,10 +95,11 @@ export const text = {
     not_shared: "not shared yet",
     cut_off: "cut off",
     former: "removed",
-    waiting: "waiting for secrets",
+    waiting: "waiting",
     joining: "joining",
     damaged: "damaged",
   },
+  uncertain: "not writable yet",
   state: {
     pending: (count) => `${count} pending`,
     void: (count) => `${count} void`,
@@ -256,6 +257,10 @@ export const text = {
   onlyYou: "You are its only member so far.",
   inviteOthers: "Invite others",
   commitsTitle: "Commits",
+  fault: (fault) => `What is written or comes may not be stored here: ${fault}`,
+  displaced: "Another node uses this node's key. Stop one of the two for good.",
+  ownForks: (count) =>
+    `${many(count, "place")} of your feed ${count === 1 ? "was" : "were"} used twice. See that no second node uses your key.`,
   unheld: (count) => `${many(count, "commit")} of yours ${count === 1 ? "is" : "are"} on this node alone.`,
   readRepo: "Let others read this repo",
   readBranch: (name) => `Let others read ${name} alone`,

@@ -14,6 +14,7 @@ export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
   return html`
     <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} said=${repo.standing.sentence} /></p>
+    ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
     ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
     <dl>
       <dt>${text.permission}</dt><dd>${text.permissions[repo.permission] ?? repo.permission}</dd>

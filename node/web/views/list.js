@@ -2,7 +2,7 @@
 
 import { Empty, Skeleton } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, chosenRepo, hasPanel, repos, route } from "../state/node.js";
+import { addressOf, beside, chosenBranch, chosenRepo, hasPanel, repos, route, status } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
@@ -12,6 +12,7 @@ const NODE_PANELS = ["peers", "relay", "people", "devices", "browsers", "setting
 export function ListView() {
   return html`<nav id="repos" aria-label=${text.reposAndBranches}>
     <ul class="links"><li><${Link} panel="search" text=${text.panels.search} /></li></ul>
+    <${Amiss} />
     <${Repos} />
     ${actions.value.includes("admin") && html`<ul class="links add">
       <li><${Link} panel="new" text=${text.panels.new} /></li>
@@ -20,6 +21,13 @@ export function ListView() {
     ${actions.value.includes("node") && html`<h2>${text.thisNode}</h2>
     <ul class="links">${NODE_PANELS.filter(hasPanel).map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>`}
   </nav>`;
+}
+
+/** What is wrong with the whole node, whatever its repos say: it may store nothing, or another node has its key. */
+function Amiss() {
+  const { faults = [], key_use: use } = status.value ?? {};
+  const said = [...faults.map(text.fault), ...(use?.displaced_at ? [text.displaced] : [])];
+  return said.map((one) => html`<p class="error amiss" role="alert">${one}</p>`);
 }
 
 function Link({ panel, text: shown }) {
@@ -49,7 +57,7 @@ function Repo({ repo }) {
   return html`<li>
     <a class="repo" href=${about} aria-current=${repo.repo === chosenRepo.value ? "true" : undefined}><bdi>${repo.name}</bdi></a>
     <span class="facts">${text.permissions[repo.permission] ?? repo.permission} · ${text.commits(repo.commits)}</span>
-    <span class=${`facts standing ${repo.standing.state}`}>${text.standing[repo.standing.state] ?? repo.standing.state}</span>
+    <span class=${`facts standing ${repo.standing.state}`}>${repo.standing.uncertain ? text.uncertain : (text.standing[repo.standing.state] ?? repo.standing.state)}</span>
     ${repo.requests > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "members")}>${text.asking(repo.requests)}</a>`}
     ${repo.offers > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "inbox")}>${text.offersWait(repo.offers)}</a>`}
     <ul>${branches.map((branch) => html`<li>

@@ -35,7 +35,7 @@ class NodeStatus(TypedDict):
     key_use: KeyUse
     clock: ClockComparison
     faults: list[str]
-    """Why nothing can be stored: neither what is written here nor what comes. Empty: it can."""
+    """Why what is written here or comes may not be stored, as `/readyz` has it. Empty: it is."""
     rejected: int
     dropped: int
     export: ExportStatus
