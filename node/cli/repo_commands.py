@@ -233,6 +233,7 @@ def sync(
 ) -> None:
     """Wait until this node and a connected peer hold the same commits of a repo, and show progress.
 
+    Of a user who wrote elsewhere before, it waits until all is here that the user wrote.
     Tells who holds it: what a peer or relay has confirmed is durable there.
     """
     api = client(context)
@@ -254,9 +255,15 @@ def sync(
                 synced(progress["done"], progress["total"], progress["seconds_left"])
             level = standing["in_sync_with"] if standing is not None else []
             held_by = [peer for peer, _ in peers if peer["peer"] in level]
-            if held_by or (standing is not None and standing["state"] == "cut_off"):
+            uncertain = standing["uncertain"] if standing is not None else ""
+            if (held_by and not uncertain) or (standing is not None and standing["state"] == "cut_off"):
                 break  # who is cut off waits for keys that it does not get
-            if (found := _why_none_can_sync(peers)) != reason:
+            found = (
+                f"peers are asked for commits of yours ({uncertain})"
+                if held_by
+                else _why_none_can_sync(peers)
+            )
+            if found != reason:
                 reason = found
                 if reason:
                     say(f"waiting: {reason}")
