@@ -145,11 +145,13 @@ def publications_of(replica: Replica, branch: Branch) -> list[bytes]:
 
 
 def give(replica: Replica, items: Sequence[bytes]) -> IngestResult:
-    """Take publications in, a batch for each run of one topic."""
-    ingested = IngestResult()
+    """Take publications in, a batch for each run of one topic. Tests forge some as the node's own user, and write on."""
+    ingested, uncertain = IngestResult(), replica.own_feeds.uncertain
     for name, group in groupby(items, key=lambda item: decode_publication(item).topic):
         topic = replica.by_topic[name]
         ingested = ingested.with_more(accept_batch(replica, topic, open_batch(topic, list(group)), NOW_MS))
+    for repo_id in replica.own_feeds.uncertain - uncertain:
+        replica.own_feeds.settle(repo_id)
     return ingested
 
 

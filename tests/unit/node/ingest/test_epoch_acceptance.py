@@ -230,7 +230,6 @@ def test_who_follows_two_epochs_writes_in_one_that_opens_the_other(world: World)
     merge = aim(_root(world).facts, _root(world).num, ours)
     item = forge(world, merge, encode_body(Post("merge")), both, _SECRET)
     assert _codes(give(world.replica, [item])) == ["closed_epoch"], "in the root branch as elsewhere"
-    world.replica.own_feeds.settle(world.repo.repo_id)  # the init of one's own that came is the only one
     written, ingested = world.author.write(world.branch, Post("opened"))
     assert {len(nums) for nums in ingested.accepted.values()} == {2}, "what opens it, and the post"
     epoch = world.replica.writing_epoch(world.repo)
@@ -318,7 +317,6 @@ def test_a_link_topic_that_an_init_states_as_its_writers_topic_carries_both(worl
     target = target_in(world, root)
     epoch = _take(world, made, _publish(world, made, target, target.seed))
     assert epoch.writers_topic == link.topic
-    world.replica.own_feeds.settle(world.repo.repo_id)  # no more of one's own comes
     side = world.author.create_branch(world.repo, "side")[0]
     assert link.seed is not None
     for branch in (side, world.branch):

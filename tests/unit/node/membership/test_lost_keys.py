@@ -7,9 +7,11 @@ import pytest
 from trio.testing import MockClock
 
 from node.runtime.errors import ServiceError
+from node.sync.feed_recovery import FeedRecovery
 from protocol.body import Permission
 from protocol.text import id_text
 from storage.commits.feeds import load_feed_forks
+from storage.engine.losses import note_cause
 from tests.support.machine import fail_after
 from tests.support.nodes import (
     Node,
@@ -36,6 +38,7 @@ def _restored(folder: Path, lost: Node) -> Node:
     again = Node(folder / "again", "again")
     again.user_seed = lost.user_seed
     again.replica.close()
+    note_cause(folder / "again", "recovered")  # as `ravel init --words` does
     again.open()
     assert again.key != lost.key
     assert again.author.user == lost.author.user
@@ -65,6 +68,7 @@ async def test_who_lost_a_disk_comes_back_by_an_invitation(
         async with connected(again, alice):
             await until_equal(alice, again)
             await until_equal(alice, again, "root")
+            await FeedRecovery(again.hub).recover()
             again.write(again.branch(), "after")
             await until_equal(alice, again)
         assert alice.replica.members(alice.repo()) == members, "the same member, not a second one"
@@ -91,6 +95,7 @@ async def test_who_may_only_be_shown_a_capability_writes_on_and_an_admin_renews(
             await until_equal(bob, again, "root")
             assert again.replica.permission(again.repo(), again.author.user) == Permission.OWNER
             assert again.epoch().writers_secret is None
+            await FeedRecovery(again.hub).recover()
             again.write(again.branch(), "where all who read publish")
             again.hub.announce(again.author.start_epoch(again.repo()))
             assert again.epoch().writers_seed is not None
@@ -118,6 +123,7 @@ async def test_secrets_that_were_sealed_for_a_member_open_again(
         async with connected(again, alice):
             await until_equal(alice, again)
             await until_equal(alice, again, "root")
+            await FeedRecovery(again.hub).recover()
             again.write(again.branch(), "after")
             await until_equal(alice, again)
         assert _fork_count(alice) == 0
@@ -141,6 +147,8 @@ async def test_one_key_on_two_nodes_forks_its_feed(
         twin.open()
         await twin.joiner.begin(alice.invite(alice.repo(), Permission.WRITE))
         await meet(alice, twin)
+        assert twin.replica.own_feeds.elsewhere_at is not None
+        twin.replica.own_feeds.settle(twin.repo().repo_id)  # as `ravel fsck --accept-loss` does
         bob.write(bob.branch(), "here")
         twin.write(twin.branch(), "there")
         await meet(alice, bob, twin)
