@@ -10,6 +10,7 @@ import structlog
 import trio
 
 from node.ingest.replica import load_blocks_of, open_stored
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
@@ -21,7 +22,6 @@ _READ_AT_ONCE: Final = 200
 """Posts that are opened at once: some 20 ms of work in a thread, and 2 ms in which others cannot write."""
 _PAUSE_SECONDS: Final = 0.1
 """Seconds between two such slices: a million posts take ten minutes, and a fifth of the processor."""
-_RETRY_SECONDS: Final = 60.0
 
 log = structlog.get_logger()
 
@@ -34,13 +34,14 @@ class RelationReader:
 
     async def run(self) -> None:
         """Until all are read."""
-        is_done = False
+        is_done, backoff = False, store_backoff()
         while not is_done:
             try:
                 is_done = not await self._hub.run_blocking(self.read_some)
+                backoff.succeed()
             except StorageError as error:  # a full disk, say: it goes on when there is room
                 log.error("what stored posts say of others could not be read", error=str(error))
-                await trio.sleep(_RETRY_SECONDS)
+                await trio.sleep(backoff.fail())
             await trio.sleep(_PAUSE_SECONDS)
 
     def read_some(self) -> bool:

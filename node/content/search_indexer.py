@@ -18,6 +18,7 @@ import trio
 from sqlalchemy import Connection
 
 from node.content.search_words import RULES, index_keys
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.timelines.commit_fields import load_whole_blocks, stored_fields
 from protocol.keys import HashKey
@@ -60,7 +61,6 @@ _GATHER_SECONDS: Final = 0.5
 after another took a third of the daemon's processor time, and an fsync each."""
 _SILENCE_SECONDS: Final = 60.0
 """Seconds after which it looks without being told: a body that was fetched is not told."""
-_RETRY_SECONDS: Final = 60.0
 
 log = structlog.get_logger()
 
@@ -93,6 +93,7 @@ class SearchIndexer:
 
     async def run(self) -> None:
         """For ever; without an index to keep, until there is none."""
+        backoff = store_backoff()
         while True:
             count, accepted = self._hub.changes.count, self._hub.totals.accepted
             began = trio.current_time()
@@ -100,8 +101,9 @@ class SearchIndexer:
                 is_more = await self._hub.run_blocking(self.work)
             except StorageError as error:  # a full disk, say: it goes on when there is room
                 log.error("the search index could not be kept", error=str(error))
-                await trio.sleep(_RETRY_SECONDS)
+                await trio.sleep(backoff.fail())
                 continue
+            backoff.succeed()
             if is_more:
                 await trio.sleep(pause_after(self._hub, accepted, began))
             elif not self._is_enabled:

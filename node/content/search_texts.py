@@ -16,6 +16,7 @@ import trio
 from node.content.search_indexer import pause_after
 from node.content.search_words import RULES, index_keys
 from node.content.texts import ClearText, Texts
+from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.lineage import whole_lineage
@@ -46,13 +47,15 @@ class TextIndexer:
 
     async def run(self) -> None:
         """For ever."""
+        backoff = store_backoff()
         while True:
             count = self._hub.changes.count
             try:
                 await self.work()
+                backoff.succeed()
             except StorageError as error:  # a full disk, say: it goes on when there is room
                 log.error("the search index of texts could not be kept", error=str(error))
-                await trio.sleep(_RETRY_SECONDS)
+                await trio.sleep(backoff.fail())
             with trio.move_on_after(_SILENCE_SECONDS):
                 await self._hub.changes.wait(count)
             await trio.sleep(SEARCH_TEXT_PAUSE_SECONDS)  # meanwhile the posts' indexer notes what has grown

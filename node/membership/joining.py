@@ -22,6 +22,7 @@ from node.membership.epoch_keys import KeyTaker
 from node.membership.lobbies import LobbyKeeper
 from node.membership.offers import follow_accepted
 from node.membership.profiles import ProfileKeeper
+from node.runtime.backoff import Backoff, store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.block import Reference
@@ -48,10 +49,6 @@ from storage.repos.repos import Repo, add_repo
 from storage.repos.single_branch import add_branch_alone
 
 log = structlog.get_logger()
-
-_RETRY_SECONDS: Final = 30.0
-"""Pause after the store has failed: a disk may have room again."""
-
 
 _REFUSALS: Final = {
     "invitation_revoked": "it was revoked",
@@ -95,21 +92,24 @@ class Joiner:
         """Repos to be kept up: they have changed since they were, or that did not come to an end."""
         self._later: dict[int, float] = {}
         """When repos are to be kept up again though nothing changes, in trio's seconds."""
+        self._failing: dict[int, Backoff] = {}
+        """Pauses of repos that could not be kept up."""
         self.refused: dict[RepoId, str] = {}
         """Repos whose invitation the rules refused since the daemon's start, and why: their user reads, and is no member."""
 
     async def run(self) -> None:
         """Finish what can be finished now, and again after each change, until cancelled."""
         self._hub.add(self)
+        backoff = store_backoff()
         try:
             while True:
                 self._wake = trio.Event()  # what changes from here on is looked at in the next round
-                has_failed = False
                 changed = self._look()
                 for num in sorted(changed):
                     repo = self._hub.replica.repos.get(num)
                     if repo is None or not repo.has_members:
                         self._due.discard(num)
+                        self._failing.pop(num, None)
                         continue
                     is_certain = repo.repo_id not in self._hub.replica.own_feeds.uncertain
                     try:
@@ -117,25 +117,35 @@ class Joiner:
                             await self._try(repo)
                         if await self._keep_epochs(repo) and is_certain:
                             self._due.discard(num)
+                        self._failing.pop(num, None)
                     except StorageError as error:
                         log.error(
                             "join failed, to be tried again", repo=id_text(repo.repo_id), error=str(error)
                         )
-                        has_failed = True
+                        self._put_off(num)
                     except (
                         Exception
                     ):  # the border of one repo: whatever others wrote there, the daemon goes on
                         log.exception("a repo cannot be kept up", repo=id_text(repo.repo_id))
-                        has_failed = True
-                has_failed |= not await self._keep_lobbies(changed)
-                has_failed |= not await self._keep_devices()
+                        self._put_off(num)
+                is_kept_up = await self._keep_lobbies(changed)
+                is_kept_up &= await self._keep_devices()
                 wait = await self._state_names()
+                if is_kept_up and wait is not None:
+                    backoff.succeed()
+                else:
+                    wait = min(math.inf if wait is None else wait, backoff.fail())
                 self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
                 wait = min(wait, min(self._later.values(), default=math.inf) - trio.current_time())
-                with trio.move_on_after(max(0.0, min(wait, _RETRY_SECONDS if has_failed else math.inf))):
+                with trio.move_on_after(max(0.0, wait)):
                     await self._wake.wait()
         finally:
             self._hub.remove(self)
+
+    def _put_off(self, num: int) -> None:
+        """Keep a repo up later, or when it changes: whatever else changes, it would most likely fail again."""
+        self._due.discard(num)
+        self._later[num] = trio.current_time() + self._failing.setdefault(num, store_backoff()).fail()
 
     def _look(self) -> set[int]:
         """Repos to be kept up in this round. Of thousands, most have not changed since the last.
@@ -337,16 +347,16 @@ class Joiner:
             return False
         return True
 
-    async def _state_names(self) -> float:
-        """State what this user calls itself where that is due; in how many seconds to look again."""
+    async def _state_names(self) -> float | None:
+        """State what this user calls itself where that is due; in how many seconds to look again. None: it failed."""
         try:
             ingested, wait = await self._hub.write(self.profiles.state)
         except StorageError as error:
             log.error("names cannot be stated, to be tried again", error=str(error))
-            return _RETRY_SECONDS
+            return None
         except Exception:  # the border of what is done for names: repos are kept up all the same
             log.exception("names cannot be stated")
-            return _RETRY_SECONDS
+            return None
         self._hub.announce(ingested)
         return math.inf if wait is None else wait
 

@@ -7,6 +7,10 @@ _JITTER: Final = 0.3
 """Share of a pause that is left to chance, so that those who failed together do not try together again."""
 _DOUBLINGS_MAX: Final = 64
 """More than any two pauses are apart, and few enough for a float."""
+STORE_PAUSE_MIN_SECONDS: Final = 30.0
+STORE_PAUSE_MAX_SECONDS: Final = 300.0
+"""Seconds between two tries of background work that the store has failed: a full disk may have room again, and each failure
+is a line of the log."""
 
 
 class Backoff:
@@ -29,3 +33,8 @@ class Backoff:
     def succeed(self) -> None:
         """Have the next pause be the shortest."""
         self._failures = 0
+
+
+def store_backoff() -> Backoff:
+    """Return the pauses of background work that the store has failed."""
+    return Backoff(STORE_PAUSE_MIN_SECONDS, STORE_PAUSE_MAX_SECONDS)

@@ -10,12 +10,18 @@ from typing import Final
 import structlog
 import trio
 
+from node.runtime.backoff import Backoff
 from node.sync.fetching import fetch_from
 from node.sync.hub import Hub
 from node.sync.neighbours import BlockSource
 from protocol.block import Block
 from protocol.ids import BlockId, CommitId, TopicKey
-from protocol.limits.peers import DAMAGED_ASKED_COUNT_MAX, DAMAGED_PAUSE_SECONDS, FETCH_WINDOW_COUNT_MAX
+from protocol.limits.peers import (
+    DAMAGED_ASKED_COUNT_MAX,
+    DAMAGED_PAUSE_MAX_SECONDS,
+    DAMAGED_PAUSE_SECONDS,
+    FETCH_WINDOW_COUNT_MAX,
+)
 from storage.commits.damaged import (
     DamagedCommit,
     DamagedCount,
@@ -43,20 +49,38 @@ class BlockRepairer:
         self._after_block = _BEFORE_ALL
 
     async def run(self) -> None:
-        """Until nothing is damaged."""
+        """Until nothing is damaged. Rounds that bring nothing back become rare; peers that come are asked at once."""
         hub = self._hub
         if not hub.replica.has_damaged:
             return
+        backoff = Backoff(DAMAGED_PAUSE_SECONDS, DAMAGED_PAUSE_MAX_SECONDS)
+        left, number = self._said, self._round
         while True:
+            pause, sources = DAMAGED_PAUSE_SECONDS, set(hub.sources)
             try:
                 if not await self._ask():
                     break
+                has_failed = False
             except StorageError as error:  # a full disk, say: nothing is lost by asking again
                 log.error("storage failed", error=str(error))
-            # Peers come, and what they were asked for is on its way: neither tells this task.
-            await trio.sleep(DAMAGED_PAUSE_SECONDS)
+                has_failed = True
+            if self._said != left:
+                backoff.succeed()
+            if has_failed or self._round != number:
+                pause = backoff.fail()
+                left, number = self._said, self._round
+            await self._rest(pause, sources)
         hub.replica.has_damaged = False
         log.info("all that was damaged is back")
+
+    async def _rest(self, seconds: float, asked: set[BlockSource]) -> None:
+        """Wait so long, or until there is a peer that was not asked."""
+        until = trio.current_time() + seconds
+        while asked.issuperset(self._hub.sources):  # nothing tells of a peer that comes
+            left = until - trio.current_time()
+            if left <= 0:
+                return
+            await trio.sleep(min(left, DAMAGED_PAUSE_SECONDS))
 
     async def _ask(self) -> bool:
         """Ask for some of what is damaged; whether anything is. Raises StorageError."""

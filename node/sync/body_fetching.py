@@ -20,6 +20,7 @@ import structlog
 import trio
 from sqlalchemy import Connection
 
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import BlockSource
 from protocol.ids import CommitId, ItemId, TopicKey
@@ -192,13 +193,16 @@ class BodyFetcher:
 
     async def run(self) -> None:
         """Ask on, for as long as the node runs."""
+        backoff = store_backoff()
         while True:
             absences, began = self._hub.absences.count, trio.current_time()
-            look_at = began + BODIES_LOOK_SECONDS
             try:
                 look_at = await self._look()
             except StorageError as error:
                 log.error("storage failed", error=str(error))
+                await trio.sleep(backoff.fail())
+                continue
+            backoff.succeed()
             await trio.sleep(_LOOK_SHARE * (trio.current_time() - began))
             # Not at every change of the store: a look would cost each write a tenth of its time.
             with trio.CancelScope(deadline=look_at):

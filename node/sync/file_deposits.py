@@ -11,6 +11,7 @@ from typing import Final
 import structlog
 import trio
 
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import FileTaker, NotFetched
 from protocol.deposits import short_file, sign_deposit
@@ -78,14 +79,17 @@ class FileDepositor:
                 await trio.sleep(DEPOSIT_LOOK_SECONDS)  # peers come without a change that is told
 
     async def _serve(self, port: FileTaker) -> None:
-        state = _State()
+        state, backoff = _State(), store_backoff()
         try:
             while port.keeps_files:
+                pause = DEPOSIT_LOOK_SECONDS
                 try:
                     await self._look(port, state)
+                    backoff.succeed()
                 except StorageError as error:
                     log.error("storage failed", error=str(error))
-                await trio.sleep(DEPOSIT_LOOK_SECONDS)
+                    pause = backoff.fail()
+                await trio.sleep(pause)
         except NotFetched:
             pass  # it has left
         finally:

@@ -7,6 +7,7 @@ what its partner keeps of a topic, and offers the rest, when the topic is joined
 import structlog
 import trio
 
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import FileTaker, NotFetched
 from node.sync.relay import RelayService
@@ -43,25 +44,33 @@ class PartnerFiles:
 
     async def _serve(self, relay: RelayService, port: FileTaker) -> None:
         offered: dict[TopicKey, int] = {}  # by topic: files that had come when they were last offered
-        began = trio.current_time()
+        began, backoff = trio.current_time(), store_backoff()
         try:
             while port.keeps_files:
                 if (
                     trio.current_time() - began >= DEPOSIT_PAUSE_SECONDS
                 ):  # what was refused has room by and by
                     offered, began = {}, trio.current_time()
-                for topic in port.entrusted():
-                    kept, count = relay.topics.get(topic), relay.files_kept[topic]
-                    if kept is not None and offered.get(topic) != count:
-                        offered[topic] = count
-                        await self._offer(relay, port, kept)
-                await trio.sleep(DEPOSIT_LOOK_SECONDS)
+                pause = DEPOSIT_LOOK_SECONDS
+                try:
+                    await self._offer_new(relay, port, offered)
+                    backoff.succeed()
+                except StorageError as error:
+                    log.error("storage failed", error=str(error))
+                    pause = backoff.fail()
+                await trio.sleep(pause)
         except NotFetched:
             pass  # it has left
-        except StorageError as error:  # begins anew at the next look
-            log.error("storage failed", error=str(error))
         finally:
             self._served.discard(port)
+
+    async def _offer_new(self, relay: RelayService, port: FileTaker, offered: dict[TopicKey, int]) -> None:
+        """Offer the files of topics that got some since `offered`, which is kept up. Raises StorageError, NotFetched."""
+        for topic in port.entrusted():
+            kept, count = relay.topics.get(topic), relay.files_kept[topic]
+            if kept is not None and offered.get(topic) != count:
+                await self._offer(relay, port, kept)
+                offered[topic] = count
 
     async def _offer(self, relay: RelayService, port: FileTaker, topic: KeptTopic) -> None:
         """Offer a partner the files of a topic that it lacks. Both are in the order of their ids."""

@@ -457,6 +457,8 @@ DAMAGED_ASKED_COUNT_MAX: Final = 4096
 """Damaged commits that peers are asked for together: 128 KiB of ids, and what they send for them in the pause after."""
 DAMAGED_PAUSE_SECONDS: Final = 5.0
 """Seconds between two times that peers are asked for what was damaged: they come and go, and need time to send."""
+DAMAGED_PAUSE_MAX_SECONDS: Final = 300.0
+"""The same after rounds in which no peer had any of it: doubled from the first to the second."""
 FILES_LISTED_COUNT_MAX: Final = 4096
 """Files of a topic that a relay names in one message: 70 KB."""
 FILES_DEPOSITED_COUNT_MAX: Final = 64
