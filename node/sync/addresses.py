@@ -28,6 +28,7 @@ from protocol.limits.peers import (
     ADDRESSES_PER_PEER_MAX,
     ADDRESSES_PER_REPO_MAX,
     ADDRESSES_PER_TELLER_MAX,
+    CUT_OFF_PAUSE_MAX_SECONDS,
     HOST_TRIES_MAX,
     HOST_TRIES_SECONDS,
     HOSTS_TRIED_MAX,
@@ -62,7 +63,8 @@ class Learned:
     due_at: float  # when it may be dialed next
     repos: set[RepoId] = field(default_factory=set)
     is_reached: bool = False  # the peer has proved its key there
-    failures: int = 0  # dials since then
+    failures: int = 0  # dials since then, of those that count
+    missed: int = 0  # dials since then while nobody answered, which do not count
 
 
 class AddressBook:
@@ -148,7 +150,7 @@ class AddressBook:
 
     def left(self, learned: Learned, now: float) -> None:
         """A conversation with the peer has ended that was one."""
-        learned.failures, learned.fresh_at = 0, now
+        learned.failures, learned.missed, learned.fresh_at = 0, 0, now
         learned.due_at = now + LEARNED_PAUSE_MIN_SECONDS
 
     def failed(self, learned: Learned, now: float, *, is_online: bool) -> bool:
@@ -158,10 +160,12 @@ class AddressBook:
         """
         if learned.is_reached and not is_online:
             self._uncount_try(learned)
+            learned.missed += 1
+            tries, longest = learned.missed, CUT_OFF_PAUSE_MAX_SECONDS
         else:
             learned.failures += 1
-        pause = min(LEARNED_PAUSE_MIN_SECONDS * 2.0**learned.failures, LEARNED_PAUSE_MAX_SECONDS)
-        learned.due_at = now + pause
+            tries, longest = learned.failures, LEARNED_PAUSE_MAX_SECONDS
+        learned.due_at = now + min(LEARNED_PAUSE_MIN_SECONDS * 2.0 ** min(tries, 64), longest)
         most = REACHED_FAILURES_MAX if learned.is_reached else ADDRESS_FAILURES_MAX
         if learned.failures < most:
             return False

@@ -246,6 +246,8 @@ LEARNED_PEERS_WANTED: Final = 8
 LEARNED_PAUSE_MIN_SECONDS: Final = 15.0
 LEARNED_PAUSE_MAX_SECONDS: Final = 3600.0
 """Seconds between two dials of one learned address, doubled from the first to the second."""
+CUT_OFF_PAUSE_MAX_SECONDS: Final = 120.0
+"""The longest such pause while no peer at all answers: this node is cut off, and may be let in again at any time."""
 
 # --- this node's own addresses ---
 INTERFACE_ADDRESSES_MAX: Final = 32

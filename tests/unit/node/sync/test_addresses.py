@@ -24,6 +24,7 @@ from protocol.limits.peers import (
     HOSTS_TRIED_MAX,
     KNOWN_PLACES_SHARE,
     LEARNED_PAUSE_MAX_SECONDS,
+    LEARNED_PAUSE_MIN_SECONDS,
     REACHED_FAILURES_MAX,
 )
 
@@ -164,6 +165,25 @@ def test_while_this_node_is_cut_off_no_peer_that_was_reached_is_dropped() -> Non
     book.reached(learned, 0.0)
     assert not any(_fail(book, learned, 0.0, is_online=False) for _ in range(10 * HOST_TRIES_MAX))
     assert book.all == [learned]
+
+
+def test_while_this_node_is_cut_off_pauses_grow_to_two_minutes() -> None:
+    """It may be let in at any time, so it does not wait an hour; nor does it try four times a minute for days."""
+    book = _book()
+    _learn(book)
+    (learned,) = book.due(0.0)
+    book.begin(learned, 0.0)
+    book.reached(learned, 0.0)
+    now, tries = 0.0, 0
+    while now < 24 * 3600.0:
+        assert book.begin(learned, now)
+        book.failed(learned, now, is_online=False)
+        now, tries = learned.due_at, tries + 1
+    assert 700 < tries < 730
+    book.left(learned, now)
+    assert book.begin(learned, now)
+    book.failed(learned, now, is_online=True)
+    assert learned.due_at == now + 2 * LEARNED_PAUSE_MIN_SECONDS
 
 
 def test_one_host_is_tried_so_often_whatever_keys_and_ports_are_said_to_be_there() -> None:
