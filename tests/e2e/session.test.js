@@ -54,3 +54,16 @@ test("the last token counts, and the page opens once", async () => {
   assert.deepEqual([session.value, opened], ["open", 1]);
   assert.equal(sessionStorage.getItem("ravel-token"), "two");
 });
+
+test("a node that is busy now does not lock the page", async () => {
+  const entered = enter("three");
+  await asks(1);
+  asked.shift()(Response.json({ error: { code: "busy", message: "as many as may" } }, { status: 503 }));
+  await entered;
+  assert.deepEqual([session.value, sessionStorage.getItem("ravel-token")], ["away", "three"]);
+  const again = enter("three"); // as the timer does
+  await asks(1);
+  answer();
+  await again;
+  assert.deepEqual([session.value, opened], ["open", 2]);
+});

@@ -81,6 +81,18 @@ test("a stream waits where the node is busy, and ends where it is refused", asyn
   assert.equal(asked.length, 3);
 });
 
+test("a stream that is cut behind its first event is asked for ever more seldom", async (context) => {
+  const times = [];
+  const { url } = await serving(context, (request, response) => {
+    times.push(Date.now());
+    response.writeHead(200);
+    response.end('event: peers\ndata: {"peers":[]}\n\n');
+  });
+  const ravel = connect({ url, token: TOKEN, retryMs: 40 });
+  for await (const event of ravel.followNodeStream()) if (event && times.length === 6) break;
+  assert.ok(times[5] - times[0] >= 600, "40, 80, 160, 320, 640 ms, of which half is left to chance");
+});
+
 test("a stream that its owner leaves or aborts ends", { timeout: 60_000 }, async (context) => {
   const closed = [];
   const { ravel } = await serving(context, (request, response) => {

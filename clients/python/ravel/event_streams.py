@@ -69,7 +69,8 @@ class Following:
         if name == "error" and (error := read_error(data)) is not None:
             raise error
         event = StreamEvent(name, cursor, decode(data, dict[str, Any]))
-        self._failures, self.cursor = 0, cursor
+        if cursor != self.cursor:  # else it may be what every stream begins with
+            self._failures, self.cursor = 0, cursor
         return event
 
     def cut(self, error: RavelError | None = None) -> float:

@@ -94,6 +94,7 @@ export class Ravel {
     let failures = 0;
     while (!signal?.aborted) {
       let wait = 0;
+      let since = Infinity;
       const { path } = this.#fill(name, endpoint, values);
       const guard = new Guard(signal);
       try {
@@ -101,8 +102,9 @@ export class Ravel {
         const answer = await this.#send("GET", path, { headers, signal: guard.signal });
         if (!answer.ok) throw await errorOf(answer);
         onState(true);
+        since = Date.now();
         for await (const event of readEvents(answer.body, guard)) {
-          failures = 0;
+          if (event.id && event.id !== cursor) failures = 0; // others may be what every stream begins with
           cursor = event.id || cursor;
           if (event.name === "error") throw errorFrom(event.data.error ?? event.data, 0);
           if (event.name !== "closing") yield event;
@@ -116,6 +118,7 @@ export class Ravel {
         guard.end();
         onState(false);
       }
+      if (Date.now() - since > RETRY_MS_MAX) failures = 0; // it has lasted
       failures += 1;
       await pause(Math.max(wait, backOff(this.#retryMs, failures)), signal).catch(() => {});
     }

@@ -12,7 +12,8 @@ import { text } from "../strings/en.js";
 import { signal } from "../vendor/signals.js";
 
 const PUSH_MS = 300; // between a key and its push: several keys are one update
-const RETRY_MS = 2000;
+const RETRY_MS = 2000; // before the first new attempt; doubled for each further one
+const RETRY_MS_MAX = 60_000; // the stream tells when the node is back, and then nothing waits
 const TELL_MS = 250; // between two statements of where the cursor is
 const TELL_AGAIN_MS = 10_000; // others forget it after thirty seconds
 const KEEP_MS = 500;
@@ -53,6 +54,7 @@ export class LiveText {
     this.refusal = signal("");
     /** Whether the browser keeps what is unsaved. */
     this.isKept = signal(true);
+    this.failures = 0; // pushes in a row that came to nothing
     this.madeCount = 0; // changes made here, saved or not
     this.keptCount = 0; // of these, the first so many were kept once
     this.others = signal([]);
@@ -186,7 +188,7 @@ export class LiveText {
   /** A client id that no other editor has; 0 where the node gives none. */
   async askClient() {
     const { signal: ended } = this.ends;
-    while (this.mayWrite && !ended.aborted) {
+    for (let failures = 1; this.mayWrite && !ended.aborted; failures += 1) {
       try {
         return (await this.api.openText({ branch: this.branch }, { signal: ended })).client;
       } catch (error) {
@@ -195,7 +197,7 @@ export class LiveText {
           this.onError(error);
           return 0;
         }
-        await new Promise((wake) => setTimeout(wake, RETRY_MS));
+        await new Promise((wake) => setTimeout(wake, retryMs(error, failures)));
       }
     }
     return 0;
@@ -264,6 +266,7 @@ export class LiveText {
       const update = this.Y.mergeUpdates(this.unsaved.slice(0, count));
       const values = { branch: this.branch, update: textOf(update), gather: true };
       const { has } = await this.api.pushText(values, { once: true, signal: ended });
+      this.failures = 0;
       if (this.misses(update, has)) return this.refuse(new Error(text.textMissed));
       this.unsaved.splice(0, count);
       this.unsavedCount.value = this.unsaved.length;
@@ -271,7 +274,8 @@ export class LiveText {
     } catch (error) {
       if (ended.aborted) return;
       if (FINAL.includes(error.code)) this.refuse(error);
-      wait = RETRY_MS;
+      this.failures += 1;
+      wait = retryMs(error, this.failures);
     } finally {
       this.isPushing = false;
       this.pushSoon(wait);
@@ -407,6 +411,12 @@ function textOf(bytes) {
   let binary = "";
   for (let start = 0; start < bytes.length; start += 0x8000) binary += String.fromCharCode(...bytes.subarray(start, start + 0x8000));
   return btoa(binary);
+}
+
+/** How long to wait after so many failures in a row. A busy node says how long at least. */
+function retryMs(error, failures) {
+  const most = Math.min(RETRY_MS * 2 ** Math.min(failures - 1, 10), RETRY_MS_MAX);
+  return Math.max(error.retryAfterMs ?? 0, most * (0.5 + Math.random() / 2));
 }
 
 function urlSafe(bytes) {

@@ -97,7 +97,8 @@ export async function enter(token) {
     });
   } catch (error) {
     if (api !== client) return;
-    if (error.code === "not_running") {
+    const isPassing = ["not_running", "answer_lost"].includes(error.code) || error.status >= 500; // busy, or a proxy's word
+    if (isPassing) {
       keep(token); // it may be good
       session.value = "away";
       retry = setTimeout(() => enter(token), Math.min(RETRY_MS * 2 ** failures, RETRY_MS_MAX));

@@ -113,6 +113,16 @@ def test_what_keeps_a_stream_alive_begins_the_minute_anew(waits: list[float]) ->
     assert (len(asked), set(waits)) == (21, {0.2})
 
 
+def test_a_stream_that_is_cut_behind_its_first_event_is_asked_for_ever_more_seldom(
+    waits: list[float],
+) -> None:
+    """Streams of a node begin with a list of all, which is no sign that they last."""
+    stream, _ = _stream(*[["event: peers", "data: {}", ""]] * 5)
+    with stream as events:
+        assert [next(events).name for _ in range(5)] == ["peers"] * 5
+    assert waits == [0.2, 0.5, 1.0, 2.0]
+
+
 def test_an_error_at_the_first_asking_is_raised_at_once() -> None:
     stream, _ = _stream(RavelError("not_found", "no such branch"))
     with pytest.raises(RavelError, match="no such branch"), stream:
