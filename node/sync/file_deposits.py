@@ -5,24 +5,28 @@ on no relay can be told while none is connected. Then it offers what is missing,
 commit that added it, if this node can sign there. The relay fetches the blocks itself, so nothing is read ahead of it here.
 """
 
+import math
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import structlog
 import trio
 
-from node.runtime.backoff import store_backoff
+from node.runtime.backoff import Backoff, store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import FileTaker, NotFetched
 from protocol.deposits import short_file, sign_deposit
 from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
     DEPOSIT_LOOK_SECONDS,
+    DEPOSIT_PAUSE_MAX_SECONDS,
     DEPOSIT_PAUSE_SECONDS,
     DEPOSIT_RELIST_ALL_SECONDS,
     DEPOSIT_RELIST_SECONDS,
     FILES_DEPOSITED_COUNT_MAX,
     FILES_LISTED_COUNT_MAX,
+    FILES_PAUSED_MAX,
     RELAYED_FILES_REMEMBERED_MAX,
 )
 from protocol.text import id_text
@@ -47,18 +51,51 @@ _LOWEST: Final = ShortId(bytes(16))
 
 
 @dataclass(slots=True)
+class _Pause:
+    """Until when something that was refused is not offered again, as trio counts."""
+
+    until: float = -math.inf
+    backoff: Backoff = field(
+        default_factory=partial(Backoff, DEPOSIT_PAUSE_SECONDS, DEPOSIT_PAUSE_MAX_SECONDS)
+    )
+
+    def refuse(self) -> None:
+        """Note a refusal."""
+        self.until = trio.current_time() + self.backoff.fail()
+
+
+@dataclass(slots=True)
 class _State:
     """How far this node is with one relay."""
 
     listed: set[TopicKey] = field(default_factory=set)
     refused: set[TopicKey] = field(default_factory=set)  # so that nothing of them is there
     unsure: set[TopicKey] = field(default_factory=set)  # of which others may deposit files
-    paused: dict[TopicKey, float] = field(default_factory=dict)  # until when, as trio counts
+    paused: dict[TopicKey, _Pause] = field(default_factory=dict)  # which the relay has no room for
+    paused_files: dict[int, _Pause] = field(
+        default_factory=dict
+    )  # refused for what they are, the latest last
     seen: int = 0  # number of the last file that was looked at
     began: float = 0.0  # when all were last looked at
     relisted: float = field(default_factory=trio.current_time)  # when the relay was last asked for all
     surveyed: int = 0  # number of the last file when the topics were listed that have any
     with_files: set[int] = field(default_factory=set)
+
+    def is_paused(self, topic: Topic, file: OwnFile) -> bool:
+        """Return True if the file, or any of its topic, was refused a while ago."""
+        pauses = (self.paused.get(topic.topic), self.paused_files.get(file.num))
+        return any(one is not None and one.until > trio.current_time() for one in pauses)
+
+    def pause(self, topic: Topic, file: OwnFile, refusal: str) -> None:
+        """Offer what was refused later: this file, or all of its topic where the relay has no room."""
+        if refusal not in _OF_ONE_FILE:
+            self.paused.setdefault(topic.topic, _Pause()).refuse()
+            return
+        found = self.paused_files.pop(file.num, _Pause())
+        found.refuse()
+        self.paused_files[file.num] = found
+        if len(self.paused_files) > FILES_PAUSED_MAX:
+            del self.paused_files[next(iter(self.paused_files))]
 
 
 class FileDepositor:
@@ -162,7 +199,7 @@ class FileDepositor:
                     topic = self._hub.replica.topics.get(file.topic_num)
                     if is_relayed or topic is None or topic.topic not in state.listed:
                         continue
-                    if topic.seed is None or state.paused.get(topic.topic, 0) > trio.current_time():
+                    if topic.seed is None or state.is_paused(topic, file):
                         state.unsure.add(topic.topic)
                         continue
                     await places.acquire_on_behalf_of(file)
@@ -178,11 +215,12 @@ class FileDepositor:
             return
         refusal = await port.offer(topic.topic, sign_deposit(topic.seed, file.object_id, size))
         if not refusal:
+            state.paused.pop(topic.topic, None)
+            state.paused_files.pop(file.num, None)
             await self._hub.write(self._note, port, topic, file)
             return
         self._hub.file_refusals[port.peer, topic.repo_num] = refusal
-        if refusal not in _OF_ONE_FILE:
-            state.paused[topic.topic] = trio.current_time() + DEPOSIT_PAUSE_SECONDS
+        state.pause(topic, file, refusal)
         log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)
 
     # --- in threads ---

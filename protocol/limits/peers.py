@@ -512,6 +512,11 @@ DEPOSIT_RELIST_ALL_SECONDS: Final = 3600.0
 message for each topic with files."""
 DEPOSIT_PAUSE_SECONDS: Final = 600.0
 """Seconds for which no files of a topic are offered to a relay that has refused one: quotas move slowly."""
+DEPOSIT_PAUSE_MAX_SECONDS: Final = 3600.0
+"""The same after several refusals in a row: doubled from the first to the second. So is the pause of a file that is refused
+for what it is, of which each offer may send all of it."""
+FILES_PAUSED_MAX: Final = 4096
+"""Files for which such pauses are remembered, the latest: 1 MB. What is forgotten is offered ten minutes later."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
 SUBNET_IPV4_BITS: Final = 24

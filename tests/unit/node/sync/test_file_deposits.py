@@ -16,9 +16,11 @@ from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync import file_deposits, session_queries
 from node.sync.file_deposits import FileDepositor
-from protocol.ids import TopicKey
+from protocol.deposits import short_file
+from protocol.ids import PeerId, ShortId, TopicKey
 from protocol.limits.formats import LEAF_SIZE
-from protocol.limits.peers import BLOCK_LOST_SECONDS, RELAY_FILES_SHARE
+from protocol.limits.peers import BLOCK_LOST_SECONDS, DEPOSIT_PAUSE_MAX_SECONDS, RELAY_FILES_SHARE
+from protocol.messages import FileDeposit
 from protocol.text import id_text
 from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.repos.epochs import Epoch
@@ -225,3 +227,54 @@ async def test_a_relay_that_lies_is_found_out_charged_and_left_out(
         with relay.replica.database.read() as connection:
             (file_id,) = connection.execute(select(relay_files.c.file_id)).scalars()
         assert bob.hub.useless_sources.is_useless(relay.key, file_id)
+
+
+class _Refusing:
+    """A relay that keeps topics, and no file."""
+
+    keeps_files = True
+    peer = PeerId(b"p" * 32)
+
+    def __init__(self, topics: list[TopicKey], refusal: str) -> None:
+        self._topics = topics
+        self.refusal = refusal
+        self.offered: list[float] = []
+        self._kept: list[ShortId] = []
+
+    def entrusted(self) -> list[TopicKey]:
+        return self._topics
+
+    def refused(self) -> list[TopicKey]:
+        return []
+
+    async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
+        await trio.lowlevel.checkpoint()
+        return tuple(self._kept)
+
+    async def offer(self, topic: TopicKey, deposit: FileDeposit) -> str:
+        await trio.lowlevel.checkpoint()
+        self.offered.append(trio.current_time())
+        self._kept += [] if self.refusal else [short_file(deposit.file)]
+        return self.refusal
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refusal", ["account_full", "incomplete"])
+async def test_a_file_that_a_relay_refuses_is_offered_ever_more_seldom_and_kept_once_it_may_be(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    """Each offer may have the relay fetch all of the file."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        await _add(alice, "file", os.urandom(3000))
+        relay = _Refusing(list(alice.replica.by_topic), refusal)
+        monkeypatch.setattr(alice.hub, "relay_ports", [relay])
+        monkeypatch.setattr(file_deposits, "DEPOSIT_LOOK_SECONDS", 60.0)  # hours of looks take long
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(FileDepositor(alice.hub).run)
+            await trio.sleep(6 * 3600)
+            assert 7 <= len(relay.offered) <= 6 / 0.7 + 5
+            relay.refusal, count = "", len(relay.offered)
+            await trio.sleep(2 * DEPOSIT_PAUSE_MAX_SECONDS)
+            assert len(relay.offered) == count + 1
+            nursery.cancel_scope.cancel()
