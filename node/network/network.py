@@ -280,10 +280,9 @@ class Network:
             while True:
                 while self.is_direct(state.peer):
                     await self._ended.wait()
-                began = trio.current_time()
                 await self._try_dialing(state, reached)
-                if state.has_lasted(began):
-                    backoff.succeed()
+                if state.has_lasted and state.has_shared:
+                    backoff.succeed()  # who shares nothing hangs up after a while, and would be dialed at once
                 self._enter(state, "waiting")
                 pause = backoff.fail()
                 if self.is_connected(state.peer):  # by a circuit: there is time to find a direct way
@@ -295,15 +294,14 @@ class Network:
     async def try_learned(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
         """Dial, call `reached` once the peer has proved its key, and converse. Whether a conversation came of it."""
         state = self._new_state(learned.peer, learned.address, "out", "dialing", learned.source)
-        began = trio.current_time()
         with listed(self._sought, state):
             await self._try_dialing(state, reached)
-        has_met = state.met_at >= began
-        return state.has_lasted(began) or (has_met and self.is_connected(learned.peer))
+        return state.has_lasted or (state.has_met and self.is_connected(learned.peer))
 
     async def _try_dialing(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
         """One attempt, and the conversation that comes of it; what goes wrong is noted."""
         self._enter(state, "dialing")
+        state.begin_try()
         if state.missed_since is None:
             state.missed_since = trio.current_time()
             self._circuit_dialer.tell()
@@ -373,7 +371,7 @@ class Network:
         kept = self._dialed.get(peer)
         source = AddressSource.INTRODUCTION if kept is None else kept.source
         state = self._new_state(peer, place_of(relay), "out", "dialing", source)
-        began = trio.current_time()
+        state.begin_try()
         try:
             with listed(self._relayed, state):
                 secure = await dial(stream, self._seed, peer, AgreementSecret(secrets.token_bytes(32)))
@@ -385,7 +383,7 @@ class Network:
             log.exception("connection failed", direction="out", address=state.address)
         finally:
             await trio.aclose_forcefully(stream)
-        return state.has_lasted(began)
+        return state.has_lasted
 
     async def converse_punched(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
         """Have a session, in the place of the one on the circuit."""
@@ -467,6 +465,7 @@ class Network:
             log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)
         finally:
             state.connection = None
+            state.has_shared = any(one.is_joined for one in connection.topics)
             self._ended.set()
             self._ended = trio.Event()
             if connection.goodbye == DUPLICATE and not self.is_connected(state.peer):

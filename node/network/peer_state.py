@@ -48,8 +48,10 @@ class PeerState:
     """Addresses that only links have named, of a peer that a user has named by others."""
     local_host: str = ""
     """This machine's address on a connection that was dialed."""
-    met_at: float = -math.inf
-    """When the last session began, in trio's time."""
+    met_at: float = 0.0
+    """When the connection began, in trio's time; while there is none, the last one of this try (-inf: none)."""
+    has_shared: bool = False
+    """Whether the last session that ended had a topic of both."""
     is_web: bool = False
     """Whether the connection goes by WebSocket."""
     is_punched: bool = False
@@ -86,12 +88,22 @@ class PeerState:
         """The addresses that the user has named; those of links where only these named any."""
         return [one for one in (self.address, *self.others) if one not in self.from_links]
 
-    def has_lasted(self, began: float) -> bool:
-        """Return True if a session that began since `began`, in trio's time, and ends now was one.
+    def begin_try(self) -> None:
+        """Note that no session has come of this try yet."""
+        self.met_at = -math.inf
+
+    @property
+    def has_met(self) -> bool:
+        """Whether a session came of the last try."""
+        return self.met_at > -math.inf
+
+    @property
+    def has_lasted(self) -> bool:
+        """Whether a session came of the last try that ends now and was one.
 
         What came before it does not count: a silent address takes longer than any that answers.
         """
-        return self.met_at >= began and trio.current_time() - self.met_at > _LASTED_SECONDS
+        return self.has_met and trio.current_time() - self.met_at > _LASTED_SECONDS
 
     def is_linked(self, address: str) -> bool:
         """Whether only links have named an address of the peer."""

@@ -244,6 +244,7 @@ class Connection:
     async def _converse(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._write)
         nursery.start_soon(self._keep_alive)
+        nursery.start_soon(self.relaying.offer_again)
         self._say(Features(FEATURES))
         if self._hub.relay is not None:
             self._say(Relay())

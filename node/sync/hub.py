@@ -25,6 +25,7 @@ from node.ingest.publication_reading import gather_claims, read_batch
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.replica import Replica
 from node.ingest.worker_process import ASKED_MAX
+from node.runtime.backoff import Backoff
 from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
@@ -137,6 +138,9 @@ class Hub:
         """The same, as far as they may turn out to be relays that keep files."""
         self.file_refusals: dict[tuple[PeerId, int], str] = {}
         """Why a connected relay takes no more files of a repo (its number), as it said last."""
+        self.refusing: dict[PeerId, Backoff] = {}
+        """Relays that refused topics in the last session, and when these are offered again. Only to relays that this user or
+        a link has chosen are topics offered."""
         self.useless_sources = UselessSources(clock)
         self.presences = Presences(replica)
         """Who has which text open, here and at connected nodes."""

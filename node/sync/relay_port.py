@@ -14,6 +14,7 @@ from typing import Final, Generic, Protocol, TypeVar
 import structlog
 import trio
 
+from node.runtime.backoff import Backoff
 from node.sync.file_keeping import FilePull
 from node.sync.hub import Hub
 from node.sync.neighbours import NotFetched
@@ -24,7 +25,12 @@ from protocol.deposits import short_file
 from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
 from protocol.ids import BlockId, PeerId, ShortId, TopicKey
 from protocol.keys import AccountToken
-from protocol.limits.peers import BYTE_SECONDS, FILES_DEPOSITED_COUNT_MAX
+from protocol.limits.peers import (
+    BYTE_SECONDS,
+    FILES_DEPOSITED_COUNT_MAX,
+    REFUSED_PAUSE_MAX_SECONDS,
+    REFUSED_PAUSE_MIN_SECONDS,
+)
 from protocol.messages import FileDeposit
 from protocol.session_events import (
     AccountSettled,
@@ -59,6 +65,10 @@ RelayOutput = (
     OpenTopics | LoadFileList | KeepFiles | FilesListed | FilesAnswered | GiveAccount | AccountAnswered
 )
 
+OFFERS_AGAIN: Final = "offers_again"
+"""Why a session ends with a relay that has refused topics: the next one begins at once."""
+_REFUSALS_LOOK_SECONDS: Final = 60.0
+"""Seconds between two looks whether a relay has refused anything."""
 NOT_KEPT: Final = "not_kept"
 """Why a file is refused whose topic this relay does not keep for others."""
 _SHORT_ID_SIZE: Final = 16
@@ -236,6 +246,27 @@ class RelayPort:
         """The peer has not got a block. Of others than relays it may come at any time."""
         if self._owner.peer_is_relay:
             self._hub.useless_sources.note_lost(self._owner.peer, wanted)
+
+    async def offer_again(self) -> None:
+        """End the session with a relay that has refused topics, after a while: each is offered once in a session.
+
+        Quotas are raised, accounts given, and other topics forgotten, which a relay does not tell.
+        """
+        while True:
+            await trio.sleep(_REFUSALS_LOOK_SECONDS)
+            if not self._owner.peer_is_relay:
+                return  # it would have said so first
+            if not self._has_refused():
+                self._hub.refusing.pop(self.peer, None)
+                continue
+            pauses = (REFUSED_PAUSE_MIN_SECONDS, REFUSED_PAUSE_MAX_SECONDS)
+            await trio.sleep(self._hub.refusing.setdefault(self.peer, Backoff(*pauses)).fail())
+            if self._has_refused():
+                self._owner.part(OFFERS_AGAIN)
+                return
+
+    def _has_refused(self) -> bool:
+        return any(one.outbox.refusal for one in self._owner.topics)
 
     async def ask_list(self, topic: TopicKey, after: ShortId) -> tuple[ShortId, ...]:
         """Files of a topic that the peer keeps, above an id, the first ones. Raises NotFetched when it leaves."""

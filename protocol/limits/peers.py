@@ -517,6 +517,10 @@ DEPOSIT_PAUSE_MAX_SECONDS: Final = 3600.0
 for what it is, of which each offer may send all of it."""
 FILES_PAUSED_MAX: Final = 4096
 """Files for which such pauses are remembered, the latest: 1 MB. What is forgotten is offered ten minutes later."""
+REFUSED_PAUSE_MIN_SECONDS: Final = 3600.0
+REFUSED_PAUSE_MAX_SECONDS: Final = 24 * 3600.0
+"""Seconds until topics that a relay refused are offered again, doubled from the first to the second. A topic is offered once
+in a session, so that costs another session, in which all topics are compared."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
 SUBNET_IPV4_BITS: Final = 24

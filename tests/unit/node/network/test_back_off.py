@@ -5,6 +5,7 @@ How long a try takes says nothing: an address that swallows packets takes longes
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -12,6 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from node.network import line
 from node.network.circuit_client import CircuitClient, CircuitStream, MetNode
 from node.network.circuit_dialing import CircuitDialer
 from node.network.line import Line, listening_address, open_listener
@@ -20,10 +22,15 @@ from node.network.peer_state import PeerState
 from node.sync.transport import TransportError
 from protocol.ids import PeerId
 from protocol.keys import NodeSeed
-from protocol.limits.peers import DIAL_BACKOFF_MAX_SECONDS, HANDSHAKE_TIMEOUT_SECONDS
+from protocol.limits.peers import (
+    DIAL_BACKOFF_MAX_SECONDS,
+    HANDSHAKE_TIMEOUT_SECONDS,
+    STRANGER_IDLE_SECONDS,
+)
 from protocol.signing import public_key
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, open_nodes
+from tests.support.nodes import Node, open_nodes, share
+from tests.support.relays import PLENTY, open_relay
 
 HOUR: Final = 3600.0
 KEY: Final = public_key(NodeSeed(b"k" * 32))
@@ -109,6 +116,7 @@ async def test_a_peer_that_leaves_at_once_is_dialed_ever_more_seldom_and_one_tha
 ) -> None:
     met: list[float] = []
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
         async with _running(alice) as at_alice, _running(bob) as at_bob:
             converse = at_bob._converse
 
@@ -127,6 +135,26 @@ async def test_a_peer_that_leaves_at_once_is_dialed_ever_more_seldom_and_one_tha
             at_alice.keep(bob.key, at_bob.introducer.own.address)
             await trio.sleep(HOUR)
     assert tries[0] - 1 <= len(met) <= tries[1] + 1
+
+
+@pytest.mark.slow
+async def test_a_peer_that_shares_nothing_is_dialed_at_the_longest_pause(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It hangs up on a stranger after two minutes."""
+    dials: list[float] = []
+
+    async def open_tcp(address: str) -> Line:
+        dials.append(trio.current_time())
+        return await line.open_tcp(address)
+
+    monkeypatch.setattr("node.network.network.open_tcp", open_tcp)
+    with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        async with _running(alice) as at_alice, _running(bob) as at_bob:
+            at_alice.keep(bob.key, at_bob.introducer.own.address)
+            await trio.sleep(HOUR)
+    longest = STRANGER_IDLE_SECONDS + DIAL_BACKOFF_MAX_SECONDS
+    assert HOUR / (longest + 1) <= len(dials) <= HOUR / (longest - 0.3 * DIAL_BACKOFF_MAX_SECONDS) + 6
 
 
 @pytest.mark.slow
@@ -207,3 +235,29 @@ async def test_a_relay_that_comes_is_asked_at_once_and_one_that_comes_and_goes_n
 
 async def _never_converse(peer: PeerId, stream: CircuitStream, relay: PeerId) -> bool:
     raise AssertionError
+
+
+@pytest.mark.slow
+async def test_topics_that_a_relay_has_no_room_for_are_offered_ever_more_seldom_and_kept_once_it_has(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic is offered once in a session, which may last for weeks."""
+    monkeypatch.setattr("node.sync.relay_port.REFUSED_PAUSE_MIN_SECONDS", HOUR / 8)  # days take long
+    monkeypatch.setattr("node.sync.relay_port.REFUSED_PAUSE_MAX_SECONDS", HOUR)
+    full = replace(PLENTY, peer_topic_count=1)
+    with open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r", full) as relay:
+        alice.create_repo()
+        service = relay.hub.relay
+        assert service is not None
+        async with _running(alice) as at_alice, _running(relay) as at_relay:
+            at_alice.relays.add(relay.key)
+            at_alice.keep(relay.key, at_relay.introducer.own.address)
+            await trio.sleep(2 * HOUR)
+            (refusal,) = service.refusals.counts.values()
+            sessions = refusal.count
+            assert 4 <= sessions <= 6, "after 0, 1, 3, 7 and 15 eighths of an hour, of which 0.3 are chance"
+            service.quotas = PLENTY
+            await trio.sleep(2 * HOUR)
+            assert service.topics.keys() == alice.replica.by_topic.keys()
+            assert alice.hub.refusing == {}
+            assert refusal.count == sessions
