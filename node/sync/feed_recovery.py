@@ -5,14 +5,19 @@ What this node had sent to that peer is back then, and with it the places of the
 
 from collections.abc import Iterator
 
+import structlog
 import trio
 
+from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import BlockSource
 from protocol.ids import RepoId
 from protocol.limits.peers import DAMAGED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
+from storage.engine.errors import StorageError
 from storage.repos.repos import Repo
+
+log = structlog.get_logger()
 
 
 class FeedRecovery:
@@ -24,9 +29,16 @@ class FeedRecovery:
 
     async def run(self) -> None:
         """For as long as the node runs: a repo that was deleted may come back at any time."""
+        backoff = store_backoff()
         while True:
             changes = self._hub.changes.count
-            await self.recover()
+            try:
+                await self.recover()
+            except StorageError as error:  # a full disk, say: it goes on when there is room
+                log.error("own feeds stay uncertain", error=str(error))
+                await trio.sleep(backoff.fail())
+                continue
+            backoff.succeed()
             await self._hub.changes.wait(changes)
 
     async def recover(self) -> None:

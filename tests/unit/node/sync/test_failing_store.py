@@ -20,6 +20,7 @@ from node.content.texts import Texts
 from node.runtime.backoff import STORE_PAUSE_MAX_SECONDS
 from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher
+from node.sync.feed_recovery import FeedRecovery
 from node.sync.file_deposits import FileDepositor
 from node.sync.partner_files import PartnerFiles
 from protocol.ids import PeerId, ShortId, TopicKey
@@ -140,3 +141,21 @@ async def test_a_repo_that_cannot_be_kept_up_is_tried_ever_more_seldom_whatever_
                 node.hub.topics_changed()
             nursery.cancel_scope.cancel()
     assert 4 <= len(tries) <= TRIES_MAX
+
+
+async def test_a_store_that_fails_while_feeds_are_uncertain_ends_nothing(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with open_relay(tmp_path) as node:
+        recovery, tries = FeedRecovery(node.hub), 0
+
+        async def fail() -> None:
+            nonlocal tries
+            await trio.lowlevel.checkpoint()
+            tries += 1
+            raise StorageError("the disk is full")
+
+        monkeypatch.setattr(recovery, "recover", fail)
+        with trio.move_on_after(HOUR):
+            await recovery.run()
+    assert 4 <= tries <= TRIES_MAX
