@@ -91,9 +91,13 @@ def decode_json(content: bytes, kind: type[T]) -> T:
         found = msgspec.json.decode(content, type=kind)
         repeated = find_repeated_key(content)
     except msgspec.ValidationError as error:
-        raise ServiceError(
-            "bad_request", describe_error(str(error)), "docs/reference/endpoints.md lists fields and bounds"
-        ) from None
+        problem = describe_error(str(error))
+        advice = (
+            "give one"
+            if problem.endswith(" is empty")
+            else "docs/reference/endpoints.md lists fields and bounds"
+        )
+        raise ServiceError("bad_request", problem, advice) from None
     except (msgspec.DecodeError, ValueError, RecursionError, DecodeError) as error:
         raise ServiceError(
             "bad_request",

@@ -237,7 +237,11 @@ def adopt(
 ) -> None:
     """Make revoked commits count again, so that honest work is not lost with its author."""
     answer = client(context).adopt_commits(branch, commits)
-    print_answer(answer, as_json=as_json)
+    if as_json:
+        print_json(answer)
+        return
+    back = answer["voided"]  # an adoption makes none void
+    print_fields([("commit", answer["commit"]), ("repo", answer["repo"]), ("count again", back)])
 
 
 def show(

@@ -4,13 +4,14 @@ Importing all commands and having typer read their signatures takes longer than 
 group whose table of commands names modules; help and completion, which list all, import all.
 """
 
+import re
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.main import get_command
 
 from node.cli.plain_values import take_plainly
@@ -78,6 +79,12 @@ COMMANDS: Final = MappingProxyType(
 """Name -> `MODULE:ATTRIBUTE` in this package: a function, or a `Typer` of several commands. In the order of help."""
 
 
+_COLOURS: Final = re.compile(r"\[(?=[a-z#/@][^\[]*\])")
+"""What rich takes for the name of a colour."""
+_EXTRA_HINT: Final = (
+    ". A text of several words stands in quotes; what is set by an option has its name before it"
+)
+
 take_plainly()
 
 
@@ -87,6 +94,15 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # handed on to typer as it hands them
         super().__init__(**attributes)
         self.commands = _Commands()
+
+    def invoke(self, ctx: "Context") -> Any:  # noqa: ANN401  # what a command gives, as click has it
+        """Run the command. A text of several words without quotes is told how to write them."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:  # of a class that typer does not export
+            if str(getattr(error, "message", "")).startswith("Got unexpected extra argument"):
+                error.message += _EXTRA_HINT  # type: ignore[attr-defined]  # it has one
+            raise
 
     def list_commands(self, ctx: "Context") -> list[str]:  # typer's own loads each command for its name
         """All names, in the order of help."""
@@ -130,6 +146,21 @@ class _Commands(MutableMapping[str, "Command"]):
             holder.add_typer(found, name=name)
             whole = get_command(holder)
             assert isinstance(whole, TyperGroup), "typer makes a group of what has one"
-            return whole.commands[name]
-        holder.command(name)(found)
-        return get_command(holder)
+            command = whole.commands[name]
+        else:
+            holder.command(name)(found)
+            command = get_command(holder)
+        _prepare_help(command)
+        return command
+
+
+def _prepare_help(command: "Command") -> None:
+    """Have help shown as it is written: typer keeps the line breaks of the source, and takes words in [] for colours."""
+    paragraphs = (command.help or "").split("\n\n")
+    command.help = _COLOURS.sub(r"\\[", "\n\n".join(" ".join(one.split()) for one in paragraphs))
+    for parameter in command.params:
+        if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:
+            parameter.help = _COLOURS.sub(r"\\[", parameter.help)
+    if isinstance(command, TyperGroup):
+        for one in command.commands.values():
+            _prepare_help(one)

@@ -21,6 +21,7 @@ from node.cli.shared import (
     print_fields,
     print_json,
     print_table,
+    say,
 )
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -122,7 +123,12 @@ def put(
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
     answer = api.edit_dict(branch=branch, put={key: value})
-    print_json(answer) if as_json else print_fields([("put", answer["put"]), ("commits", answer["commits"])])
+    if as_json:
+        print_json(answer)
+    elif answer["commits"]:
+        print_fields([("put", answer["put"]), ("commits", answer["commits"])])
+    else:
+        print("nothing to write: the key has that value")
 
 
 @dict_.command("rm")
@@ -130,8 +136,12 @@ def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: Jso
     """Delete a key; concurrent values that this node has not seen stay."""
 
     answer = client(context).edit_dict(branch=branch, erase=[key])
+    if not answer["erased"]:
+        raise ServiceError(
+            "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
+        )
     print_json(answer) if as_json else print_fields(
-        [("erased", answer["erased"]), ("commits", answer["commits"])]
+        [("deleted", answer["erased"]), ("commits", answer["commits"])]
     )
 
 
@@ -219,6 +229,8 @@ def pull(
     if as_json:
         print_json(answer)
         return
+    if root is not None and not answer["text"]:
+        say(f"note: no text called {root!r} has words here")
     for one in answer["faults"]:
         print(f"commit {one['commit']}: {_FAULTS[one['fault']]}", file=sys.stderr)
     count = answer["refused"] + answer["passed_over"]
@@ -262,9 +274,18 @@ def _edit_set(
         )
         return
     answer = api.edit_set(branch=branch, **{field: items})
-    print_json(answer) if as_json else print_fields(
-        [(answered, answer[answered]), ("commits", answer["commits"])]
-    )
+    done = answer[answered]
+    if field == "remove" and not done:
+        raise ServiceError(
+            "not_found", f"the set does not have {', '.join(map(repr, items))}", "`ravel set list` shows it"
+        )
+    if as_json:
+        print_json(answer)
+        return
+    if done:
+        print_fields([(answered, done), ("commits", answer["commits"])])
+    if left := [item for item in dict.fromkeys(items) if item not in done]:
+        say(f"{'there already' if field == 'add' else 'not there'}: {', '.join(left)}")
 
 
 def _put_all(api: "Client", branch: str, lines: list[str]) -> None:

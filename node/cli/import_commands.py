@@ -88,4 +88,8 @@ def _send(
             answer["already"] += part["already"]
             answer["heads"] = part["heads"]
             progress(answer["imported"] + answer["already"])
+    if not answer["imported"] + answer["already"]:  # not even the branch was looked for
+        raise ServiceError(
+            "bad_input", "there is nothing in it to import", "give a source that has something"
+        )
     return answer

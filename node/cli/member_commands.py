@@ -1,6 +1,7 @@
 """member: who is in a repo, and what they may do."""
 
 import sys
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from node.cli.shared import JsonOption, client, iso_time, print_answer, print_js
 member = typer.Typer(no_args_is_help=True, help="Members of a repo, their rights, and invitations.")
 
 _ID_WIDTH = 12
+_LABELS = {"voided": "void or again counted"}
+"""Fields that have another name for people."""
 UserArgument = Annotated[
     str, typer.Argument(help="The member's name, id, or a unique prefix of it; `ravel id` prints it there.")
 ]
@@ -71,7 +74,7 @@ def grant(
     This node hands the repo's current keys to who lacks them. Who does not have the repo yet needs an invitation (`ravel
     repo invite`) instead.
     """
-    print_answer(client(context).grant_permission(repo, user, permission.value), as_json=as_json)
+    _print_change(client(context).grant_permission(repo, user, permission.value), as_json=as_json)
 
 
 @member.command("revoke")
@@ -85,7 +88,7 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Lower a member's permission; the user stays a member. What the member writes without having seen it becomes void."""
-    print_answer(client(context).remove_member(repo, user, keeps=keeps.value), as_json=as_json)
+    _print_change(client(context).remove_member(repo, user, keeps=keeps.value), as_json=as_json)
 
 
 @member.command("exclude")
@@ -108,7 +111,7 @@ def exclude(
     """
     answer = client(context).remove_member(repo, user, person=person)
     others = answer["other_devices"]
-    print_answer(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
+    _print_change(answer if as_json else {**answer, "other_devices": len(others)}, as_json=as_json)
     if others and not as_json:
         again = f"ravel member exclude {repo} {others[0]}{' --person' if len(others) > 1 else ''}"
         print(f"note: that person has other devices, which are members still: {again}", file=sys.stderr)
@@ -145,4 +148,12 @@ def uninvite(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke an invitation. Joins by it that this node has not seen do not count."""
-    print_answer(client(context).revoke_invitation(repo, invitation), as_json=as_json)
+    _print_change(client(context).revoke_invitation(repo, invitation), as_json=as_json)
+
+
+def _print_change(answer: Mapping[str, object], *, as_json: bool) -> None:
+    """A change of members: commits that became void by it, or count again."""
+    print_answer(
+        answer if as_json else {_LABELS.get(name, name): value for name, value in answer.items()},
+        as_json=as_json,
+    )

@@ -32,6 +32,10 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
         until_equal(alice, bob, branch)
         alice.stop()
         assert _ask(bob, "set", "rm", branch, "plums", "melons")["removed"] == ["plums"]
+        again = run_ravel(bob, "set", "add", branch, "pears", "figs")
+        assert "figs" in again.stdout
+        assert "there already: pears" in again.stderr
+        assert "not there: nuts" in run_ravel(bob, "set", "rm", branch, "figs", "nuts").stderr
         assert _ask(bob, "dict", "put", branch, "size", "7")["put"] == ["size"]
         bob.stop()
         alice.start()
@@ -58,7 +62,7 @@ def test_two_daemons_agree_about_documents_that_both_changed(tmp_path: Path) -> 
             assert str(pulled.get("notes", type=Text)) == "not a tangle"
         shown = run_ravel(bob, "dict", "get", branch, "size").stdout
         assert {line.split()[0] for line in shown.splitlines()} == {"key", "value", "commit", "conflict"}
-        run_ravel(bob, "dict", "rm", branch, "size")
+        assert "deleted  size" in run_ravel(bob, "dict", "rm", branch, "size").stdout
         run_ravel(bob, "dict", "get", branch, "size", code=ERROR_KINDS["not_found"].exit_code)
         foreign: Doc[Text] = Doc(client_id=0)
         foreign.get("notes", type=Text).insert(0, ", but words")

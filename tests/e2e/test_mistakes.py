@@ -24,7 +24,7 @@ Words = tuple[str, ...]
 # values of `_values`. A word that begins with "bob:" is the first one of a command on the second node.
 MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     # --- names
-    "a repo without a name": (("repo", "create", ""), 3, "name is empty", "bounds"),
+    "a repo without a name": (("repo", "create", ""), 3, "name is empty", "give one"),
     "a huge name": (("repo", "create", "x" * 300), 3, "more than 255", "bounds"),
     "a name with a colon": (("repo", "create", "a:b"), 3, "no colon", "another name"),
     "a name of two lines": (("repo", "create", "a\nb"), 3, "U+000A", "another name"),
@@ -54,6 +54,10 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a link for this machine": (("repo", "invite", "notes"), 10, "this machine only", "network.listen"),
     "a link that is none": (("member", "uninvite", "notes", "zzzz"), 4, "no invitation", "invitations"),
     "a request that is none": (("requests", "accept", "notes", "zzzz"), 4, "no request", "requests list"),
+    # --- what is not there
+    "a key that is not there": (("dict", "rm", "notes:main", "zz"), 4, "no key 'zz'", "dict list"),
+    "an item that is not there": (("set", "rm", "notes:main", "zz", "yy"), 4, "'zz', 'yy'", "set list"),
+    "nothing to import": (("import", "jsonl", "/dev/null", "--branch", "notes:main"), 18, "nothing in it", "has something"),
     # --- posts
     "an empty post": (("write", "notes:main", ""), 3, "empty", "quotes"),
     "an empty edit": (("edit", "{post}", " "), 3, "empty", "quotes"),

@@ -1,6 +1,7 @@
 """The command line without a daemon: help, exit codes, JSON, and texts that cannot steer a terminal."""
 
 import ast
+import itertools
 import json
 import pwd
 from pathlib import Path
@@ -285,3 +286,31 @@ def test_one_of_something_is_said_in_the_singular(capsys: pytest.CaptureFixture[
         progress(1)
     assert capsys.readouterr().err.splitlines() == ["wrote 1 post", "wrote 2 posts", "sent 1 of 1 byte"]
     assert (counted(1, "branch", "branches"), counted(0, "branch", "branches")) == ("1 branch", "0 branches")
+
+
+def test_a_text_without_quotes_is_told_how_it_is_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for arguments in (("write", "main", "hello", "world"), ("me", "Alice"), ("repo", "create", "a", "b")):
+        assert _run(monkeypatch, *arguments) == 2
+        said = " ".join(capsys.readouterr().err.replace("│", " ").split())
+        assert "A text of several words stands in quotes" in said
+        assert "an option has its name before it" in said
+
+
+@pytest.mark.slow
+def test_help_shows_every_word_that_is_written_and_breaks_lines_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for path, words in (
+        (("open",), "That needs [api] tls."),
+        (("file", "add"), "[default: the path's last part]"),
+        (("write",), "@[NAME WITH SPACES]: others see"),
+        (("watch",), "or a `reset`, after which all that was shown before is to be forgotten."),
+    ):
+        shown = CliRunner().invoke(app, [*path, "--help"]).output
+        assert words in " ".join(shown.replace("│", " ").split()), path
+    about = CliRunner().invoke(app, ["watch", "--help"]).output.partition("Arguments")[0]
+    lines = [line.strip() for line in about.splitlines()[5:] if line.strip()]
+    for line, after in itertools.pairwise(lines):
+        if not line.endswith("."):
+            assert len(line) + 1 + len(after.split()[0]) > 76, "the next word has no room"
