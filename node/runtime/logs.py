@@ -87,6 +87,18 @@ def configure(level: str, path: Path | None = None) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.PrintLoggerFactory(cast(TextIO, UnfailingFile(sys.stderr, path))),
     )
+    accepting = logging.getLogger("trio.serve_listeners")
+    accepting.handlers, accepting.propagate = [_Accepting()], False
+
+
+class _Accepting(logging.Handler):
+    """Takes what trio says by the standard library where no connection can be accepted, ten times a second and listener.
+
+    With its traceback, as Python prints it by default, that fills the disk of a machine that is in need already.
+    """
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().error("no connection can be accepted", reason=record.getMessage())
 
 
 def recent_lines() -> list[str]:

@@ -1,5 +1,6 @@
 """What is logged: one line an event, an exception whole."""
 
+import errno
 import os
 import resource
 import subprocess
@@ -11,6 +12,8 @@ from typing import Any
 
 import pytest
 import structlog
+import trio
+from trio.testing import MockClock
 
 from node.runtime import log_file, logs
 from node.runtime.log_file import UnfailingFile
@@ -43,6 +46,32 @@ def test_an_exception_is_logged_whole_and_on_one_line(capsys: pytest.CaptureFixt
         assert "what was wrong" in line
     finally:
         structlog.reset_defaults()
+
+
+async def test_an_accept_without_descriptors_is_one_line_each_time_and_few_in_all(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Exhausted(trio.abc.Listener[trio.SocketStream]):
+        async def accept(self) -> trio.SocketStream:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        async def aclose(self) -> None:
+            await trio.lowlevel.checkpoint()
+
+    async def serve(_stream: trio.SocketStream) -> None:
+        raise AssertionError("nothing is accepted")
+
+    monkeypatch.setattr(logs, "LOG_LINES_AT_ONCE_MAX", 5)
+    try:
+        logs.configure("info")
+        with trio.move_on_after(10):
+            await trio.serve_listeners(serve, [Exhausted()])
+    finally:
+        structlog.reset_defaults()
+    lines = capsys.readouterr().err.splitlines()
+    assert 5 <= len(lines) <= 10
+    assert all("no connection can be accepted" in line and "EMFILE" in line for line in lines)
+    assert not any("Traceback" in line for line in lines)
 
 
 def test_a_full_disk_behind_the_log_stops_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
