@@ -34,7 +34,7 @@ from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import NOTHING, PeerConfig, is_unspecified, list_advertised
 from node.home.folder_mark import note_copy
-from node.home.home import Home, lock_home, run_file
+from node.home.home import Home, lock_home, room_advice, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.relay_config import ANYONE, RelayConfig
@@ -127,9 +127,13 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
 def _advice(home: Home) -> str:
     if home.storage_url:
         return "look at [storage] url, and whether that server is up: `ravel doctor` tries it"
-    return owner_advice(home.path) or (
-        "check the disk and the folder's permissions; if both are good, `ravel fsck` tells what is damaged "
-        "(docs/how-to/repair-a-damaged-store.md)"
+    return (
+        room_advice(home.path)
+        or owner_advice(home.path)
+        or (
+            "check the disk and the folder's permissions; if both are good, `ravel fsck` tells what is damaged "
+            "(docs/how-to/repair-a-damaged-store.md)"
+        )
     )
 
 

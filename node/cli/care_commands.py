@@ -103,7 +103,7 @@ def fsck(
     from node.care.fsck import check_store
     from node.care.repair import accept_loss as accept_loss_of
     from node.care.repair import repair_store
-    from node.home.home import open_home
+    from node.home.home import open_home, room_advice
     from storage.check.check_integrity import CheckFindings
     from storage.engine.database import LostStore, NoStore, StorageError
 
@@ -133,7 +133,8 @@ def fsck(
             print("the loss is accepted: the next start makes an empty store")
         return
     except (StorageError, OSError) as error:
-        raise ServiceError("storage_failed", str(error), "restore a backup: ravel restore BACKUP") from None
+        advice = room_advice(home.path) or "restore a backup: ravel restore BACKUP"
+        raise ServiceError("storage_failed", str(error), advice) from None
     if as_json:
         print_json({**findings_report(left), **report})
     else:

@@ -19,6 +19,7 @@ import os
 import re
 import secrets
 import shlex
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -36,6 +37,7 @@ from node.home.private_files import create_file, replace_file, sweep_begun
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
+from protocol.limits.users import DISK_FREE_MIN
 from ravel.holder import Holder
 from ravel.home import (
     LOCK_NAME,
@@ -329,6 +331,17 @@ def run_file(path: Path, *, api: str, listen: str, peer: str, run: str) -> Itera
 def remove_run_file(path: Path) -> None:
     """The daemon answers no more."""
     (path / RUN_NAME).unlink(missing_ok=True)
+
+
+def room_advice(path: Path) -> str:
+    """What to do where the disk of a folder is full; empty where it has room."""
+    try:
+        free = shutil.disk_usage(path).free
+    except OSError:
+        return ""
+    return (
+        "" if free >= DISK_FREE_MIN else f"make room on the disk of {path}, which has {free >> 20} MiB free"
+    )
 
 
 _NO_FOLDER: Final = (FileExistsError, NotADirectoryError)

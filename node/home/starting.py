@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from node.home.home import holder_name, lock_holder
+from node.home.home import holder_name, lock_holder, room_advice
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.log_file import put_aside_if_large
 from ravel.home import RunFile, command_for, is_locked, not_running, out_of_reach, read_run_file
@@ -154,5 +154,6 @@ def _failure(exit_code: int, log: Path, begun_at: int) -> ServiceError:
         name: next((line.removeprefix(name).strip() for line in reversed(lines) if line.startswith(name)), "")
         for name in ("error:", "next:")
     }
-    message = said["error:"] or f"the daemon has ended with exit code {exit_code}"
-    return ServiceError(code, message, said["next:"] or f"look at {log}")
+    message = said["error:"] or f"the daemon has ended: {ERROR_KINDS[code].meaning}"
+    # A daemon that has no room to work may have none to say so.
+    return ServiceError(code, message, said["next:"] or room_advice(log.parent) or f"look at {log}")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 from node.home import starting
 from node.home.home import lock_home
 from node.home.starting import stop_daemon, wait_for_daemon
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from ravel.holder import Holder
 from ravel.home import LOCK_NAME, RUN_NAME, read_run_file
 from ravel.target import find_target
@@ -135,3 +136,20 @@ def test_a_system_that_tells_no_namespaces_has_one_place(monkeypatch: pytest.Mon
     assert holder.shares_processes
     assert holder.shares_network
     assert holder.is_alive
+
+
+def test_a_daemon_that_had_no_room_even_to_say_so_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, failed = tmp_path / "daemon.log", ERROR_KINDS["storage_failed"].exit_code
+    log.write_text("of earlier\n")
+    assert "look at" in starting._failure(failed, log, log.stat().st_size).advice
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0))
+    error = starting._failure(failed, log, log.stat().st_size)
+    assert error.code == "storage_failed"
+    assert "could not be read or written" in error.message
+    assert error.advice == f"make room on the disk of {tmp_path}, which has 0 MiB free"
+    with log.open("a") as file:
+        file.write("error: what it said\nnext:  what it advised\n")
+    assert starting._failure(failed, log, 0).advice == "what it advised"
