@@ -231,7 +231,7 @@ class Author:
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             if write is not None:
                 write.drop()
-            return error
+            return self._replica.database.as_failure(error)
         if write.written:
             group.add(write)
         return write.written

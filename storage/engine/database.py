@@ -165,6 +165,12 @@ class Database:
         except BadSecret as error:
             raise StorageError(str(error)) from error
 
+    def as_failure(self, error: Exception) -> Exception:
+        """The StorageError that `read` and `write` make of an error that is kept inside of them; any other as it is."""
+        if isinstance(error, FAILURES):
+            return StorageError(explain(self._backend, error))
+        return StorageError(str(error)) if isinstance(error, BadSecret) else error
+
     def copy_aside(self, label: str) -> Path:
         """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
         try:

@@ -1,5 +1,6 @@
 """Group commit: requests that come together are stored in one transaction, and each succeeds or fails by itself."""
 
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from node.authoring import feed_encoder as feed_encoder_module
 from node.authoring import write_group as write_group_module
@@ -150,6 +152,22 @@ def test_one_that_fails_at_the_end_does_not_fail_the_others(world: World) -> Non
     outcomes, _ = world.author.write_group([_post(world, "a"), failing, _post(world, "b")])
     assert isinstance(outcomes[1], StorageError)
     assert timeline(world.replica, world.branch) == [*before, *_ids([outcomes[0], outcomes[2]])]
+
+
+@pytest.mark.parametrize("place", ["feed", "heads", "plan"])
+def test_a_disk_that_cannot_be_read_while_a_request_is_encoded_is_a_failure_of_the_store(
+    world: World, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    def fail(*_: object) -> list[Draft]:
+        raise OperationalError("SELECT", {}, sqlite3.OperationalError("disk I/O error"))
+
+    request = WriteRequest(world.branch, fail) if place == "plan" else _post(world, "a")
+    if place != "plan":
+        name = {"feed": "load_feed_tip", "heads": "load_heads"}[place]
+        monkeypatch.setattr(feed_encoder_module, name, fail)
+    outcomes, _ = world.author.write_group([request])
+    assert isinstance(outcomes[0], StorageError)
+    assert "disk I/O error" in str(outcomes[0])
 
 
 def test_a_plan_that_fails_is_its_own_affair(world: World) -> None:
