@@ -84,3 +84,17 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
         }
         until(lambda: _held(phone)["notes"] == "former", "the phone is out")
         assert len(_json(laptop, "device", "list")["devices"]) == 1
+
+
+@pytest.mark.extended
+def test_a_link_that_was_used_makes_no_device_and_says_so(tmp_path: Path) -> None:
+    with peers(tmp_path, "laptop", "phone", "other") as (laptop, phone, other):
+        laptop.client.create_repo("notes")
+        link = run_ravel(laptop, "device", "add", "--local").stdout.splitlines()[0]
+        run_ravel(phone, "device", "join", "-", stdin=link)
+        until(lambda: _held(phone).get("notes") == "owner", "the phone is a device")
+        refused = run_ravel(other, "device", "join", "-", stdin=link, code=ERROR_KINDS["expired"].exit_code)
+        assert "makes you no device: it has been used up" in refused.stderr
+        assert "ravel device add" in refused.stderr
+        run_ravel(other, "repo", "forget", "devices")
+        assert _held(other) == {}
