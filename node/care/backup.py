@@ -42,6 +42,8 @@ from storage.engine.store_identity import STORE_ID_NAME
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "ravel-backup1"
 _CHUNK_SIZE: Final = 1 << 20
+_NAME_PART_LENGTH: Final = 50
+"""Characters of a backup's name that its draft has: at most 200 of the 255 bytes that names may have."""
 _FILE_NAME: Final = rf"(?:{PACKS_NAME}/)?[A-Za-z0-9][A-Za-z0-9._-]{{0,127}}"
 _NOT_KEPT: Final = re.compile(
     rf"{re.escape(LOCK_NAME)}|{re.escape(RUN_NAME)}|{re.escape(STORE_ID_NAME)}|{re.escape(TOKENS_NAME)}|{re.escape(OWN_CERTIFICATE_NAME)}|{re.escape(MARK_NAME)}|.*\.(?:new|part|lock|log)|"
@@ -192,6 +194,11 @@ def _look_into(database: Path) -> tuple[str, list[str]]:
         return schema, [row[0] for row in connection.execute("SELECT name FROM packs ORDER BY num")]
 
 
+def draft_of(out: Path) -> Path:
+    """The folder that is written, and then renamed. Its name is shorter where that of `out` is as long as names may be."""
+    return out.absolute().with_name(f".{out.name[:_NAME_PART_LENGTH]}.part")
+
+
 @contextmanager
 def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
     """A folder to write into, which becomes `out` when the block ends well, and is removed when it does not.
@@ -200,7 +207,7 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
     """
     if out.exists() and not replaces_empty:
         raise ServiceError("already_exists", f"{out} is there already", "choose another name")
-    draft = out.absolute().with_name(f".{out.name}.part")
+    draft = draft_of(out)
     try:
         make_folder(draft)
         handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY)

@@ -11,6 +11,7 @@ import msgspec
 import structlog
 
 from node.care.background import Background, run_command
+from node.care.backup import draft_of
 from node.contract.care import BackupStatus
 from node.observe.watching import store_sizes
 from node.runtime.blocking import RunBlocking
@@ -112,7 +113,7 @@ class Backups:
 
     def _show(self) -> BackupStatus:
         folder = Path(self._folder)
-        size = _size_below(folder.with_name(f".{folder.name}.part")) if self._running else self._size
+        size = _size_below(draft_of(folder)) if self._running else self._size
         return {
             "running": self._running,
             "folder": self._folder,

@@ -49,6 +49,8 @@ def import_ssb(
     target = _RepoTarget(client(context), repo)
     with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
         report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
+    if not report.imported + report.already + report.refused.total():
+        raise ServiceError("bad_input", "there is nothing in it to import", "give a log that has messages")
     answer = report.as_json()
     if as_json:
         print_json(answer)

@@ -158,6 +158,15 @@ def test_what_a_killed_backup_left_is_removed_and_one_at_work_is_not(tmp_path: P
     restore_backup(tmp_path / "backup", tmp_path / "again")
 
 
+def test_the_longest_name_is_taken(tmp_path: Path) -> None:
+    _node(tmp_path / "home").replica.close()
+    for name in ("c" * 255, "ü" * 127):
+        create_backup(tmp_path / "home", tmp_path / name, NOW)
+        assert (tmp_path / name / MANIFEST_NAME).is_file()
+    with pytest.raises(ServiceError, match="could not be written"):
+        restore_backup(tmp_path / ("c" * 255), tmp_path / "no" / ("c" * 256))
+
+
 def test_a_backup_that_fails_leaves_nothing(tmp_path: Path) -> None:
     _node(tmp_path / "home").replica.close()
     (pack,) = (tmp_path / "home" / "packs").iterdir()
