@@ -21,6 +21,7 @@ from analytics.command import (
     fail,
     guarded,
     progress_of,
+    show,
 )
 from analytics.reading.limits import NAMES_SIZE_MAX
 
@@ -72,7 +73,7 @@ def _analyze(
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
-    print(json.dumps(_as_json(result)) if options.json else _as_text(result))
+    show(json.dumps(_as_json(result)) if options.json else _as_text(result))
     return EXIT_MISMATCH if (options.verify != "no" or expected) and not result.is_right else EXIT_OK
 
 

@@ -141,10 +141,22 @@ def _guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
         return fail(options, EXIT_UNEXPECTED, "internal", message, f"{log} tells more")
 
 
+def show(text: str) -> None:
+    """Print a result on standard output. A reader that has enough, such as `head`, is no failure. Raises OSError."""
+    try:
+        print(text, flush=True)
+    except OSError as error:
+        null = os.open(os.devnull, os.O_WRONLY)  # or the interpreter would try again at its end
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+        if not isinstance(error, BrokenPipeError):
+            raise
+
+
 def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, next_step: str = "") -> int:
     """Say an error as the `ravel` command does, and give its exit code."""
     if options.json:
-        print(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
+        show(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
     else:
         print(f"error: {message}", file=sys.stderr)
         if next_step:

@@ -17,6 +17,7 @@ from analytics.command import (
     add_large_branch_option,
     guarded,
     progress_of,
+    show,
 )
 
 _NAMED_MAX: Final = 3
@@ -44,7 +45,7 @@ def _audit(options: argparse.Namespace) -> int:
         progress=progress,
         giant_from=options.giant_from,
     )
-    print(json.dumps(_as_json(result)) if options.json else as_text(result))
+    show(json.dumps(_as_json(result)) if options.json else as_text(result))
     return EXIT_MISMATCH if result.findings else EXIT_OK
 
 

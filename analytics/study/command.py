@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from analytics.command import EXIT_OK, add_common_options, guarded, progress_of
+from analytics.command import EXIT_OK, add_common_options, guarded, progress_of, show
 
 COMMITS_MAX: Final = 1 << 22
 """Of a tangle to make: eight times the paper's largest. A run of it may be an hour in one task, and takes 2 GB there."""
@@ -60,7 +60,7 @@ def _study(options: argparse.Namespace) -> int:
         (figures / f"{name}.svg").write_text(picture, encoding="utf-8")
     seconds = time.monotonic() - began
     if options.json:
-        print(
+        show(
             json.dumps(
                 {
                     "runs": len(result.runs),
@@ -75,9 +75,11 @@ def _study(options: argparse.Namespace) -> int:
             )
         )
     else:
-        print(f"{len(result.runs):,} runs in {seconds:.0f} s: {study_page.scale_of(plan)}")
-        print(f"report   {page}\nfigures  {figures}\ntables   {options.out / 'tables'}\n")
-        print(study_page.as_text(result))
+        show(
+            f"{len(result.runs):,} runs in {seconds:.0f} s: {study_page.scale_of(plan)}\n"
+            f"report   {page}\nfigures  {figures}\ntables   {options.out / 'tables'}\n\n"
+            f"{study_page.as_text(result)}"
+        )
     return EXIT_OK
 
 

@@ -247,3 +247,22 @@ def test_from_where_on_branches_are_giants_reaches_the_job_and_a_refusal_has_its
         with pytest.raises(SystemExit):
             main([*arguments, "0"])
         assert "'0' is not a number from 1" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_result_that_nobody_reads_to_its_end_is_no_failure_and_a_full_disk_is_one() -> None:
+    code = "from analytics.command import show; show('x' * 100_000)"
+    reader, writer = os.pipe()
+    os.close(reader)
+    full = os.open("/dev/full", os.O_WRONLY)
+    ended = [
+        subprocess.run(
+            [sys.executable, "-c", code], stdout=handle, stderr=subprocess.PIPE, text=True, check=False
+        )
+        for handle in (writer, full)
+    ]
+    os.close(writer)
+    os.close(full)
+    assert (ended[0].returncode, ended[0].stderr) == (0, "")
+    assert ended[1].returncode == 1
+    assert "No space left on device" in ended[1].stderr
