@@ -89,7 +89,7 @@ test("a stream that is cut behind its first event is asked for ever more seldom"
     response.end('event: peers\ndata: {"peers":[]}\n\n');
   });
   const ravel = connect({ url, token: TOKEN, retryMs: 40 });
-  for await (const event of ravel.followNodeStream()) if (event && times.length === 6) break;
+  for await (const event of ravel.watchNode()) if (event && times.length === 6) break;
   assert.ok(times[5] - times[0] >= 600, "40, 80, 160, 320, 640 ms, of which half is left to chance");
 });
 

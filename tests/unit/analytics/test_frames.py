@@ -136,7 +136,7 @@ def test_each_table_has_a_function_that_says_what_it_gives() -> None:
         figures.nothing  # noqa: B018  # that it is not there
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Path, tmp_path: Path) -> None:
     read = ravel.open_export(export)

@@ -101,7 +101,8 @@ ELSEWHERE: Final = {
     "cut": {"stopping", "defect"},
     # Those of the transport's errors that come while frames are received; the peer may hear, where it is not gone.
     "error.reason": {"frame_too_large", "bad_frame", "truncated", "closed", "exhausted"},
-    "_DUPLICATE": {"duplicate"},
+    "DUPLICATE": {"duplicate"},
+    "OFFERS_AGAIN": {"offers_again"},
     "TRUST_CHANGED": {"trust_changed"},
 }
 """Arguments of what ends a connection that are no literals, and what they may be."""

@@ -21,7 +21,7 @@ def test_there_is_one_of_every_version() -> None:
     assert versions == list(range(1, SCHEMA_VERSION + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_their_timelines_are_those_of_the_nodes_that_wrote_them(spark: SparkSession) -> None:
     # All at once: Spark takes seconds for each job, and exports of different versions are read together by users too.
     rows = digest_orders(linearize(load_commits(spark, *map(read_export, FOLDERS)))).collect()

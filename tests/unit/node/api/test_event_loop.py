@@ -70,6 +70,8 @@ class _Talk:
     transfer_rates: ConnectionRates = field(default_factory=ConnectionRates)
     peer_is_relay: bool = False
     newer_features: tuple[str, ...] = ()
+    older_features: tuple[str, ...] = ()
+    unknown_count: int = 0
     progress_at: int = 0
     heard_at: int = 0
 

@@ -134,7 +134,7 @@ def test_a_log_has_what_the_manifest_lists_after_every_export(world: World, plac
     assert VIEWS_NAME in place.names()
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_a_reader_of_the_log_has_one_export_or_the_next_after_any_cut(world: World, place: Place) -> None:
     cuts = 0
     is_cut = True
