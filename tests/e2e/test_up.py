@@ -52,6 +52,7 @@ def test_up_makes_starts_and_waits_and_down_stops(home: Path) -> None:
     assert (home / "daemon.log").stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.extended
 def test_several_at_once_make_one_node_and_leave_the_folder_they_were_typed_in(
     home: Path, tmp_path: Path
 ) -> None:

@@ -27,10 +27,10 @@ def test_whatever_members_do_all_hold_the_same_when_they_have_met() -> None:
 
 @pytest.mark.extended
 def test_more_histories() -> None:
-    _run("--start", "1000", "--count", "60")
+    _run("--start", "1000", "--count", "40")
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_a_seed_is_one_history() -> None:
     first, again = (_run("--seed", "4").partition("\n")[2].rpartition(",")[0] for _ in range(2))
     assert first == again

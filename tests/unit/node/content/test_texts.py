@@ -313,6 +313,7 @@ async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_an
         assert _kinds(alice).count("text") == 4
 
 
+@pytest.mark.extended
 async def test_types_in_types_end_at_a_bound(nodes: list[Node]) -> None:
     """The library runs out of stack where it deletes the outermost of some ten thousand."""
     alice = nodes[0]
@@ -568,6 +569,7 @@ async def test_pushes_that_do_not_go_together_are_written_apart(nodes: list[Node
         assert _kinds(alice).count("text") == 3
 
 
+@pytest.mark.extended
 async def test_deleting_the_words_of_many_commits_takes_several(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -615,6 +617,7 @@ async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
         assert caught.value.code == "busy", "no process could be started"
 
 
+@pytest.mark.extended
 async def test_another_document_is_imported_by_typing_its_texts(nodes: list[Node]) -> None:
     alice = nodes[0]
     with fail_after(60):

@@ -89,7 +89,7 @@ def test_polars_finds_the_rows_of_each_version_and_joins_tables_of_one(world: Wo
     assert pl.scan_delta(root / "voids").collect().is_empty()
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 def test_versions_and_their_parts_go_once_they_were_kept_long_enough(world: World, folder: Place) -> None:
     for number in range(5 * CHECKPOINT_VERSIONS):
         if number % 3 == 0:
