@@ -3,7 +3,8 @@
 A folder that was copied, or brought back from a copy of its files, is the same user at an earlier moment, perhaps
 beside the first. So its start treats it as a restored backup: it writes to a repo once a peer was compared. A rename, a
 mount elsewhere and a container that is given the folder keep inodes, and are no copies. A snapshot of a whole disk that
-is put back keeps them too, and is not noticed here.
+is put back keeps them too, and is not noticed here. Nor is a copy on a file system that numbers its files anew at each
+mount, such as a USB stick's: a user without peers could write there no more.
 """
 
 import fcntl
@@ -22,6 +23,9 @@ MARK_NAME: Final = "folder-mark"
 _SIZE_MAX: Final = 100
 """Bytes that are read of it: two numbers of 20 digits."""
 _STORE_NAMES: Final = (DATABASE_NAME, LAST_WRITE_NAME, STORE_ID_NAME)
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_RENUMBERING: Final = frozenset(("msdos", "vfat", "exfat", "ntfs", "ntfs3", "9p", "cifs", "smb3"))
+"""Types of file systems that number files anew at each mount; all that begin with `fuse` may."""
 _GET_GENERATION: Final = 0x80087601
 """FS_IOC_GETVERSION of Linux: which file it is that has an inode's number, which is given again."""
 
@@ -48,6 +52,8 @@ def is_copy(path: Path) -> bool | None:
     try:
         named = os.read(handle, _SIZE_MAX).split()
         inode, generation = _inode_of(handle)
+        if _renumbers(os.fstat(handle).st_dev):
+            return False
     finally:
         os.close(handle)
     # A file system may begin to tell generations, or cease to, with another kernel.
@@ -68,6 +74,17 @@ def note_copy(path: Path) -> None:
         note_cause(path, "copied")
     if found is not False:
         write_mark(path)  # after that: killed between, it is noted again
+
+
+def _renumbers(device: int) -> bool:
+    """Return True if the mounted file system of a device number numbers its files anew at each mount."""
+    try:
+        lines = _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # no Linux
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = [fields[fields.index("-") + 1] for fields in map(str.split, lines) if fields[2] == number]
+    return any(kind in _RENUMBERING or kind.startswith("fuse") for kind in kinds)
 
 
 def _inode_of(handle: int) -> tuple[int, int]:

@@ -168,6 +168,24 @@ def test_a_mark_that_names_another_inode_or_nothing_is_that_of_a_copy(tmp_path: 
         assert is_copy(tmp_path) is False, "it names this one now, and is not said again"
 
 
+@pytest.mark.parametrize(
+    "kind, is_copied", [("ext4", True), ("vfat", False), ("fuse.sshfs", False), ("fuseblk", False)]
+)
+def test_where_files_are_numbered_anew_at_each_mount_a_number_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, is_copied: bool
+) -> None:
+    device = tmp_path.stat().st_dev
+    mounts = tmp_path / "mounts"
+    mounts.write_text(
+        "22 1 0:0 / /proc rw - vfat none rw\n"
+        f"23 1 {os.major(device)}:{os.minor(device)} / / rw,relatime shared:1 - {kind} /dev/sdb1 rw\n"
+    )
+    monkeypatch.setattr("node.home.folder_mark._MOUNTS", mounts)
+    write_mark(tmp_path)
+    (tmp_path / MARK_NAME).write_text("1 2\n")
+    assert is_copy(tmp_path) is is_copied
+
+
 def test_a_copy_is_named_by_doctor_before_it_is_started(tmp_path: Path, alice_home: Path) -> None:
     assert not [one for one in examine(alice_home) if one.name == "own feeds"]
     shutil.copytree(alice_home, tmp_path / "again")
