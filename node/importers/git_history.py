@@ -6,6 +6,7 @@ replace objects nor grafts change their parents. Bytes that are not UTF-8, and N
 can be imported. Parents that a shallow clone lacks are left out, and counted.
 """
 
+import codecs
 import os
 import re
 import subprocess
@@ -222,20 +223,24 @@ def _split_person(line: bytes) -> tuple[bytes, int | None]:
 
 
 def _encoding_of(headers: dict[bytes, list[bytes]]) -> str:
-    """Return the encoding that a commit states, else UTF-8."""
+    """Return the encoding that a commit states, as Python names it; UTF-8 if it states none that git may write."""
     stated = headers.get(b"encoding", [b""])[0].strip()
     if not 0 < len(stated) <= _ENCODING_SIZE_MAX:
         return "utf-8"
-    encoding = stated.decode("ascii", "replace")
-    return "utf-8" if encoding.lower().replace("-", "_") in _NO_ENCODINGS else encoding
+    try:
+        name = codecs.lookup(stated.decode("ascii", "replace")).name
+    except (LookupError, ValueError):
+        return "utf-8"
+    return "utf-8" if name.replace("-", "_") in _NO_ENCODINGS else name
 
 
 def _text(raw: bytes, encoding: str) -> str:
     try:
         text = raw.decode(encoding, "replace")
-    except (LookupError, ValueError):  # one that Python does not know, or that is none of texts
+    except (LookupError, ValueError):  # a codec of other things than texts
         text = raw.decode("utf-8", "replace")
-    return text.replace("\0", "\ufffd")
+    # Some codecs give halves of pairs, which are no text.
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").replace("\0", "\ufffd")
 
 
 def _environment() -> dict[str, str]:

@@ -260,6 +260,8 @@ def test_what_follows_a_nul_in_a_message_is_kept(git: Git) -> None:
         (b"no such encoding", b"caf\xc3\xa9", "caf\xe9"),
         (b"hex", b"6162", "6162"),
         (b"punycode", b"caf-dma", "caf-dma"),
+        (b"u7", b"+2AA-", "+2AA-"),  # else half of a pair, which is no text
+        (b"unicode escape", b"\\ud800", "\\ud800"),
         (b"x" * 1000, b"text", "text"),
     ],
 )
