@@ -14,6 +14,7 @@ from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
+from node.sync.connection import Connection as PeerConnection
 from node.sync.sync_progress import topic_progress
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
@@ -124,12 +125,13 @@ def view_topics(
     """Yield how each topic stands with a connected peer, at `now` in unix seconds.
 
     One by one, since there may be thousands: the caller lets others have their turn. `waiting` counts commits that wait
-    here, by the numbers of topics.
+    here, by the numbers of topics. A peer that leaves meanwhile is told of as it was.
     """
-    if state.connection is None:
+    connection = state.connection
+    if connection is None:
         return
-    rates, at = state.connection.transfer_rates, trio.current_time()
-    for topic in state.connection.topics:
+    rates, at = connection.transfer_rates, trio.current_time()
+    for topic in connection.topics:
         row = tables.by_topic.get(topic.topic)
         if row is None:
             continue
@@ -143,7 +145,7 @@ def view_topics(
             "sent": topic.sent,
             "confirmed": topic.confirmed,
             "received": topic.received,
-            **_stalled(state, topic, now),
+            **_stalled(connection, topic, now),
         }
 
 
@@ -180,17 +182,14 @@ class _StalledFields(TypedDict):
     stalled_because: str | None
 
 
-def _stalled(state: PeerState, topic: TopicProgress, now: int) -> _StalledFields:
+def _stalled(connection: PeerConnection, topic: TopicProgress, now: int) -> _StalledFields:
     """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
-    assert state.connection is not None, "it has topics"
-    is_late, is_silent = (
-        now - at >= STALLED_SECONDS for at in (state.connection.progress_at, state.connection.heard_at)
-    )
+    is_late, is_silent = (now - at >= STALLED_SECONDS for at in (connection.progress_at, connection.heard_at))
     if topic.in_flight and is_late:
-        since = state.connection.progress_at
+        since = connection.progress_at
         return {"stalled_since": since, "stalled_because": "nothing_heard" if is_silent else "takes_nothing"}
     if topic.state == "comparing" and is_silent:
-        return {"stalled_since": state.connection.heard_at, "stalled_because": "nothing_heard"}
+        return {"stalled_since": connection.heard_at, "stalled_because": "nothing_heard"}
     return {"stalled_since": None, "stalled_because": None}
 
 

@@ -13,6 +13,8 @@ from trio.testing import MockClock
 
 from node.contract.peers import TopicView
 from node.ingest.replica import Replica
+from node.membership import peers
+from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
@@ -380,6 +382,34 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             assert shown(STALLED_SECONDS)["stalled_because"] == "takes_nothing"
             await stranger.say(Receipt(topic), Goodbye("bye"))
     assert stranger.ended == Ended("peer_left")
+
+
+async def test_a_peer_that_leaves_while_its_topics_are_listed_is_told_of_as_it_was(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "TOPICS_AT_ONCE", 4)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        for number in range(3):
+            repo, _ = alice.create_repo(f"repo {number}")
+        network = Network(alice.hub, alice.seed, lambda: 0.0)
+        async with met(alice) as stranger:
+            await stranger.join(alice.replica.writing_epoch(repo).topic)
+            (source,) = alice.hub.sources
+            assert isinstance(source, Connection)
+            state = PeerState(
+                source.peer, "somewhere", "in", "connected", 0.0, AddressSource.INCOMING, None, None, source
+            )
+            network._inbound.append(state)
+
+            async def leave() -> None:
+                state.connection = None
+
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(leave)
+                (view,) = await peers.Peers(alice.hub, network, alice.key).views()
+            assert state.connection is None
+            assert len(view["topics"]) == len(source.topics) > 4
+            await stranger.say(Goodbye("bye"))
 
 
 async def test_a_peer_that_sends_all_but_the_block_is_left_in_the_end(
