@@ -469,7 +469,7 @@ class Network:
             self._ended.set()
             self._ended = trio.Event()
             if connection.goodbye == DUPLICATE and not self.is_connected(state.peer):
-                self.displacements.note(self._clock())
+                self.displacements.note(state.peer, self._clock())
             kept = self._dialed.get(state.peer)
             if kept is not None and not self.is_connected(state.peer):
                 kept.missed_since = trio.current_time()

@@ -23,9 +23,11 @@ DUPLICATE: Final = "duplicate"
 _UNREAD: Final = "bad_message"
 """What the reason begins with for which a node ends a connection with one that says what it cannot read."""
 _DISPLACED_COUNT: Final = 3
-"""Displacements that show another node with this key."""
+"""Displacements by one peer that show another node with this key."""
 _DISPLACED_SECONDS: Final = 600.0
 """Within so many seconds: two nodes that dial with back-off take each other's place at least once a minute."""
+_DISPLACING_PEERS_MAX: Final = 256
+"""Peers that are remembered, the latest: anybody may connect under a new key. Two nodes have far fewer peers in common."""
 
 
 @dataclass(slots=True)
@@ -119,21 +121,28 @@ class Displacements:
     """Times at which peers ended connections as duplicates of ones that this node does not have.
 
     A peer keeps one connection with a key. Where another node has the same key, each takes the other's place again and
-    again. A dial that crosses another one does so once.
+    again, at the same peer. A dial that crosses another one does so once, and with each of several peers at a start.
     """
 
     def __init__(self) -> None:
-        self._times: deque[float] = deque(maxlen=_DISPLACED_COUNT)
+        self._times: dict[PeerId, deque[float]] = {}  # the peer of the latest last
 
-    def note(self, now: float) -> None:
-        """Note one, at this moment in unix seconds."""
-        self._times.append(now)
+    def note(self, peer: PeerId, now: float) -> None:
+        """Note one by this peer, at this moment in unix seconds."""
+        times = self._times.pop(peer, None) or deque[float](maxlen=_DISPLACED_COUNT)
+        times.append(now)
+        self._times[peer] = times
+        if len(self._times) > _DISPLACING_PEERS_MAX:
+            del self._times[next(iter(self._times))]
 
     def find_last(self, now: float) -> float | None:
-        """Return when the last was, if there were so many in a short time that another node must use the key."""
-        if len(self._times) < _DISPLACED_COUNT or not 0 <= now - self._times[0] <= _DISPLACED_SECONDS:
-            return None
-        return self._times[-1]
+        """Return when the last was, if one peer made so many in a short time that another node must use the key."""
+        found = [
+            times[-1]
+            for times in self._times.values()
+            if len(times) == _DISPLACED_COUNT and 0 <= now - times[0] <= _DISPLACED_SECONDS
+        ]
+        return max(found, default=None)
 
 
 @contextmanager

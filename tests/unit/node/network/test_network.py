@@ -14,7 +14,7 @@ from node.contract.peers import PeerSettings
 from node.membership.peers import Peers
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
-from node.network.peer_state import explain_end
+from node.network.peer_state import Displacements, explain_end
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection
@@ -466,6 +466,21 @@ async def test_another_node_with_the_same_key_is_noticed(tmp_path: Path, autojum
                 assert at_bob.displacements.find_last(now()) is None
             await trio.sleep(700)
             assert at_alice.displacements.find_last(now()) is None, "it has gone"
+
+
+def test_displacements_by_one_peer_show_another_node_with_the_key_and_one_by_each_of_many_do_not() -> None:
+    """At a start in a LAN, this node's dial crosses that of every peer there."""
+    displacements = Displacements()
+    for number in range(2000):
+        displacements.note(PeerId(number.to_bytes(32, "big")), 100.0)
+        assert displacements.find_last(100.0) is None
+    for now in (100.0, 200.0, 300.0):
+        assert displacements.find_last(now) is None
+        displacements.note(KEY, now)
+    displacements.note(PeerId(bytes(32)), 400.0)
+    assert displacements.find_last(400.0) == 300.0
+    assert displacements.find_last(701.0) is None
+    assert len(displacements._times) == 256
 
 
 async def test_nodes_that_dial_each_other_are_no_two_of_one_key(
