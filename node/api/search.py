@@ -124,19 +124,19 @@ class SearchHandler:
 
     def _names_of(self, branches: Sequence[Branch]) -> Iterator[NameHit]:
         """All names: branches, then tags of their commits."""
-        replica = self._service.replica
-        here = [branch for branch in branches if branch.repo_num in replica.repos]
+        repos = self._service.replica.repos  # once: a repo may be deleted while these are given
+        here = [branch for branch in branches if branch.repo_num in repos]
         by_id = {(branch.repo_num, branch.branch_id): branch for branch in here}
         for branch in here:
             yield {
                 "kind": "branch",
                 "name": branch.name,
                 "repo": id_text(branch.facts.repo_id),
-                "repo_name": replica.repos[branch.repo_num].name,
+                "repo_name": repos[branch.repo_num].name,
                 "branch": id_text(branch.branch_id),
             }
         for repo_num in sorted({branch.repo_num for branch in here if branch.facts.has_members}):
-            repo = replica.repos[repo_num]
+            repo = repos[repo_num]
             try:
                 tags = self._service.names.tags(repo)
             except DamagedBlock:  # they are stated in commits that are asked of peers

@@ -264,11 +264,11 @@ class NodeService:
 
     def _forget(self, repo: Repo) -> None:
         replica = self._hub.replica
-        if (
-            repo.has_members
-        ):  # before its rows go: a crash between leaves a feed that waits for a peer, and no forked one
-            replica.own_feeds.note_deletion(repo.repo_id)
         with replica.change() as change:
+            if (
+                repo.has_members
+            ):  # first: a crash between leaves a feed that waits for a peer, and no forked one
+                replica.own_feeds.note_deletion(repo.repo_id)
             forget_repo(change.connection, repo.num)
             change.changed_repos.add(repo.repo_id)
             replica.forget_membership(repo.repo_id)

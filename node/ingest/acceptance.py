@@ -124,7 +124,7 @@ def accept_own(
     in it too. `followups` are (topic, publication) pairs on topics that `before` or the batches add. What others have sent
     and waits for these commits is not for a user's write to wait for: some of it is released, the rest later.
 
-    Raises OwnCommitRejected where the rules refuse a commit, ServiceError `not_found` and StorageError.
+    Raises OwnCommitRejected where the rules refuse a commit, ServiceError `not_found`, `feed_uncertain` and StorageError.
     """
     share = Share()
     with _transaction(replica, now_ms, share) as (work, connection):
@@ -132,9 +132,12 @@ def accept_own(
             before(connection)
             work.refresh_tables()
         for topic, batch in make_batches(connection):
-            if topic.num not in work.tables.topics:
+            known = work.tables.topics.get(topic.num)
+            if known is None:
                 raise ServiceError("not_found", "the repo was forgotten while it was being written to")
-            work.run_own_round(connection, work.tables.topics[topic.num], batch)
+            # Again: it was encoded before this transaction, and own commits may have come meanwhile.
+            replica.own_feeds.check(work.tables.repos[known.repo_num].repo_id)
+            work.run_own_round(connection, known, batch)
         for name, encoded in followups:
             work.refresh_tables()
             target = work.tables.by_topic[name]
@@ -189,9 +192,10 @@ def _transaction(
             work.settled, change.unreleased = change.unreleased, {}
         yield work, change.connection
         work.review(change.connection)
+        # Before the next writer begins: it might use their places once more.
+        for repo_id in work.own_from_peers:
+            replica.own_feeds.note_elsewhere(repo_id, now_ms)
+            change.touched.add(change.tables.of_id[repo_id].num)
         change.unreleased |= work.settled
     for author, said_ms in work.said_times.items():
         replica.author_clocks.note(author, said_ms, now_ms)
-    for repo_id in work.own_from_peers:
-        replica.own_feeds.note_elsewhere(repo_id, now_ms)
-        replica.shown.restate([replica.tables.of_id[repo_id].num])

@@ -9,7 +9,6 @@ restarts.
 
 import threading
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +36,7 @@ class OwnFeeds:
         self._folder = folder
         self._lock = threading.Lock()
         self._has_past = False
+        self._unwritten: set[RepoId] = set()  # uncertain here alone: that could not be written down
         self.user: UserId | None = None
         """Whose feeds they are, once an author writes here."""
         self.elsewhere_at: int | None = None
@@ -44,6 +44,8 @@ class OwnFeeds:
         self.uncertain: frozenset[RepoId] = frozenset()
         self.detail = ""
         """Why; empty while nothing is uncertain."""
+        self.noted_count = 0
+        """Times that a repo was noted to be uncertain. While it stays the same, what was found out since holds."""
 
     def load(self, repo_ids: Iterable[RepoId]) -> None:
         """Read what is written down; these are the repos of the store. Raises StorageError."""
@@ -66,27 +68,36 @@ class OwnFeeds:
             say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
 
     def note_deletion(self, repo_id: RepoId) -> None:
-        """Before a repo is deleted: should it come back, a peer is asked before it is written to. Raises StorageError."""
+        """In the transaction that deletes a repo: should it come back, a peer is asked before it is written to.
+
+        So it is with the other notes. Who holds `Replica.membership_lock` sees a repo and its mark go and come together.
+        Raises StorageError.
+        """
         self._note(note_deletion, repo_id)
 
     def note_return(self, repo_id: RepoId) -> None:
-        """Before a repo comes by a link: its user may have written to it elsewhere. Raises StorageError."""
+        """In the transaction that brings a repo by a link: its user may have written there. Raises StorageError."""
         if self._has_past:
             self._note(note_return, repo_id)
 
     def note_elsewhere(self, repo_id: RepoId, now_ms: int) -> None:
-        """After a peer brought own commits that were absent: the store was set back, or another node uses the user's key.
+        """In the transaction that stores own commits of a peer's: the store was set back, or another node uses the key.
 
-        There may be more of them, so a peer is compared before the next write. Nothing is lost if that cannot be written
-        down: what came is here.
+        There may be more of them, so a peer is compared before the next write. Where that cannot be written down, it holds
+        until the next start, and is written down with the next that come.
         """
-        if repo_id in self.uncertain:
+        if repo_id in self.uncertain and repo_id not in self._unwritten:
             return  # they are what is waited for
         self.elsewhere_at = now_ms
         self._has_past = True
         log.warning("own commits came from a peer", repo=id_text(repo_id))
-        with suppress(StorageError):
+        try:
             self._note(note_elsewhere, repo_id)
+        except StorageError as error:
+            log.error("that own feeds are uncertain is not written down", error=str(error))
+            with self._lock:
+                self._unwritten.add(repo_id)
+                self._mark(repo_id, self.detail or Loss(None, None, cause="elsewhere").detail)
 
     def _note(self, note: Callable[[Path, RepoId], Loss], repo_id: RepoId) -> None:
         with self._lock:
@@ -94,8 +105,13 @@ class OwnFeeds:
                 noted = note(self._folder, repo_id)
             except OSError as error:
                 raise StorageError(f"{self._folder}: {error}") from error
-            self.uncertain |= {repo_id}
-            self.detail = noted.detail
+            self._unwritten.discard(repo_id)
+            self._mark(repo_id, noted.detail)
+
+    def _mark(self, repo_id: RepoId, detail: str) -> None:
+        self.uncertain |= {repo_id}
+        self.detail = detail
+        self.noted_count += 1
 
     def settle(self, repo_id: RepoId) -> None:
         """The own feeds in a repo are certain again. Raises StorageError."""
@@ -106,6 +122,7 @@ class OwnFeeds:
             except OSError as error:
                 raise StorageError(f"{self._folder}: {error}") from error
             self.uncertain = left
+            self._unwritten.discard(repo_id)
             self.detail = self.detail if left else ""
         log.info("own feeds are certain again", repo=id_text(repo_id), left=len(left))
 

@@ -362,13 +362,13 @@ class Joiner:
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:
         replica = self._hub.replica
-        here = replica.tables.of_id.get(repo.repo_id)
-        if here is None or not here.has_members:
-            # Before its rows come: a crash between leaves a feed that waits for a peer, and no forked one.
-            replica.own_feeds.note_return(repo.repo_id)
         with replica.change() as change:
+            here = change.tables.of_id.get(repo.repo_id)
+            if here is None or not here.has_members:
+                # First: a crash between leaves a feed that waits for a peer, and no forked one.
+                replica.own_feeds.note_return(repo.repo_id)
             kept = add_repo(replica.database, change.connection, repo, epoch)
-        known = replica.repos[kept.num]
+        known = change.tables.repos[kept.num]  # as it was stored: others may delete it by now
         self._keys.keep(known, [replace(epoch, repo_num=kept.num, repo_id=kept.repo_id)])
         return kept
 

@@ -219,11 +219,10 @@ class LobbyKeeper:
         """Forget these lobbies, and all that was asked there."""
         if not lobbies:
             return
-        for lobby in lobbies:
-            if self._may_return(lobby):  # else it would begin its feed there a second time
-                self._replica.own_feeds.note_deletion(lobby.repo_id)
         with self._replica.change() as change:
             for lobby in lobbies:
+                if self._may_return(lobby):  # else it would begin its feed there a second time
+                    self._replica.own_feeds.note_deletion(lobby.repo_id)
                 forget_repo(change.connection, lobby.num)
                 unlink_repo(change.connection, lobby.repo_id)
                 self._replica.forget_membership(lobby.repo_id)

@@ -543,7 +543,8 @@ class Network:
     def may_keep(self, peer: PeerId, topic: Topic) -> bool:
         """Whether a peer, if it is a relay, may be told of a topic."""
         repos, linked = self._hub.replica.repos, self.linked.get(peer, ())
-        return peer in self.relays or any(repos[num].repo_id in linked for num in topic.repo_nums)
+        named = (repos.get(num) for num in topic.repo_nums)  # it may be of tables before a repo was deleted
+        return peer in self.relays or any(one is not None and one.repo_id in linked for one in named)
 
     def is_connected(self, peer: PeerId) -> bool:
         """Whether there is a connection with a peer."""

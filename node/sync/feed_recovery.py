@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import structlog
 import trio
 
+from node.ingest.tables import Tables
 from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.sync.neighbours import BlockSource
@@ -18,6 +19,8 @@ from storage.engine.errors import StorageError
 from storage.repos.repos import Repo
 
 log = structlog.get_logger()
+_Level = tuple[RepoId, BlockSource]
+"""A repo, and a peer that is level in it."""
 
 
 class FeedRecovery:
@@ -25,7 +28,6 @@ class FeedRecovery:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._seen: set[tuple[RepoId, int]] = set()  # repos, and the peers that were level in the last round
 
     async def run(self) -> None:
         """For as long as the node runs: a repo that was deleted may come back at any time."""
@@ -43,28 +45,45 @@ class FeedRecovery:
 
     async def recover(self) -> None:
         """Until the own feeds of all repos that are here are certain."""
-        replica = self._hub.replica
-        while any(repo_id in replica.tables.roots for repo_id in replica.own_feeds.uncertain):
+        replica, own_feeds = self._hub.replica, self._hub.replica.own_feeds
+        seen, noted = set[_Level](), own_feeds.noted_count
+        while any(repo_id in replica.tables.roots for repo_id in own_feeds.uncertain):
+            if noted != own_feeds.noted_count:  # what was seen may be of a repo that has gone and come back
+                seen, noted = set[_Level](), own_feeds.noted_count
             level = set(self._find_level())
             # In two rounds: what came in the first may have told of epochs whose topics are not compared yet.
-            for repo_id in sorted({repo_id for repo_id, _ in level & self._seen}):
-                if not await self._hub.run_blocking(self._is_incomplete, repo_id):
-                    await self._hub.run_blocking(replica.own_feeds.settle, repo_id)
-                    replica.shown.restate([replica.tables.of_id[repo_id].num])
+            for repo_id in sorted({repo_id for repo_id, _ in level & seen}):
+                if await self._hub.run_blocking(self._settle, repo_id, noted):
                     self._hub.topics_changed()  # what was put off is done now
-            self._seen = level
+            seen = level
             await trio.sleep(DAMAGED_PAUSE_SECONDS)
 
-    def _find_level(self) -> Iterator[tuple[RepoId, int]]:
-        replica = self._hub.replica
-        for repo in replica.repos.values():
-            if repo.repo_id in replica.own_feeds.uncertain:
-                for source in self._hub.sources:
-                    if self._is_level(source, repo):
-                        yield repo.repo_id, id(source)
+    def _settle(self, repo_id: RepoId, noted: int) -> bool:
+        """Settle what peers were compared for; whether it was. Blocks. Raises StorageError.
 
-    def _is_level(self, source: BlockSource, repo: Repo) -> bool:
-        tables = self._hub.replica.tables
+        Not a repo that has gone meanwhile, or for which anything was noted since: its mark is for when it comes back.
+        """
+        replica = self._hub.replica
+        if self._is_incomplete(repo_id):
+            return False
+        with replica.membership_lock:  # no transaction deletes or brings a repo meanwhile
+            repo = replica.tables.of_id.get(repo_id)
+            if repo is None or noted != replica.own_feeds.noted_count:
+                return False
+            replica.own_feeds.settle(repo_id)
+            replica.shown.restate([repo.num])
+        return True
+
+    def _find_level(self) -> Iterator[_Level]:
+        tables, uncertain = self._hub.replica.tables, self._hub.replica.own_feeds.uncertain
+        for repo in tables.repos.values():
+            if repo.repo_id in uncertain:
+                for source in self._hub.sources:
+                    if self._is_level(source, tables, repo):
+                        yield repo.repo_id, source
+
+    @staticmethod
+    def _is_level(source: BlockSource, tables: Tables, repo: Repo) -> bool:
         joined = {one.topic for one in tables.topics_in(repo.num) if source.has_joined(one.topic)}
         is_here = repo.repo_id in tables.roots
         return is_here and tables.writing_topics(repo.num) <= joined and all(map(source.is_level, joined))

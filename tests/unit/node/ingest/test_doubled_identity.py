@@ -1,25 +1,35 @@
 """A user who wrote elsewhere writes here once a peer was compared, however the user came to this folder."""
 
+import errno
 import os
 import shutil
 import tarfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from trio.testing import MockClock
 
+from node.authoring import author as author_module
 from node.care.backup import create_backup, restore_backup
 from node.care.doctor import examine
 from node.home.folder_mark import MARK_NAME, is_copy, note_copy, write_mark
 from node.home.home import create_home
 from node.home.key_file import fresh_keys
+from node.ingest.acceptance import accept_batch, accept_own
+from node.ingest.ingest_result import IngestResult
+from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
 from protocol.content import Post
+from protocol.publication import decode_publication
 from storage.commits.feeds import count_forks_of, load_feeds
+from storage.engine import losses
 from storage.engine.losses import read_loss
+from storage.repos.repos import Branch
+from tests.support.builders import publications_of
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, together, until_equal
 
@@ -250,6 +260,80 @@ async def test_two_nodes_of_one_user_that_write_apart_are_told_of_their_forks(
                 assert count_forks_of(connection, bob.author.user) == {}
         assert again.replica.own_feeds.elsewhere_at is not None
         again.replica.close()
+
+
+def _set_back(tmp_path: Path) -> tuple[Node, Branch, list[bytes]]:
+    """A node whose folder is an older one of alice's, and what alice has published since."""
+    alice = Node(tmp_path / "alice", "alice")
+    _, branch = alice.create_repo()
+    alice.replica.close()
+    shutil.copytree(tmp_path / "alice", tmp_path / "again")
+    alice.open()
+    alice.write(branch, "since then")
+    new = publications_of(alice.replica, branch)[1:]
+    alice.replica.close()
+    return Node(tmp_path / "again", "alice"), branch, new
+
+
+def test_a_write_that_waits_while_own_commits_come_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was encoded before they were here, for a place of the feed that one of them has."""
+    again, branch, new = _set_back(tmp_path)
+
+    def after_they_came(*args: Any, **options: Any) -> IngestResult:  # noqa: ANN401  # as the real one
+        _take(again, new)
+        return accept_own(*args, **options)
+
+    monkeypatch.setattr(author_module, "accept_own", after_they_came)
+    with pytest.raises(ServiceError, match="set back, or another one uses your key"):
+        again.author.write(branch, Post("at the same place"))
+    assert _forks(again) == 0
+    again.replica.close()
+
+
+def test_that_own_commits_came_is_known_before_the_next_writer_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, branch, new = _set_back(tmp_path)
+    show, known = again.replica.show, list[bool]()
+
+    def look(*args: Any) -> None:  # noqa: ANN401  # as the real one
+        known.append(branch.facts.repo_id in again.replica.own_feeds.uncertain)
+        show(*args)
+
+    monkeypatch.setattr(again.replica, "show", look)
+    _take(again, new)
+    assert known == [True]
+    again.replica.close()
+
+
+def test_own_commits_that_came_keep_writes_waiting_though_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    again, branch, new = _set_back(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(losses, "write_loss", fail)
+        _take(again, new)
+    for _ in range(2):
+        with pytest.raises(ServiceError, match="set back, or another one uses your key"):
+            again.author.write(branch, Post("there may be more"))
+        again.replica.own_feeds.note_elsewhere(branch.facts.repo_id, 0)  # there is room now
+    again.replica.close()
+    again.open()
+    assert again.replica.own_feeds.uncertain == {branch.facts.repo_id}
+    again.replica.close()
+
+
+def _take(node: Node, items: list[bytes]) -> None:
+    """As of a peer."""
+    (topic,) = {decode_publication(item).topic for item in items}
+    known = node.replica.by_topic[topic]
+    assert accept_batch(node.replica, known, open_batch(known, items), 0).accepted
 
 
 def test_own_writes_and_others_commits_are_nothing_from_elsewhere(tmp_path: Path) -> None:

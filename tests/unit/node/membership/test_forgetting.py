@@ -40,8 +40,8 @@ def _rows(connection: Connection) -> dict[str, int]:
 
 def _forget(node: Node) -> None:
     repo = node.repo()
-    node.replica.own_feeds.note_deletion(repo.repo_id)
     with node.replica.change() as change:
+        node.replica.own_feeds.note_deletion(repo.repo_id)
         forget_repo(change.connection, repo.num)
         change.changed_repos.add(repo.repo_id)
         node.replica.forget_membership(repo.repo_id)

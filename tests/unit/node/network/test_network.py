@@ -115,6 +115,8 @@ async def test_a_relay_that_a_link_named_may_keep_that_repo_and_one_that_was_cho
             (other,) = alice.replica.tables.topics_in(linked.num + 1)[:1]
             shared = replace(other, writers_of=may[0].epochs)
             assert network.may_keep(KEY, shared), "an init may state what is another repo's"
+            gone = replace(other, repo_num=999, epochs=(), writers_of=())
+            assert not network.may_keep(KEY, gone), "its repo was deleted since it was looked up"
             with alice.replica.database.read() as connection:
                 assert load_links(connection) == {KEY: {linked.repo_id}}
             await peers.add("host:7474", id_text(KEY), relay=True)
