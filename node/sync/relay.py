@@ -145,7 +145,8 @@ class RelayService:
         self._own = Ledger(lambda: 0.0).of_peer(NOBODY)  # what the operator asks for
         self._forgotten: deque[set[TopicKey]] = deque()  # filled by worker threads, emptied by trio's
         self._has_lost = False  # publications were forgotten since the last refresh
-        self._full: set[PeerId | str] = set()  # peers and subnets that had no room when they last asked
+        # Peers and subnets that had no room when they last asked, the latest last.
+        self._full: dict[PeerId | str, None] = {}
         self.topics: dict[TopicKey, KeptTopic] = {}
         self.allowed: frozenset[PeerId] = frozenset()
         """Peers that the operator has named as known."""
@@ -175,13 +176,15 @@ class RelayService:
         """Keep these topics, those that quotas allow, a slice at a time; `bill` says who pays. Raises StorageError."""
         bill = bill or WorkBill(self._own)
         reason, has_lost = "", False
+        has_kept = any(topic in self.topics for topic in topics)
         for part in chunks(topics, _OPENED_AT_ONCE_MAX):
             async with self._storing.held(bill, len(part)):
                 room, opened, seconds = await self._run_blocking(self._open, part, visitor)
                 bill.charge(seconds)
                 self.topics |= opened  # a copy of all of them would cost more than a deposit
             reason, has_lost = reason or room.refused, has_lost or room.has_lost
-            if room.refused and not any(topic in self.topics for topic in topics):
+            has_kept = has_kept or any(topic in self.topics for topic in part)
+            if room.refused and not has_kept:
                 break  # and none of the others has room
         kept = tuple(self.topics[topic] for topic in topics if topic in self.topics)
         refused = tuple(topic for topic in topics if topic not in self.topics)
@@ -457,14 +460,15 @@ class RelayService:
             with self._database.read() as connection:  # strangers without room ask again and again
                 refusal = refuse_topics(connection, visitor, self.quotas)
             if refusal:
+                self._note_full(place)
                 return Room(0, refusal), {}
-            self._full.discard(place)
+            del self._full[place]
         with self._database.write(is_patient=True) as connection:
             room, new = open_topics(
                 self._database, connection, topics, visitor, self.quotas, self._clock_ms()
             )
-        if room.refused and len(self._full) < _FULL_PLACES_MAX:
-            self._full.add(place)
+        if room.refused:
+            self._note_full(place)
         if room.has_forgotten:
             self._refresh(has_lost=room.has_lost)
             return room, {}
@@ -473,6 +477,12 @@ class RelayService:
             with self._database.read() as connection:
                 found |= load_some(connection, known)
         return room, found
+
+    def _note_full(self, place: PeerId | str) -> None:
+        self._full.pop(place, None)
+        self._full[place] = None
+        if len(self._full) > _FULL_PLACES_MAX:
+            del self._full[next(iter(self._full))]
 
     def _store(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]

@@ -13,6 +13,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.runtime.errors import ServiceError
+from node.sync import relay as relay_module
 from node.sync.relay import RelayService
 from protocol.ids import AnyId, PeerId, TopicKey
 from protocol.keys import AccountToken
@@ -20,6 +21,7 @@ from protocol.signing import check_claims
 from protocol.text import id_text
 from storage.relay.accounts import invite_to_account, join_account, revoke_account
 from storage.relay.quotas import Visitor
+from storage.relay.relay import KeptTopic
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes, share
@@ -344,3 +346,49 @@ async def test_strangers_without_room_cost_no_write(tmp_path: Path) -> None:
         assert [one.topic for one in again.kept] == [kept[0].topic], "what is kept is shared all the same"
         assert again.kept[0].is_shared
         assert (await service.open(_new_topics(1), Visitor(PeerId(b"t" * 32), "9.9.9"))).kept
+
+
+async def test_of_places_without_room_the_latest_are_remembered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once as many are as may be, strangers of a new subnet would cost a write each time for good."""
+    monkeypatch.setattr(relay_module, "_FULL_PLACES_MAX", 2)
+    with open_relay(tmp_path, replace(PLENTY, subnet_topic_count=0)) as relay:
+        service, database = relay.hub.relay, relay.replica.database
+        assert service is not None
+
+        async def writes_of(place: str) -> int:
+            before = database.commit_count
+            refused = await service.open(_new_topics(1), Visitor(PeerId(b"t" * 32), place))
+            assert refused.reason == "subnet_full"
+            return database.commit_count - before
+
+        assert [await writes_of(place) for place in ("1.1.1", "2.2.2", "3.3.3")] == [1, 1, 1]
+        assert [await writes_of(place) for place in ("2.2.2", "3.3.3", "2.2.2")] == [0, 0, 0]
+        assert await writes_of("1.1.1") == 1, "the oldest was dropped"
+        assert [await writes_of(place) for place in ("2.2.2", "3.3.3")] == [0, 1], (
+            "3.3.3 had asked before 2.2.2"
+        )
+
+
+class _Counted(dict[TopicKey, KeptTopic]):
+    """Topics that are kept; counts how often it was asked for one."""
+
+    asked = 0
+
+    def __contains__(self, key: object) -> bool:
+        self.asked += 1
+        return super().__contains__(key)
+
+
+async def test_a_refused_deposit_looks_at_each_topic_a_few_times(tmp_path: Path) -> None:
+    """Not at all of them again for each slice: thousands may be entrusted at once."""
+    with open_relay(tmp_path, replace(PLENTY, subnet_topic_count=1)) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        visitor, topics = Visitor(PeerId(b"s" * 32), "8.8.8"), _new_topics(5121)
+        await service.open(topics[-1:], visitor)
+        counted = service.topics = _Counted(service.topics)
+        found = await service.open(topics, visitor)
+        assert [one.topic for one in found.kept] == topics[-1:]
+        assert counted.asked <= 6 * len(topics)
