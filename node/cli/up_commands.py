@@ -131,8 +131,8 @@ def _check_version(folder: Path) -> None:
     try:
         version = api.show_status()["version"]
     except ServiceError as error:
-        if error.code != "incompatible":
-            raise
+        if error.code != "incompatible":  # it answers, and says itself what it lacks: `ravel doctor` tells
+            return
         version = "another"
     finally:
         api.close()

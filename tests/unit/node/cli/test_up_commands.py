@@ -28,6 +28,7 @@ def home(tmp_path: Path) -> Path:
     "answer, said",
     [
         ({"version": VERSION}, ""),
+        (ServiceError("storage_failed", "the disk has no room"), ""),
         ({"version": "0.0.9"}, "is of version 0.0.9"),
         (
             ServiceError("incompatible", "the daemon sent what this client cannot read"),
