@@ -168,7 +168,7 @@ class Database:
     def as_failure(self, error: Exception) -> Exception:
         """The StorageError that `read` and `write` make of an error that is kept inside of them; any other as it is."""
         if isinstance(error, FAILURES):
-            return StorageError(explain(self._backend, error))
+            return _failure(self._backend, error)
         return StorageError(str(error)) if isinstance(error, BadSecret) else error
 
     def copy_aside(self, label: str) -> Path:

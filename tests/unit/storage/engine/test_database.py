@@ -10,6 +10,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
+from sqlalchemy.exc import DBAPIError
 
 from node.runtime.errors import storage_failed
 from protocol.block import encrypt_block
@@ -246,6 +247,11 @@ def test_a_store_that_another_program_holds_is_said_to_be_locked(
         with pytest.raises(StoreLocked, match="database is locked, by another program") as caught:
             database.probe()
         assert "end the program that holds it" in storage_failed(caught.value, "make room").advice
+        cause = caught.value.__cause__  # as of a write of several, of which one failed
+        assert isinstance(cause, DBAPIError)
+        kept = database.as_failure(cause)
+        assert isinstance(kept, StoreLocked)
+        assert str(kept) == str(caught.value)
         other.execute("ROLLBACK")
         database.probe()
     finally:
