@@ -75,7 +75,7 @@ def _start_of(pid: int) -> str:
 
 def _space(kind: str) -> str:
     try:
-        return os.readlink(f"/proc/self/ns/{kind}")
+        return os.readlink(f"/proc/thread-self/ns/{kind}")  # a thread may have entered another
     except OSError:
         return ""
 
