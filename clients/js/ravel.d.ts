@@ -1877,6 +1877,7 @@ export interface TokenView {
   name: string;
   origins: string[];
   repos: TokenRepo[];
+  revoked: boolean;
 }
 
 /** A branch that a token is for. */
@@ -1931,6 +1932,7 @@ export interface BrowserView {
   last_used_at: number | null;
   made: MadeThing[];
   name: string;
+  revoked: boolean;
 }
 
 /** Where browsers of other machines reach the page. */

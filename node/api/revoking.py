@@ -7,17 +7,25 @@ person who looks: the answer names the command.
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import structlog
+import trio
+from msgspec import structs
+
 from node.api.callers import Caller
 from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.contract.made import MadeThing, Makes, Revoked
-from node.home.tokens import Made
+from node.contract.members import InvitationView
+from node.home.tokens import Made, Token, digest_of, mark_of
 from node.membership.members import Members
 from node.membership.peers import Peers
 from node.membership.requests import Requests
 from node.runtime.errors import ServiceError
+from protocol.limits.users import API_MAKE_SECONDS
+
+log = structlog.get_logger()
 
 
 class Revoking:
@@ -48,92 +56,183 @@ class Revoking:
         arguments: Mapping[str, Any],
         act: Callable[[], Awaitable[Mapping[str, Any]]],
     ) -> Mapping[str, Any]:
-        """Do what makes something that lasts, and write it down with the caller's token before the answer is given.
+        """Do what makes something that lasts, and write it down with the caller's token: that it is begun, then what it is.
 
-        Raises ServiceError as `act` does, and `too_large` where the token has made as much as may be listed.
+        Raises ServiceError as `act` does, `too_large` where the token has made as much as may be listed, `unauthorized`
+        where it was revoked meanwhile, and `storage_failed` where that cannot be written, or the deed takes too long.
         """
         if caller.is_home or (makes.only_if and not arguments[makes.only_if]):
             return await act()
-        self._tokens.check_room(caller)
         place = ""
         if makes.repo in arguments:
             place = self._targets.text_of(self._targets.repo(arguments[makes.repo]))
         elif makes.branch:
             place = self._targets.name(self._targets.branch(arguments[makes.branch]))
-        answer = await act()
-        await self._tokens.note_made(
-            caller,
-            makes.kind,
-            place or answer.get(makes.repo, ""),
-            answer[makes.what] if makes.what else "",
-            answer[makes.until] if makes.until else None,
+        begun = Made(makes.kind, place, "", self._tokens.file.now(), is_begun=True)
+        await self._tokens.begin(caller, begun)
+        # A client that leaves must not part the deed from what is written of it.
+        with trio.move_on_after(API_MAKE_SECONDS, shield=True):
+            answer = await self._act(caller, begun, act)
+            made = structs.replace(
+                begun,
+                repo=place or answer.get(makes.repo, ""),
+                what=answer[makes.what] if makes.what else "",
+                until=answer[makes.until] if makes.until else None,
+                is_begun=False,
+            )
+            mark = await self._mark_of_made(made, answer)
+            try:
+                await self._tokens.complete(caller, begun, structs.replace(made, mark=mark))
+            except ServiceError as error:
+                if error.code != "storage_failed":
+                    raise
+                # It is done and will not be undone: whoever made it gets it, and the list says that it may be there.
+                log.warning("the list has no id of what was made", name=caller.name, kind=made.kind)
+            return answer
+        raise ServiceError(
+            "storage_failed",
+            f"it took longer than {API_MAKE_SECONDS:.0f} s and was given up; it may have been done",
+            "look whether it was, and try again",
         )
-        return answer
 
     async def revoke_token(self, token: str, made: bool) -> Revoked:
-        """End a token of an app or a page; with `made`, also what its holder made. Raises ServiceError `not_found`."""
-        found = await self._tokens.revoke(token)
-        return {"made": await self._take_back(found.made, made)}
+        """End a token of an app or a page; with `made`, also what its holder made. Raises ServiceError `not_found`.
+
+        What is left of that is kept with the token, which can be revoked again.
+        """
+        return {"made": await self._take_back(await self._tokens.revoke(token), made)}
 
     async def revoke_browser(self, browser: str, made: bool) -> Revoked:
-        """End a pairing; with `made`, also what was made with it. Raises ServiceError `not_found`."""
-        found = await self._tokens.revoke_browser(browser)
-        return {"made": await self._take_back(found.made, made)}
+        """End a pairing; with `made`, also what was made with it. Raises ServiceError `not_found`.
+
+        What is left of that is kept, as with tokens.
+        """
+        return {"made": await self._take_back(await self._tokens.revoke_browser(browser), made)}
 
     # --- steps ---
 
-    async def _take_back(self, things: Sequence[Made], is_wanted: bool) -> list[MadeThing]:
-        """Return what was made, the latest first, each ended where that is wanted and can be done here."""
-        found = []
-        for thing in reversed(things):
-            view = self._tokens.show_made(thing)
-            found.append(view)
-            if not is_wanted or view["ended"]:
-                continue
+    async def _act(
+        self, caller: Caller, begun: Made, act: Callable[[], Awaitable[Mapping[str, Any]]]
+    ) -> Mapping[str, Any]:
+        """Do it; where it fails nothing was made, and the list says so."""
+        assert caller.token is not None, "of the node's own token nothing is written"
+        try:
+            return await act()
+        except Exception:
             try:
-                further = await self._end(thing)
+                await self._tokens.drop(caller.token, begun)
             except ServiceError as error:
-                # What is gone has no command that would end it again.
-                view["ended"] = error.code == "not_found"
-                view["advice"] = "" if view["ended"] else f"{view['advice']} ({error.message})"
-                continue
-            if further is not None:
-                view |= {"ended": True, "advice": ""}
+                log.warning("the list has what was not made", name=caller.name, error=error.message)
+            raise
+
+    async def _mark_of_made(self, made: Made, answer: Mapping[str, Any]) -> str:
+        """Return what tells a thing from a later one of its name; empty where it may have been there before."""
+        if made.kind == "token":
+            return mark_of(digest_of(answer["token"]))
+        created_at, mark = await self._find_mark(made)
+        return mark if created_at >= made.at else ""
+
+    async def _find_mark(self, made: Made) -> tuple[int, str]:
+        """Return since when there is a thing of that name, and what tells it from a later one; without it, no mark."""
+        try:
+            if made.kind == "relay_account":
+                accounts = (await self._accounts.list_all())["accounts"]
+                found = next((one["created_at"] for one in accounts if one["name"] == made.what), None)
+                return (0, "") if found is None else (found, mark_of(str(found)))
+            if made.kind == "peer":  # nothing says since when it is kept
+                return made.at, mark_of((await self._peers.show(made.what))["address"])
+        except ServiceError:  # it was ended meanwhile
+            pass
+        return 0, ""
+
+    async def _take_back(self, tokens: Sequence[Token], is_wanted: bool) -> list[MadeThing]:
+        """Return what was made, the latest first, each ended where that is wanted and can be done here.
+
+        Each that leaves nothing to do is taken from the list of its token at once: what is cut short can be repeated.
+        """
+        found = list[MadeThing]()
+        invitations = dict[str, dict[str, InvitationView]]()
+        for token in tokens:
+            for thing in reversed(token.made):
+                view = self._tokens.show_made(thing)
+                found.append(view)
+                link = await self._find_link(thing, invitations)
+                further = list[MadeThing]()
+                if is_wanted and not view["ended"]:
+                    further = await self._end_as_can_be(thing, link, view)
+                left = (view["advice"], _advice_on_joined(thing, link))
+                view["advice"] = "; ".join(filter(None, left))
+                if view["ended"] and not view["advice"]:
+                    await self._tokens.drop(token, thing)
                 found += further
-        for view in found:
-            view["advice"] = await self._advice_on_joined(view) or view["advice"]
         return found
+
+    async def _end_as_can_be(
+        self, thing: Made, link: InvitationView | None, view: MadeThing
+    ) -> list[MadeThing]:
+        """End a thing, or say in its view why not, and return what was made by it in turn."""
+        further: list[MadeThing] | None = []
+        try:
+            if link is None or not link["revoked"]:
+                further = await self._end(thing)
+        except ServiceError as error:
+            # What is gone has no command that would end it again.
+            if error.code != "not_found":
+                view["advice"] = f"{view['advice']} ({error.message})"
+                return []
+        if further is None:
+            return []
+        view |= {"ended": True, "advice": ""}
+        return further
 
     async def _end(self, thing: Made) -> list[MadeThing] | None:
         """End a thing, and return what was made by it in turn. None: only a person ends it. Raises ServiceError."""
+        if thing.is_begun:
+            return None
         match thing.kind:
             case "invitation" | "device_link":
                 await self._members.revoke_invitation(thing.repo, thing.what)
             case "ask_link":
                 await self._requests.close_link(thing.repo, thing.what)
             case "token":
-                return (await self.revoke_token(thing.what, made=True))["made"]
+                return await self._take_back(
+                    await self._tokens.revoke(thing.what, thing.mark), is_wanted=True
+                )
             case "browser":
-                return (await self.revoke_browser(thing.what, made=True))["made"]
-            case "relay_account":
-                await self._accounts.revoke(thing.what)
-            case "peer":
-                await self._peers.remove(thing.what)
+                ended = await self._tokens.revoke_browser(thing.what, thing.mark)
+                return await self._take_back(ended, is_wanted=True)
+            case "relay_account" | "peer":
+                return await self._end_named(thing)
             case "allowed_peer":
                 await self._relaying.deny(thing.what)
             case _:
                 return None
         return []
 
-    async def _advice_on_joined(self, view: MadeThing) -> str:
-        """What ends the membership of those who came by a link; empty where nobody did."""
-        if view["kind"] not in ("invitation", "device_link") or view["repo"] is None:
-            return ""
-        try:
-            listed = (await self._members.invitations(view["repo"]))["invitations"]
-        except ServiceError:  # the repo is gone
-            return ""
-        joined = [user for one in listed if one["invitation"] == view["what"] for user in one["joined"]]
-        if view["kind"] == "device_link":
-            return "; ".join(f"ravel device remove {user}" for user in joined)
-        return "; ".join(f"ravel member exclude {view['repo']} {user}" for user in joined)
+    async def _end_named(self, thing: Made) -> list[MadeThing] | None:
+        """End an account or a peer, unless it may be another one than was made. Raises ServiceError."""
+        _, mark = await self._find_mark(thing)
+        if mark and mark != thing.mark:
+            return None
+        await (self._accounts.revoke if thing.kind == "relay_account" else self._peers.remove)(thing.what)
+        return []
+
+    async def _find_link(
+        self, thing: Made, known: dict[str, dict[str, InvitationView]]
+    ) -> InvitationView | None:
+        """Return the invitation that a thing is, as its repo has it; the repo's are loaded once and go into `known`."""
+        if thing.kind not in ("invitation", "device_link") or not thing.repo:
+            return None
+        if thing.repo not in known:
+            try:
+                listed = (await self._members.invitations(thing.repo))["invitations"]
+            except ServiceError:  # the repo is gone
+                listed = []
+            known[thing.repo] = {one["invitation"]: one for one in listed}
+        return known[thing.repo].get(thing.what)
+
+
+def _advice_on_joined(thing: Made, link: InvitationView | None) -> str:
+    """Return the commands that end the membership of those who came by a link."""
+    end = "device remove" if thing.kind == "device_link" else f"member exclude {thing.repo}"
+    return "; ".join(f"ravel {end} {user}" for user in (link["joined"] if link is not None else ()))

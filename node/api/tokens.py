@@ -15,7 +15,19 @@ from node.contract.access import ACTIONS, OF_THE_NODE, Action
 from node.contract.browsers import BrowserView
 from node.contract.made import MadeKind, MadeThing
 from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
-from node.home.tokens import Kind, Made, Token, TokenFile, digest_of, new_secret, size_of_made
+from node.home.tokens import (
+    Kind,
+    Made,
+    Token,
+    TokenFile,
+    digest_of,
+    has_ended,
+    mark_of,
+    new_secret,
+    settled,
+    size_of_made,
+    standing,
+)
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (
@@ -48,6 +60,18 @@ _TAKEN_BACK: Final[dict[MadeKind, str]] = {
     "allowed_peer": "ravel relay deny {what}",
 }
 """Kind of thing -> the command that ends it."""
+_FOUND_BY: Final[dict[MadeKind, str]] = _TAKEN_BACK | {
+    "invitation": "ravel member invitations {repo}",
+    "ask_link": "ravel requests links {repo}",
+    "device_link": "ravel device list",
+    "member": "ravel member list {repo}",
+    "token": "ravel token list",
+    "browser": "ravel browser list",
+    "relay_account": "ravel relay accounts",
+    "peer": "ravel peer list",
+    "allowed_peer": "ravel relay list",
+}
+"""Kind of thing -> the command that shows one which may have been made, or ends it where none shows it."""
 
 
 class Tokens:
@@ -88,15 +112,22 @@ class Tokens:
         of_branches = dict.fromkeys(self._targets.name(self._targets.branch(text)) for text in branches)
         async with self._lock:
             kept = self.file.tokens()
-            named = next((one for one in kept if one.name == name and one.kind != "browser"), None)
+            named = next(
+                (
+                    one
+                    for one in kept
+                    if one.name == name and one.kind != "browser" and one.revoked_at is None
+                ),
+                None,
+            )
             if name == HOME_NAME or (named is not None and not self.file.is_expired(named)):
                 raise ServiceError(
                     "already_exists", f"there is a token called {name!r}", f"ravel token revoke {name}"
                 )
-            kept = [one for one in kept if one is not named]
-            if sum(one.kind == "app" for one in kept) >= API_TOKENS_MAX:
-                kept = [one for one in kept if not self.file.is_expired(one)]
-            if sum(one.kind == "app" for one in kept) >= API_TOKENS_MAX:
+            kept = self._ended(kept, lambda one: one is named)
+            if _count_apps(kept) >= API_TOKENS_MAX:
+                kept = self._ended(kept, self.file.is_expired)
+            if _count_apps(kept) >= API_TOKENS_MAX:
                 raise ServiceError(
                     "too_large",
                     f"there are {API_TOKENS_MAX} tokens, and not more",
@@ -105,34 +136,39 @@ class Tokens:
             secret = new_secret()
             made = self._make(name, secret, "app", actions, expires_seconds, (*of_repos,), (*of_branches,))
             token = structs.replace(made, origins=tuple(dict.fromkeys(origins)))
-            await self._run_blocking(self.file.replace, [*kept, token])
+            await self._write([*kept, token])
         log.info("token made", name=name, may=actions, repos=len(of_repos), branches=len(of_branches))
         return {"token": secret, "name": name, "expires_at": token.expires_at}
 
     async def make_for_page(self) -> str:
-        """A token for a web page, with all actions. Of too many, the oldest is good no more. Raises ServiceError."""
+        """Make a token for a web page, with all actions. Of too many, the oldest is good no more. Raises ServiceError."""
         async with self._lock:
             kept = self.file.tokens()
-            pages = [one for one in kept if one.kind == "page" and not self.file.is_expired(one)]
-            ended = pages[: len(pages) - PAGE_TOKENS_MAX + 1] if len(pages) >= PAGE_TOKENS_MAX else []
-            kept = [one for one in kept if one.kind != "page" or (one in pages and one not in ended)]
+            pages = [one for one in kept if one.kind == "page" and self.file.is_good(one)]
+            good = pages[-PAGE_TOKENS_MAX + 1 :]
+            kept = self._ended(kept, lambda one: one.kind == "page" and one not in good)
             secret = new_secret()
             name = f"page-{secrets.token_hex(_PAGE_NAME_SIZE)}"
             token = self._make(name, secret, "page", ACTIONS, PAGE_TOKEN_SECONDS, (), ())
-            await self._run_blocking(self.file.replace, [*kept, token])
+            await self._write([*kept, token])
         log.info("token made for the web page", name=name)
         return secret
 
     async def make_for_browser(self, name: str, maker: str = "") -> str:
         """Make a token for a browser of another machine, with all actions, and write it down with its maker's.
 
-        Raises ServiceError `too_large`.
+        Raises ServiceError `too_large`, and `unauthorized` where the maker's token is good no more.
         """
         async with self._lock:
-            kept = [
-                one for one in self.file.tokens() if one.kind != "browser" or not self.file.is_expired(one)
-            ]
-            taken = {one.name for one in kept if one.kind == "browser"}
+            kept = self.file.tokens()
+            if maker and not any(one.digest == maker and self.file.is_good(one) for one in kept):
+                raise ServiceError(
+                    "unauthorized",
+                    "the page that made that code was signed out since: its token was revoked or has expired",
+                    "`ravel open --remote` on the node's machine makes another",
+                )
+            kept = self._ended(kept, lambda one: one.kind == "browser" and self.file.is_expired(one))
+            taken = {one.name for one in kept if one.kind == "browser" and one.revoked_at is None}
             if len(taken) >= BROWSERS_MAX:
                 raise ServiceError(
                     "too_large",
@@ -141,26 +177,31 @@ class Tokens:
                 )
             secret = new_secret()
             token = self._make(_free_name(name, taken), secret, "browser", ACTIONS, BROWSER_SECONDS, (), ())
-            thing = Made("browser", "", token.name, token.created_at, token.expires_at)
+            thing = Made(
+                *("browser", "", token.name, token.created_at, token.expires_at), mark=mark_of(token.digest)
+            )
             kept = [_with_made(one, thing, token.created_at) if one.digest == maker else one for one in kept]
-            await self._run_blocking(self.file.replace, [*kept, token])
+            await self._write([*kept, token])
         log.info("browser paired", name=token.name)
         return secret
 
     async def list_all(self) -> TokenList:
-        """All tokens of apps and pages, expired ones too."""
+        """List all tokens of apps and pages, expired ones too, and revoked ones with which something was made."""
         await trio.lowlevel.checkpoint()
         return {"tokens": [self._view(one) for one in self.file.tokens() if one.kind != "browser"]}
 
     async def list_browsers(self) -> list[BrowserView]:
-        """All paired browsers, expired ones too."""
+        """List all paired browsers, expired ones too, and revoked ones with which something was made."""
         await trio.lowlevel.checkpoint()
         return [_browser_view(self._view(one)) for one in self.file.tokens() if one.kind == "browser"]
 
-    async def revoke(self, token: str) -> Token:
-        """End a token of an app or a page, and return what was kept of it. Raises ServiceError `not_found`."""
-        found = await self._remove(
-            lambda one: one.name == token and one.kind != "browser",
+    async def revoke(self, token: str, mark: str = "") -> list[Token]:
+        """End a token of an app or a page, and return it; where it was ended before, what is kept under its name.
+
+        `mark`: of the only token that is meant. Raises ServiceError `not_found`.
+        """
+        found = await self._revoke(
+            lambda one: one.name == token and one.kind != "browser" and mark in ("", mark_of(one.digest)),
             ServiceError(
                 "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
             ),
@@ -168,11 +209,11 @@ class Tokens:
         log.info("token revoked", name=token)
         return found
 
-    async def revoke_browser(self, browser: str) -> Token:
-        """End a pairing, and return what was kept of its token. Raises ServiceError `not_found`."""
+    async def revoke_browser(self, browser: str, mark: str = "") -> list[Token]:
+        """End a pairing, and return its token, as `revoke` does. Raises ServiceError `not_found`."""
         wanted = composed(browser)
-        found = await self._remove(
-            lambda one: one.name == wanted and one.kind == "browser",
+        found = await self._revoke(
+            lambda one: one.name == wanted and one.kind == "browser" and mark in ("", mark_of(one.digest)),
             ServiceError(
                 "not_found",
                 f"no paired browser is called {browser[:100]!r}",
@@ -186,7 +227,7 @@ class Tokens:
         """Refuse a caller whose token has made as much as may be listed with it. Raises ServiceError `too_large`."""
         if caller.token is None:
             return
-        made = _standing(self._latest(caller.token).made, self.file.now())
+        made = standing(self._latest(caller.token).made, self.file.now())
         if size_of_made(made) >= API_TOKEN_MADE_SIZE_MAX:
             raise ServiceError(
                 "too_large",
@@ -194,36 +235,62 @@ class Tokens:
                 "use the command on the node's machine, whose own token has no such bound",
             )
 
-    async def note_made(
-        self, caller: Caller, kind: MadeKind, repo: str, what: str, until: int | None
-    ) -> None:
-        """Write down what a caller made; of the node's own token nothing is. Durable when it returns.
+    async def begin(self, caller: Caller, thing: Made) -> None:
+        """Write down, before the deed, a thing that a caller's token may have made. Durable when it returns.
 
-        Raises ServiceError `unauthorized` where the token was revoked meanwhile, and `storage_failed`.
+        Raises ServiceError `unauthorized` where the token was revoked, `too_large` as `check_room`, and `storage_failed`.
         """
-        if caller.token is None:
-            return
-        digest, now = caller.token.digest, self.file.now()
-        thing = Made(kind, repo, what, now, until)
-        with trio.CancelScope(shield=True):  # it is made: a client that leaves must not keep it off the list
-            async with self._lock:
-                kept = self.file.tokens()
-                if all(one.digest != digest for one in kept):
-                    log.warning(
-                        "made with a token that was revoked meanwhile", name=caller.name, kind=kind, what=what
-                    )
-                    raise ServiceError("unauthorized", f"the API token {caller.name!r} was revoked")
-                changed = [_with_made(one, thing, now) if one.digest == digest else one for one in kept]
-                await self._run_blocking(self.file.replace, changed)
+        async with self._lock:
+            self.check_room(caller)
+            digest = "" if caller.token is None else caller.token.digest
+            if all(one.digest != digest or one.revoked_at is not None for one in self.file.tokens()):
+                raise _revoked(caller)
+            await self._change(digest, lambda one: _with_made(one, thing, thing.at))
 
-    async def _remove(self, is_meant: Callable[[Token], bool], error: ServiceError) -> Token:
+    async def complete(self, caller: Caller, thing: Made, made: Made) -> None:
+        """Write down what the thing is that was begun. Raises ServiceError `unauthorized` where the token was revoked."""
+        digest = "" if caller.token is None else caller.token.digest
+        async with self._lock:
+            await self._change(digest, lambda one: structs.replace(one, made=_swapped(one, thing, made)))
+            if all(one.digest != digest or one.revoked_at is not None for one in self.file.tokens()):
+                log.warning(
+                    "made with a token that was revoked meanwhile",
+                    name=caller.name,
+                    kind=made.kind,
+                    what=made.what,
+                )
+                raise _revoked(caller)
+
+    async def drop(self, token: Token, thing: Made) -> None:
+        """Take a thing that is not there from a token's list. Raises ServiceError `storage_failed`."""
+        async with self._lock:
+            await self._change(token.digest, lambda one: structs.replace(one, made=_swapped(one, thing)))
+
+    async def _change(self, digest: str, change: Callable[[Token], Token]) -> None:
+        await self._write([change(one) if one.digest == digest else one for one in self.file.tokens()])
+
+    async def _revoke(self, is_meant: Callable[[Token], bool], error: ServiceError) -> list[Token]:
         async with self._lock:
             kept = self.file.tokens()
-            found = next((one for one in kept if is_meant(one)), None)
-            if found is None:
+            found = [one for one in kept if is_meant(one)]
+            if not found:
                 raise error
-            await self._run_blocking(self.file.replace, [one for one in kept if one is not found])
-            return found
+            good = [one for one in found if one.revoked_at is None]
+            if not good:
+                return found
+            await self._write(self._ended(kept, lambda one: one in good))
+            return good
+
+    def _ended(self, tokens: Sequence[Token], is_meant: Callable[[Token], bool]) -> list[Token]:
+        """Tokens, of which the meant ones are revoked from now on. `_write` keeps those that have made what stays."""
+        now = self.file.now()
+        return [
+            structs.replace(one, revoked_at=now) if one.revoked_at is None and is_meant(one) else one
+            for one in tokens
+        ]
+
+    async def _write(self, tokens: Sequence[Token]) -> None:
+        await self._run_blocking(self.file.replace, settled(tokens, self.file.now()))
 
     async def show(self, caller: Caller) -> TokenView:
         """The token of a caller."""
@@ -241,6 +308,7 @@ class Tokens:
             "expires_at": None,
             "last_used_at": None,
             "expired": False,
+            "revoked": False,
             "made": [],
         }
 
@@ -287,13 +355,15 @@ class Tokens:
             "expires_at": token.expires_at,
             "last_used_at": token.last_used_at,
             "expired": self.file.is_expired(token),
+            "revoked": token.revoked_at is not None,
             "made": [self.show_made(one) for one in reversed(token.made)],
         }
 
     def show_made(self, made: Made) -> MadeThing:
         """Return what the API says of a thing that was made."""
         repo = made.repo.partition(":")[0]
-        ended = _has_ended(made, self.file.now())
+        ended = has_ended(made, self.file.now())
+        advice = (_FOUND_BY if made.is_begun else _TAKEN_BACK)[made.kind]
         return {
             "kind": made.kind,
             "what": made.what,
@@ -302,7 +372,7 @@ class Tokens:
             "made_at": made.at,
             "expires_at": made.until,
             "ended": ended,
-            "advice": "" if ended else _TAKEN_BACK[made.kind].format(repo=repo, what=shlex.quote(made.what)),
+            "advice": "" if ended else advice.format(repo=repo, what=shlex.quote(made.what)),
         }
 
     def _repo_view(self, repo: str) -> TokenRepo:
@@ -319,18 +389,26 @@ class Tokens:
             return {"repo": repo, "branch": branch, "name": None}
 
 
-def _has_ended(made: Made, now: int) -> bool:
-    return made.until is not None and made.until <= now
+def _revoked(caller: Caller) -> ServiceError:
+    return ServiceError("unauthorized", f"the API token {caller.name!r} was revoked")
 
 
-def _standing(made: Sequence[Made], now: int) -> tuple[Made, ...]:
-    return tuple(one for one in made if not _has_ended(one, now))
+def _count_apps(tokens: Sequence[Token]) -> int:
+    return sum(one.kind == "app" and one.revoked_at is None for one in tokens)
 
 
 def _with_made(token: Token, made: Made, now: int) -> Token:
     """A token with one more thing. Of too many, what has ended is dropped; `check_room` refuses more than that."""
     is_full = size_of_made(token.made) >= API_TOKEN_MADE_SIZE_MAX
-    return structs.replace(token, made=(*(_standing(token.made, now) if is_full else token.made), made))
+    return structs.replace(token, made=(*(standing(token.made, now) if is_full else token.made), made))
+
+
+def _swapped(token: Token, thing: Made, *others: Made) -> tuple[Made, ...]:
+    """Return what a token made, with others in the place of one thing."""
+    if thing not in token.made:
+        return (*token.made, *others)
+    place = token.made.index(thing)
+    return (*token.made[:place], *others, *token.made[place + 1 :])
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
@@ -353,5 +431,6 @@ def _browser_view(token: TokenView) -> BrowserView:
         "expires_at": expires,
         "last_used_at": token["last_used_at"],
         "expired": token["expired"],
+        "revoked": token["revoked"],
         "made": token["made"],
     }

@@ -143,7 +143,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
     else:
         yield Check("keys", OK, f"{TOKEN_NAME} can be read")
     try:
-        count = len(TokenFile(home.path, time.time).tokens())
+        count = sum(one.revoked_at is None for one in TokenFile(home.path, time.time).tokens())
     except ServiceError as error:
         yield Check("tokens", PROBLEM, error.message, error.advice)
     else:

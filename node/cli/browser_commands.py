@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from node.cli.shared import JsonOption, client, iso_time, print_fields, print_json, print_table
-from node.cli.token_commands import MadeOption, count_made, print_revoked
+from node.cli.token_commands import MadeOption, count_made, end_of, print_revoked
 
 browser = typer.Typer(
     no_args_is_help=True, help="Paired browsers of other machines; `ravel open --remote` pairs one."
@@ -40,7 +40,7 @@ def list_browsers(context: typer.Context, as_json: JsonOption = False) -> None:
                 item["name"],
                 iso_time(item["created_at"]),
                 "never" if item["last_used_at"] is None else iso_time(item["last_used_at"]),
-                "expired" if item["expired"] else iso_time(item["expires_at"]),
+                end_of(item),
                 count_made(item["made"]),
             )
             for item in answer["browsers"]

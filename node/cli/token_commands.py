@@ -11,6 +11,7 @@ from node.cli.shared import JsonOption, client, iso_time, print_json, print_tabl
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel.types.browsers import BrowserView
     from ravel.types.made import MadeThing, Revoked
     from ravel.types.tokens import TokenView
 
@@ -102,7 +103,7 @@ def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
                 item["name"],
                 ",".join(item["may"]),
                 _targets(item),
-                "expired" if item["expired"] else iso_time(item["expires_at"] or 0),
+                end_of(item),
                 "never" if item["last_used_at"] is None else iso_time(item["last_used_at"]),
                 count_made(item["made"]),
             )
@@ -148,6 +149,13 @@ def count_made(made: "list[MadeThing]") -> str:
     """Return how many things of each kind were made with a token, such as `2 invitation, 1 member`."""
     kinds = Counter(one["kind"].replace("_", " ") for one in made if not one["ended"])
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+
+
+def end_of(item: "TokenView | BrowserView") -> str:
+    """Return until when a token or a paired browser is good, or why it is not."""
+    if item["revoked"]:
+        return "revoked"
+    return "expired" if item["expired"] else iso_time(item["expires_at"] or 0)
 
 
 def _actions(may: str) -> list[str]:

@@ -33,6 +33,9 @@ class BrowserView(TypedDict):
     expires_at: UnixSeconds
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
     expired: bool
+    revoked: Annotated[
+        bool, Meta(description="It may come no more, and is kept for 30 days for what was made with it.")
+    ]
     made: Annotated[
         list[MadeThing],
         Meta(description="What was made with it, and stays when it is revoked; the latest first."),
@@ -83,7 +86,8 @@ REVOKE_BROWSER: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Revoke a paired browser, at once and for good.",
-    details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.",
+    details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it. "
+    "Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.",
     query=(TAKE_BACK,),
     service="revoking.revoke_browser",
     answer=Revoked,

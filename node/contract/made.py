@@ -5,7 +5,7 @@ revokes the token sees it, and can take it back.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal, TypedDict, get_args
 
 from msgspec import Meta
 
@@ -49,8 +49,7 @@ class MadeThing(TypedDict):
     kind: Annotated[
         str,
         one_of(
-            *("invitation", "ask_link", "read_link", "branch_link", "device_link"),
-            *("member", "token", "browser", "relay_account", "peer", "allowed_peer"),
+            *get_args(MadeKind),
             description="`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay.",
         ),
     ]
@@ -59,7 +58,7 @@ class MadeThing(TypedDict):
         Meta(
             description=(
                 "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
-                "account's name. Empty of a link that opens a repo."
+                "account's name. Empty of a link that opens a repo, and of what may have been made and is not known."
             )
         ),
     ]
@@ -70,7 +69,9 @@ class MadeThing(TypedDict):
     made_at: UnixSeconds
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
     ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
-    advice: Annotated[str, Meta(description="How a person takes it back. Empty: nothing is left to do.")]
+    advice: Annotated[
+        str, Meta(description="How a person takes it back, or finds it. Empty: nothing is left to do.")
+    ]
 
 
 class Revoked(TypedDict):

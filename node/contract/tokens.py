@@ -103,6 +103,9 @@ class TokenView(TypedDict):
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
     expired: bool
+    revoked: Annotated[
+        bool, Meta(description="It is good no more, and kept for 30 days for what was made with it.")
+    ]
     made: Annotated[
         list[MadeThing],
         Meta(description="What its holder made, and what stays without the token; the latest first."),
@@ -147,7 +150,7 @@ CREATE_TOKEN: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Make a token for an app.",
-    details="A name that an expired token has is free.",
+    details="A name that an expired or revoked token has is free.",
     service="tokens.create",
     request=TokenRequest,
     answer=NewToken,
@@ -173,7 +176,9 @@ REVOKE_TOKEN: Final = Endpoint(
     summary="Revoke a token, at once and for good.",
     details=(
         "Its event streams end within 15 s, and get no event before that. The answer lists what its holder made: a member, "
-        "and a link that opens a repo, stay until a person ends them as `advice` says."
+        "and a link that opens a repo, stay until a person ends them as `advice` says. Where any of that stays, the token "
+        "is kept as revoked, and can be revoked again, with `made` too. Of a name that was used again, the one that is good "
+        "is meant."
     ),
     query=(TAKE_BACK,),
     service="revoking.revoke_token",

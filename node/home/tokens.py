@@ -25,6 +25,8 @@ from protocol.limits.users import (
     API_TOKENS_FILE_SIZE_MAX,
     API_TOKENS_MAX,
     BROWSERS_MAX,
+    ENDED_TOKEN_SECONDS,
+    ENDED_TOKENS_MAX,
     PAGE_TOKENS_MAX,
 )
 from protocol.text import base32_text
@@ -36,7 +38,7 @@ PREFIX: Final = "ravel_"
 _FORM: Final = re.compile(rf"{PREFIX}[a-z2-7]{{52}}")
 _FORMAT: Final = "ravel-tokens1"
 _SECRET_SIZE: Final = 32  # bytes
-_RARE: Final = frozenset({"origins", "made"})
+_RARE: Final = frozenset({"origins", "made", "revoked_at"})
 """Fields that are left out where they are empty."""
 
 
@@ -48,6 +50,8 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
     """A thing that a token's holder made, and that outlives the token. Ids are texts, times unix seconds.
 
     `repo`: of which repo it is, `REPO:BRANCH` of a branch's link; empty: of none. `what`: what tells it from others.
+    `mark`: tells it from a later one of the same name, where names are used again. `is_begun`: it may have been made; the
+    entry is written before the deed, and `what` after it.
     """
 
     kind: MadeKind
@@ -55,6 +59,8 @@ class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=T
     what: str
     at: int
     until: int | None = None
+    mark: str = ""
+    is_begun: bool = False
 
 
 class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,11 +79,16 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Of web pages that may use it, as browsers state them."""
     made: tuple[Made, ...] = ()
     """The oldest first."""
+    revoked_at: int | None = None
+    """It is good no more, and kept for what was made with it."""
 
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: Literal["ravel-tokens1"]
-    tokens: Annotated[list[Token], msgspec.Meta(max_length=API_TOKENS_MAX + PAGE_TOKENS_MAX + BROWSERS_MAX)]
+    tokens: Annotated[
+        list[Token],
+        msgspec.Meta(max_length=API_TOKENS_MAX + PAGE_TOKENS_MAX + BROWSERS_MAX + ENDED_TOKENS_MAX),
+    ]
     checksum: str
 
 
@@ -95,26 +106,28 @@ class TokenFile:
         return int(self._clock())
 
     def tokens(self) -> list[Token]:
-        """All tokens, expired ones too, in the order in which they were made; each with its latest use."""
+        """All tokens, expired and revoked ones too, in the order in which they were made; each with its latest use."""
         return [
             structs.replace(one, last_used_at=self._used.get(one.digest, one.last_used_at))
             for one in self._tokens.values()
         ]
 
     def find(self, secret: str) -> Token | None:
-        """The token of that secret, expired or not."""
+        """The token of that secret, expired or not; none where it was revoked."""
         digest = digest_of(secret)
         found = self._tokens.get(digest)
         # A hash of 256 random bits leaks nothing by the time of a look-up; the comparison is for who replaces the hash.
-        return found if found is not None and compare_digest(found.digest, digest) else None
+        is_it = found is not None and found.revoked_at is None and compare_digest(found.digest, digest)
+        return found if is_it else None
 
     def knows_origin(self, origin: str) -> bool:
         """Whether a token, which may have expired, is for pages of that web origin."""
-        return any(origin in one.origins for one in self._tokens.values())
+        return any(origin in one.origins for one in self._tokens.values() if one.revoked_at is None)
 
     def is_good(self, token: Token) -> bool:
         """Whether it is neither revoked nor expired."""
-        return token.digest in self._tokens and not self.is_expired(token)
+        kept = self._tokens.get(token.digest)
+        return kept is not None and kept.revoked_at is None and not self.is_expired(token)
 
     def is_expired(self, token: Token) -> bool:
         """Whether its time is over."""
@@ -167,6 +180,39 @@ def digest_of(secret: str) -> str:
 def size_of_made(made: Sequence[Made]) -> int:
     """Return the bytes that things which were made take in the file."""
     return len(json.dumps(msgspec.to_builtins(made)))
+
+
+def mark_of(text: str) -> str:
+    """Return a short hash of what tells a thing from a later one of its name."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def has_ended(made: Made, now: int) -> bool:
+    """Return whether the time of a thing is over."""
+    return made.until is not None and made.until <= now
+
+
+def standing(made: Sequence[Made], now: int) -> tuple[Made, ...]:
+    """Return the things whose time is not over."""
+    return tuple(one for one in made if not has_ended(one, now))
+
+
+def settled(tokens: Sequence[Token], now: int) -> list[Token]:
+    """Return tokens without the revoked ones that nothing is left of, or that are too old or too many."""
+    ended = {
+        one.digest: left
+        for one in tokens
+        if one.revoked_at is not None
+        and one.revoked_at > now - ENDED_TOKEN_SECONDS
+        and (left := standing(one.made, now))
+    }
+    times = {one.digest: one.revoked_at or 0 for one in tokens}
+    kept = sorted(ended, key=lambda digest: times[digest])[-ENDED_TOKENS_MAX:]
+    return [
+        one if one.revoked_at is None else structs.replace(one, made=ended[one.digest])
+        for one in tokens
+        if one.revoked_at is None or one.digest in kept
+    ]
 
 
 def encode_tokens(tokens: Iterable[Token]) -> bytes:

@@ -206,8 +206,15 @@ API_TOKEN_USE_SECONDS: Final = 60.0
 API_TOKEN_MADE_SIZE_MAX: Final = 32 * KIB
 """Bytes in the file of tokens of the links, members and other things that a token's holder made, and that have not ended:
 some 200. A person who lets in more does it on the node's machine, whose own token has no such list."""
+API_MAKE_SECONDS: Final = 45.0
+"""Seconds that a request with a token may take to make something that lasts. It goes on when its client leaves, and a relay
+that does not answer takes ACCOUNT_JOIN_SECONDS. What takes longer ends; what may have been made stays on the list."""
+ENDED_TOKENS_MAX: Final = 32
+"""Revoked or expired tokens that are kept for what was made with them. One more drops the one that ended first."""
+ENDED_TOKEN_SECONDS: Final = 30 * 86_400
+"""Seconds for which such a token is kept: a person looks at what is left within a month."""
 API_TOKENS_FILE_SIZE_MAX: Final = 8 * MIB
-"""Bytes of the file of tokens: the most tokens, with the longest names, all targets and all that was made, take 6 MB."""
+"""Bytes of the file of tokens: the most tokens, with the longest names, all targets and all that was made, take 7.2 MB."""
 IDEMPOTENCY_SECONDS: Final = 600.0
 """Seconds for which the answer to a request with an idempotency key is kept. Clients repeat a request within seconds."""
 IDEMPOTENCY_COUNT_MAX: Final = 8192

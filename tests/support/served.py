@@ -19,6 +19,7 @@ from node.api.http_server import open_api_listener, serve_api
 from node.api.remote import Remote
 from node.api.repo_list import ListedRepos
 from node.api.service import NodeService
+from node.contract.access import ACTIONS
 from node.contract.repos import RepoView
 from node.exports.exports import Exports
 from node.home.api_config import ApiConfig
@@ -133,3 +134,23 @@ async def served(
             ) as client:
                 yield Served(node, client, streams, service, remote)
             nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def holder(one: Served, kind: str, name: str = "phone") -> AsyncIterator[httpx.AsyncClient]:
+    """Give a client that has a token of a kind, with all actions."""
+    tokens = one.service.tokens
+    if kind == "app":
+        secret = (await tokens.create(name, [*ACTIONS], [], [], 3600))["token"]
+    else:
+        secret = await (tokens.make_for_page() if kind == "page" else tokens.make_for_browser(name))
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with httpx.AsyncClient(
+        base_url=one.client.base_url, headers=headers, event_hooks=CHECKED
+    ) as client:
+        yield client
+
+
+def code_of(answer: httpx.Response) -> str:
+    """Return the code of a refusal; `done` where it is none."""
+    return str(answer.json().get("error", {}).get("code", "done"))

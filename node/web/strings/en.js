@@ -558,8 +558,8 @@ export const text = {
   pairAtMachine: "Browsers are paired and revoked on the node's machine.",
   paired: (name) => `${name} is paired.`,
   revokeBrowserQuestion: (name) => `Revoke ${name}? It then has to be paired again.`,
-  browserFacts: (paired, used, until, expired) =>
-    [`paired ${paired}`, used ? `last used ${used}` : "never used", expired ? "expired" : `until ${until}`].join(" · "),
+  browserFacts: (paired, used, until, one) =>
+    [`paired ${paired}`, used ? `last used ${used}` : "never used", one.revoked ? "revoked; kept for what was made with it" : one.expired ? "expired" : `until ${until}`].join(" · "),
   unpairQuestion: "This browser forgets its pairing. To come back you pair it again.",
 
   // Storage and log

@@ -145,6 +145,7 @@ export const ofNode = {
   gone: "(gone)",
   tokenOrigins: (origins) => `for pages of ${origins}`,
   tokenExpired: (time) => `expired ${time}`,
+  tokenRevoked: "revoked; kept for what was made with it",
   tokenTimes: (until, used) => `until ${until} · ${used ? `last used ${used}` : "never used"}`,
   revokeToken: (name) => `Revoke ${name}`,
   revokeQuestion: (name) => `Revoke the token ${name}? What uses it is refused from now on.`,

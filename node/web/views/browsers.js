@@ -25,7 +25,7 @@ export function Browsers() {
     };
   }, [made]);
   useEffect(() => {
-    const come = made && loaded.data?.browsers.find((one) => !made.known.has(one.name));
+    const come = made && loaded.data?.browsers.find((one) => !one.revoked && !made.known.has(one.name));
     if (!come) return;
     setMade(null);
     tell(text.paired(come.name));
@@ -35,8 +35,8 @@ export function Browsers() {
       ${remote && html`<p class="facts">${text.browsersReach(remote.addresses.join(", "))}</p>`}
       ${!browsers.length && html`<${Empty}><p>${remote ? text.noBrowsers : text.noRemote}</p><//>`}
       ${!remote && isPerson.value && html`<${OpenRemote} />`}
-      <ul class="plain" id="browsers">${browsers.map((one) => html`<li key=${one.name}>
-        <bdi>${one.name}</bdi> <span class="facts">${text.browserFacts(when(one.created_at), one.last_used_at && when(one.last_used_at), when(one.expires_at), one.expired)}</span>
+      <ul class="plain" id="browsers">${browsers.map((one) => html`<li key=${`${one.name} ${one.created_at}`}>
+        <bdi>${one.name}</bdi> <span class="facts">${text.browserFacts(when(one.created_at), one.last_used_at && when(one.last_used_at), when(one.expires_at), one)}</span>
         <${Made} things=${one.made} />
         ${isPerson.value && html`<${Revoke} one=${one} question=${text.revokeBrowserQuestion(one.name)} revoke=${async (made) => {
           const answer = await api.revokeBrowser({ browser: one.name, made });
@@ -46,7 +46,7 @@ export function Browsers() {
       ${remote && isPerson.value && html`<div class="buttons"><${Action} id="pair" act=${async () => {
         const answer = await api.makePairingCode();
         const qr = await api.drawQr({ text: answer.addresses[0] });
-        setMade({ ...answer, qr, known: new Set(browsers.map((one) => one.name)) });
+        setMade({ ...answer, qr, known: new Set(browsers.filter((one) => !one.revoked).map((one) => one.name)) });
       }}>${text.pairBrowser}<//></div>`}
       ${!isPerson.value && html`<p class="facts">${text.pairAtMachine}</p>`}`}<//>
     ${made && html`<${LinkBox} id="pairing-link" link=${made.addresses[0]} about=${text.pairAbout(made.code)} qr=${made.qr} />

@@ -23,7 +23,7 @@ function List() {
     ${made && html`<${LinkBox} id="new-token" link=${made.token} about=${text.tokenMade(made.name)} />`}
     <${Loaded} of=${loaded}>${({ tokens }) => html`
       ${!tokens.length && html`<${Empty}><p>${text.noTokens}</p><//>`}
-      <ul id="tokens" class="plain">${tokens.map((one) => html`<${Token} key=${one.name} one=${one} again=${loaded.again} />`)}</ul>`}<//>
+      <ul id="tokens" class="plain">${tokens.map((one) => html`<${Token} key=${`${one.name} ${one.created_at}`} one=${one} again=${loaded.again} />`)}</ul>`}<//>
     <h3>${text.newToken}</h3>
     <${Form} id="make-token" button=${text.create} send=${async (values, form) => {
       const chosen = (name) => [...form.querySelectorAll(`[name=${name}]:checked`)].map((box) => box.value);
@@ -50,7 +50,7 @@ function Token({ one, again }) {
   return html`<li class="token">
     <strong><bdi>${one.name}</bdi></strong> <span class="facts">${text.tokenKinds[one.kind] ?? one.kind}${isOwn ? `, ${text.thisPage}` : ""}</span>
     <p class="facts">${one.may.join(", ")}${places.length ? ` · ${places.join(", ")}` : ""}${one.origins.length ? ` · ${text.tokenOrigins(one.origins.join(", "))}` : ""}</p>
-    <p class=${one.expired ? "alarm note" : "facts"}>${one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
+    <p class=${one.expired || one.revoked ? "alarm note" : "facts"}>${one.revoked ? text.tokenRevoked : one.expired ? text.tokenExpired(when(one.expires_at)) : text.tokenTimes(when(one.expires_at), one.last_used_at ? when(one.last_used_at) : "")}</p>
     <${Made} things=${one.made} />
     <${Revoke} one=${one} question=${text.revokeQuestion(one.name)} revoke=${async (made) => {
       const answer = await api.revokeToken({ token: one.name, made });

@@ -45,6 +45,7 @@ class BrowsersCalls(SyncCaller):
         """Revoke a paired browser, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
+        Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.
         """
         return self._call(REVOKE_BROWSER, {"browser": browser, "made": made})
 
@@ -67,5 +68,6 @@ class AsyncBrowsersCalls(AsyncCaller):
         """Revoke a paired browser, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
+        Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.
         """
         return await self._call(REVOKE_BROWSER, {"browser": browser, "made": made})

@@ -52,7 +52,7 @@ class TokensCalls(SyncCaller):
     ) -> NewToken:
         """Make a token for an app.
 
-        A name that an expired token has is free.
+        A name that an expired or revoked token has is free.
         """
         return self._call(
             CREATE_TOKEN,
@@ -74,7 +74,9 @@ class TokensCalls(SyncCaller):
         """Revoke a token, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what its holder made:
-        a member, and a link that opens a repo, stay until a person ends them as `advice` says.
+        a member, and a link that opens a repo, stay until a person ends them as `advice` says. Where any of
+        that stays, the token is kept as revoked, and can be revoked again, with `made` too. Of a name that was
+        used again, the one that is good is meant.
         """
         return self._call(REVOKE_TOKEN, {"token": token, "made": made})
 
@@ -98,7 +100,7 @@ class AsyncTokensCalls(AsyncCaller):
     ) -> NewToken:
         """Make a token for an app.
 
-        A name that an expired token has is free.
+        A name that an expired or revoked token has is free.
         """
         return await self._call(
             CREATE_TOKEN,
@@ -120,7 +122,9 @@ class AsyncTokensCalls(AsyncCaller):
         """Revoke a token, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what its holder made:
-        a member, and a link that opens a repo, stay until a person ends them as `advice` says.
+        a member, and a link that opens a repo, stay until a person ends them as `advice` says. Where any of
+        that stays, the token is kept as revoked, and can be revoked again, with `made` too. Of a name that was
+        used again, the one that is good is meant.
         """
         return await self._call(REVOKE_TOKEN, {"token": token, "made": made})
 

@@ -38,6 +38,8 @@ class BrowserView(TypedDict):
     last_used_at: int | None
     """Unix seconds. Null: never."""
     expired: bool
+    revoked: bool
+    """It may come no more, and is kept for 30 days for what was made with it."""
     made: list[MadeThing]
     """What was made with it, and stays when it is revoked; the latest first."""
 

@@ -19,7 +19,7 @@ class MadeThing(TypedDict):
     """`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay."""
     what: str
     """What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or account's
-    name. Empty of a link that opens a repo.
+    name. Empty of a link that opens a repo, and of what may have been made and is not known.
     """
     repo: str | None
     """Null: it is of no repo."""
@@ -32,4 +32,4 @@ class MadeThing(TypedDict):
     ended: bool
     """It has expired, or was taken back by this request."""
     advice: str
-    """How a person takes it back. Empty: nothing is left to do."""
+    """How a person takes it back, or finds it. Empty: nothing is left to do."""

@@ -44,6 +44,8 @@ class TokenView(TypedDict):
     last_used_at: int | None
     """Unix seconds. Null: never, or not known."""
     expired: bool
+    revoked: bool
+    """It is good no more, and kept for 30 days for what was made with it."""
     made: list[MadeThing]
     """What its holder made, and what stays without the token; the latest first."""
 
