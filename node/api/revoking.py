@@ -24,6 +24,7 @@ from node.membership.peers import Peers
 from node.membership.requests import Requests
 from node.runtime.errors import ServiceError
 from protocol.limits.users import API_MAKE_SECONDS
+from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 
@@ -129,20 +130,26 @@ class Revoking:
         """Return what tells a thing from a later one of its name; empty where it may have been there before."""
         if made.kind == "token":
             return mark_of(digest_of(answer["token"]))
-        created_at, mark = await self._find_mark(made)
+        try:
+            created_at, mark = await self._find_mark(made)
+        except (
+            ServiceError,
+            StorageError,
+        ):  # it was ended meanwhile, or cannot be read: a person looks at it
+            return ""
         return mark if created_at >= made.at else ""
 
     async def _find_mark(self, made: Made) -> tuple[int, str]:
-        """Return since when there is a thing of that name, and what tells it from a later one; without it, no mark."""
-        try:
-            if made.kind == "relay_account":
-                accounts = (await self._accounts.list_all())["accounts"]
-                found = next((one["created_at"] for one in accounts if one["name"] == made.what), None)
-                return (0, "") if found is None else (found, mark_of(str(found)))
-            if made.kind == "peer":  # nothing says since when it is kept
-                return made.at, mark_of((await self._peers.show(made.what))["address"])
-        except ServiceError:  # it was ended meanwhile
-            pass
+        """Return since when there is a thing of that name, and what tells it from a later one. Empty: there is none.
+
+        Raises ServiceError.
+        """
+        if made.kind == "relay_account":
+            accounts = (await self._accounts.list_all())["accounts"]
+            found = next((one["created_at"] for one in accounts if one["name"] == made.what), None)
+            return (0, "") if found is None else (found, mark_of(str(found)))
+        if made.kind == "peer":  # nothing says since when it is kept
+            return made.at, mark_of((await self._peers.show(made.what))["address"])
         return 0, ""
 
     async def _take_back(self, tokens: Sequence[Token], is_wanted: bool) -> list[MadeThing]:
@@ -157,9 +164,11 @@ class Revoking:
                 view = self._tokens.show_made(thing)
                 found.append(view)
                 link = await self._find_link(thing, invitations)
+                if link is not None and link["revoked"]:
+                    view |= {"ended": True, "advice": ""}
                 further = list[MadeThing]()
                 if is_wanted and not view["ended"]:
-                    further = await self._end_as_can_be(thing, link, view)
+                    further = await self._end_as_can_be(thing, view)
                 left = (view["advice"], _advice_on_joined(thing, link))
                 view["advice"] = "; ".join(filter(None, left))
                 if view["ended"] and not view["advice"]:
@@ -167,14 +176,11 @@ class Revoking:
                 found += further
         return found
 
-    async def _end_as_can_be(
-        self, thing: Made, link: InvitationView | None, view: MadeThing
-    ) -> list[MadeThing]:
+    async def _end_as_can_be(self, thing: Made, view: MadeThing) -> list[MadeThing]:
         """End a thing, or say in its view why not, and return what was made by it in turn."""
         further: list[MadeThing] | None = []
         try:
-            if link is None or not link["revoked"]:
-                further = await self._end(thing)
+            further = await self._end(thing)
         except ServiceError as error:
             # What is gone has no command that would end it again.
             if error.code != "not_found":
@@ -212,7 +218,9 @@ class Revoking:
     async def _end_named(self, thing: Made) -> list[MadeThing] | None:
         """End an account or a peer, unless it may be another one than was made. Raises ServiceError."""
         _, mark = await self._find_mark(thing)
-        if mark and mark != thing.mark:
+        if not mark:
+            return []  # it is gone
+        if mark != thing.mark:
             return None
         await (self._accounts.revoke if thing.kind == "relay_account" else self._peers.remove)(thing.what)
         return []

@@ -98,6 +98,12 @@ async def test_a_token_is_revoked_without_what_was_made_unless_that_is_said(tmp_
         )
         (invitation,) = (await one.client.get("/api/v1/repos/notes/invitations")).json()["invitations"]
         assert not invitation["revoked"]
+        assert (
+            await one.client.delete(f"/api/v1/repos/notes/invitations/{invitation['invitation']}")
+        ).is_success
+        (thing,) = (await one.client.delete("/api/v1/tokens/chat")).json()["made"]
+        assert (thing["ended"], thing["advice"]) == (True, ""), "a person has ended it"
+        assert not (await one.client.get("/api/v1/tokens")).json()["tokens"]
 
 
 async def test_what_a_page_made_that_makes_others_goes_with_it(tmp_path: Path) -> None:
