@@ -1890,6 +1890,7 @@ export interface TokenBranch {
 /** What the holder of a token made. */
 export interface MadeThing {
   advice: string;
+  begun: boolean;
   ended: boolean;
   expires_at: number | null;
   kind: "invitation" | "ask_link" | "read_link" | "branch_link" | "device_link" | "member" | "token" | "browser" | "relay_account" | "peer" | "allowed_peer";

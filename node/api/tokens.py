@@ -371,6 +371,7 @@ class Tokens:
             "repo_name": self._repo_view(repo)["name"] if repo else None,
             "made_at": made.at,
             "expires_at": made.until,
+            "begun": made.is_begun,
             "ended": ended,
             "advice": "" if ended else advice.format(repo=repo, what=shlex.quote(made.what)),
         }

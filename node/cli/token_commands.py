@@ -137,7 +137,7 @@ def print_revoked(answer: "Revoked", *, as_json: bool) -> None:
                     one["what"],
                     one["repo_name"] or one["repo"] or "",
                     iso_time(one["made_at"]),
-                    "ended" if one["ended"] else "stays",
+                    _state_of(one),
                     one["advice"],
                 )
                 for one in answer["made"]
@@ -156,6 +156,12 @@ def end_of(item: "TokenView | BrowserView") -> str:
     if item["revoked"]:
         return "revoked"
     return "expired" if item["expired"] else iso_time(item["expires_at"] or 0)
+
+
+def _state_of(one: "MadeThing") -> str:
+    if one["begun"]:
+        return "may be there"
+    return "ended" if one["ended"] else "stays"
 
 
 def _actions(may: str) -> list[str]:

@@ -58,7 +58,7 @@ class MadeThing(TypedDict):
         Meta(
             description=(
                 "What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or "
-                "account's name. Empty of a link that opens a repo, and of what may have been made and is not known."
+                "account's name. Empty of a link that opens a repo, and of what is begun."
             )
         ),
     ]
@@ -68,6 +68,10 @@ class MadeThing(TypedDict):
     ]
     made_at: UnixSeconds
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
+    begun: Annotated[
+        bool,
+        Meta(description="It may be there: it is being made, or what it is could not be written down."),
+    ]
     ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
     advice: Annotated[
         str, Meta(description="How a person takes it back, or finds it. Empty: nothing is left to do.")

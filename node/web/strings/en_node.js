@@ -154,6 +154,7 @@ export const ofNode = {
   revokeMade: "Revoke with what it made",
   revokeMadeQuestion: (name) => `Revoke ${name}, and end the links, tokens and accounts that were made with it? Members stay.`,
   madeWithIt: (count) => `Made with it: ${count}`,
+  mayBeThere: "(may be there)",
   madeKinds: {
     invitation: "invitation",
     ask_link: "link that asks",

@@ -64,7 +64,7 @@ function Token({ one, again }) {
 export function Made({ things }) {
   const standing = things.filter((one) => !one.ended);
   return standing.length > 0 && html`<details class="more"><summary>${text.madeWithIt(standing.length)}</summary>
-    <ul class="plain">${standing.map((one) => html`<li class="facts">${text.madeKinds[one.kind] ?? one.kind}
+    <ul class="plain">${standing.map((one) => html`<li class="facts">${text.madeKinds[one.kind] ?? one.kind}${one.begun ? ` ${text.mayBeThere}` : ""}
       ${one.repo_name && html` · <bdi>${one.repo_name}</bdi>`} <span class="id">${one.what.slice(0, 16)}</span> · ${when(one.made_at)}</li>`)}</ul></details>`;
 }
 

@@ -19,7 +19,7 @@ class MadeThing(TypedDict):
     """`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay."""
     what: str
     """What tells it from others: the id of an invitation, link, member or peer; a token's, browser's or account's
-    name. Empty of a link that opens a repo, and of what may have been made and is not known.
+    name. Empty of a link that opens a repo, and of what is begun.
     """
     repo: str | None
     """Null: it is of no repo."""
@@ -29,6 +29,8 @@ class MadeThing(TypedDict):
     """Unix seconds."""
     expires_at: int | None
     """Unix seconds. Null: it does not expire."""
+    begun: bool
+    """It may be there: it is being made, or what it is could not be written down."""
     ended: bool
     """It has expired, or was taken back by this request."""
     advice: str

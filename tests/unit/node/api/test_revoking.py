@@ -235,7 +235,7 @@ async def test_what_failed_is_on_no_list_and_what_is_not_known_stays_on_it(
         assert (await make(act))["id"] == "b" * 52, "it is done: who repeats the request would make another"
         monkeypatch.undo()
         (begun,) = (await tokens.show(caller))["made"]
-        assert (begun["kind"], begun["what"]) == ("invitation", "")
+        assert (begun["kind"], begun["what"], begun["begun"]) == ("invitation", "", True)
         (left,) = (await one.service.revoking.revoke_token("chat", made=True))["made"]
         assert (left["ended"], left["advice"][:24]) == (False, "ravel member invitations")
 

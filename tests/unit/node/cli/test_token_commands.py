@@ -12,6 +12,7 @@ LINK: MadeThing = {
     "repo_name": "notes",
     "made_at": 0,
     "expires_at": None,
+    "begun": False,
     "ended": True,
     "advice": "",
 }
@@ -25,11 +26,13 @@ MEMBER: MadeThing = {
 
 
 def test_what_stays_comes_with_the_command_that_ends_it(capsys: pytest.CaptureFixture[str]) -> None:
-    print_revoked({"made": [LINK, MEMBER]}, as_json=False)
-    _, link, member = capsys.readouterr().out.splitlines()
+    begun: MadeThing = {**LINK, "begun": True, "ended": False, "advice": "ravel requests links notes"}
+    print_revoked({"made": [LINK, MEMBER, begun]}, as_json=False)
+    _, link, member, unknown = capsys.readouterr().out.splitlines()
     assert link.split("\t")[:3] == ["ask link", "aaaa", "notes"]
     assert link.split("\t")[4:] == ["ended", ""]
     assert member.split("\t")[4:] == ["stays", "ravel member exclude notes cccc"]
+    assert unknown.split("\t")[4:] == ["may be there", "ravel requests links notes"]
 
 
 def test_nothing_is_printed_where_nothing_was_made(capsys: pytest.CaptureFixture[str]) -> None:
