@@ -236,6 +236,7 @@ def test_connections_keep_few_pages_and_one_is_used_where_one_will_do(tmp_path: 
         assert len(used) == 1
 
 
+@pytest.mark.sqlite  # a server lets its clients wait instead
 def test_a_store_that_another_program_holds_is_said_to_be_locked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
