@@ -363,7 +363,6 @@ async def play(scratch: Path, flips: int, seed: int, kinds: Sequence[str] = ()) 
 
 def run(flips: int, seed: int, kinds: Sequence[str] = ()) -> dict[str, Any]:
     """The same, in memory and with a clock that does not wait."""
-    logs.configure("critical")
     with tempfile.TemporaryDirectory(dir=in_memory()) as scratch, sharing_statements():
         return trio.run(play, Path(scratch), flips, seed, kinds, clock=MockClock(autojump_threshold=0))
 
@@ -377,6 +376,7 @@ def main() -> None:
         "--kinds", nargs="*", default=(), help="of files: database, log, packs; all by default"
     )
     arguments = parser.parse_args()
+    logs.configure("critical")
     with suppress(KeyboardInterrupt):
         found = run(arguments.flips, arguments.seed, arguments.kinds)
         print(json.dumps(found, indent=1))
