@@ -64,7 +64,7 @@ class JavaMissing(Exception):
 
 
 class UserUnknown(Exception):
-    """Java asks the system for the user's name and home, and there is no entry; the message says of whom."""
+    """The system has no entry of the user, whose name and home Java asks for. The message names the user."""
 
 
 class MasterRefused(Exception):

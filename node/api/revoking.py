@@ -115,11 +115,11 @@ class Revoking:
     async def _act(
         self, caller: Caller, begun: Made, act: Callable[[], Awaitable[Mapping[str, Any]]]
     ) -> Mapping[str, Any]:
-        """Do it; where it fails nothing was made, and the list says so."""
+        """Do the deed. Where it fails nothing was made, and the entry goes."""
         assert caller.token is not None, "of the node's own token nothing is written"
         try:
             return await act()
-        except Exception:
+        except Exception:  # whatever it is, it goes on to the caller
             try:
                 await self._tokens.drop(caller.token, begun)
             except ServiceError as error:

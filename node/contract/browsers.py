@@ -34,11 +34,12 @@ class BrowserView(TypedDict):
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
     expired: bool
     revoked: Annotated[
-        bool, Meta(description="It may come no more, and is kept for 30 days for what was made with it.")
+        bool,
+        Meta(description="True if it was revoked. It is listed for 30 more days, for what was made with it."),
     ]
     made: Annotated[
         list[MadeThing],
-        Meta(description="What was made with it, and stays when it is revoked; the latest first."),
+        Meta(description="Things made with it, which stay when it is revoked; the latest first."),
     ]
 
 

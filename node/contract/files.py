@@ -75,7 +75,7 @@ class FileView(TypedDict):
     commit: Id
     author: Id
     author_name: PersonText
-    origin: NotRequired[Annotated[Origin, Meta(description="Of a file that a merge carried: whose it is.")]]
+    origin: NotRequired[Annotated[Origin, Meta(description="Author of a file that a merge carried.")]]
     time: UnixSeconds
     relays: Annotated[
         int,

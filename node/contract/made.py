@@ -81,4 +81,4 @@ class MadeThing(TypedDict):
 class Revoked(TypedDict):
     """A token or a browser that was revoked."""
 
-    made: Annotated[list[MadeThing], Meta(description="What its holder made, the latest first.")]
+    made: Annotated[list[MadeThing], Meta(description="Things that its holder made, the latest first.")]

@@ -113,7 +113,7 @@ class MembershipChange(TypedDict):
     commit: Id
     repo: Id
     voided: Annotated[int, Meta(description="How many commits became void by it, or ceased to be void.")]
-    user: NotRequired[Annotated[Id, Meta(description="Whom a grant is for.")]]
+    user: NotRequired[Annotated[Id, Meta(description="User that a grant names.")]]
 
 
 class LeaveResult(MembershipChange):

@@ -47,19 +47,19 @@ class Holder:
 
     @property
     def shares_processes(self) -> bool:
-        """Whether `pid` means the same process here."""
+        """Return True if `pid` names the same process here."""
         this = Holder.this()
         return (self.boot, self.pid_space) == (this.boot, this.pid_space)
 
     @property
     def shares_network(self) -> bool:
-        """Whether a loopback address means the same program here."""
+        """Return True if a loopback address leads to the same program here."""
         this = Holder.this()
         return (self.boot, self.net_space) == (this.boot, this.net_space)
 
     @property
     def is_alive(self) -> bool:
-        """Whether `pid` is still this process. It is asked where processes are shared."""
+        """Return True if `pid` is still this process. Ask where processes are shared."""
         return _start_of(self.pid) == self.started
 
     @property

@@ -25,7 +25,7 @@ _TOKEN_FILE_SIZE_MAX: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class RunFile:
-    """What a running daemon says of itself. `run` is another at each start."""
+    """State of a running daemon, as it writes it down. `run` is another at each start."""
 
     holder: Holder
     api: str
@@ -64,7 +64,7 @@ def find_home(home: str | Path | None = None) -> Path:
 
 
 def read_run_file(path: Path) -> RunFile:
-    """Where the daemon of a folder answers. Raises RavelError `not_running`, and `already_running` where it is out of reach.
+    """Return where the daemon of a folder answers. Raises RavelError `not_running`; `already_running` if it is out of reach.
 
     A daemon that was killed leaves its file behind, and its port may be another program's by now; so may the port of one in
     another container be here. Such a program must not be asked, for it would be shown the token.
@@ -163,12 +163,12 @@ def read_private(path: Path, size_max: int) -> bytes:
 
 
 def access_advice(path: Path) -> str:
-    """What to do where the system refuses a file, a folder or what lies in it."""
+    """Return the advice where the system refuses a file, a folder or what lies in it."""
     return owner_advice(path) or "check its owner and permissions"
 
 
 def owner_advice(path: Path) -> str:
-    """What to do about what belongs to another user: `path`, or what lies in it. Empty where all is this user's."""
+    """Return the advice where `path`, or what lies in it, belongs to another user; empty where all is this user's."""
     own = os.geteuid()
     for one in (path, *_entries(path)):
         try:

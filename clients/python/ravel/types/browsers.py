@@ -39,9 +39,9 @@ class BrowserView(TypedDict):
     """Unix seconds. Null: never."""
     expired: bool
     revoked: bool
-    """It may come no more, and is kept for 30 days for what was made with it."""
+    """True if it was revoked. It is listed for 30 more days, for what was made with it."""
     made: list[MadeThing]
-    """What was made with it, and stays when it is revoked; the latest first."""
+    """Things made with it, which stay when it is revoked; the latest first."""
 
 
 class RemoteView(TypedDict):

@@ -34,7 +34,7 @@ class FileView(TypedDict):
     nothing.
     """
     origin: NotRequired[Origin]
-    """Of a file that a merge carried: whose it is."""
+    """Author of a file that a merge carried."""
     time: int
     """Unix seconds."""
     relays: int
@@ -100,7 +100,7 @@ class AddedFile(TypedDict):
     nothing.
     """
     origin: NotRequired[Origin]
-    """Of a file that a merge carried: whose it is."""
+    """Author of a file that a merge carried."""
     time: int
     """Unix seconds."""
     relays: int

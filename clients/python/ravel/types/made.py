@@ -9,7 +9,7 @@ class Revoked(TypedDict):
     """A token or a browser that was revoked."""
 
     made: list[MadeThing]
-    """What its holder made, the latest first."""
+    """Things that its holder made, the latest first."""
 
 
 class MadeThing(TypedDict):

@@ -20,7 +20,7 @@ class MembershipChange(TypedDict):
     voided: int
     """How many commits became void by it, or ceased to be void."""
     user: NotRequired[str]
-    """Whom a grant is for."""
+    """User that a grant names."""
 
 
 class RemovalResult(TypedDict):
@@ -31,7 +31,7 @@ class RemovalResult(TypedDict):
     voided: int
     """How many commits became void by it, or ceased to be void."""
     user: NotRequired[str]
-    """Whom a grant is for."""
+    """User that a grant names."""
     epoch: str
     other_devices: list[str]
     """Users of the same person that are members still."""
@@ -45,7 +45,7 @@ class LeaveResult(TypedDict):
     voided: int
     """How many commits became void by it, or ceased to be void."""
     user: NotRequired[str]
-    """Whom a grant is for."""
+    """User that a grant names."""
     epoch: str
 
 
