@@ -68,7 +68,6 @@ def _analyze(
             giant_from=options.giant_from,
             engine=options.engine,
             names=names,
-            full=options.full,
         )
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
@@ -111,11 +110,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--draw", metavar="BRANCH", help="the branch to draw: NAME, REPO:NAME, or the start of its id"
     )
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="order and count all anew, whatever an earlier analysis in --out says",
-    )
     parser.add_argument("--csv", action="store_true", help="write large tables as CSV too")
     parser.add_argument(
         "--names",
@@ -157,8 +151,6 @@ def _as_json(result: "AnalysisResult") -> dict[str, Any]:
         "tables": str(result.tables),
         "digests": str(result.digests),
         "seconds": round(result.seconds, 3),
-        "kept_branches": result.kept_branches,
-        "full_because": result.full_because,
     }
 
 
@@ -169,8 +161,6 @@ def _as_text(result: "AnalysisResult") -> str:
         f"tables   {result.tables}",
         f"digests  {result.digests}",
     ]
-    if result.kept_branches:
-        lines.append(f"kept     {result.kept_branches:,} branches of the earlier analysis, which had no news")
     if result.mismatches:
         lines.append(f"MISMATCH: {result.mismatches:,} commits stand elsewhere than the export says")
     if result.wrong_digests:

@@ -5,7 +5,6 @@
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
     OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same, of small tables, and on request of all
-    OUT/state/             what the next analysis into OUT builds on (`analytics.incremental`)
     OUT/spark.log          what Spark's JVM printed
 
 The order is computed from acks alone. Verification then compares it with the ranks that the node exported, row by row, and
@@ -26,7 +25,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from analytics.command import ENGINES
 from analytics.engines.engine import FIRST, Catalog, Engine
-from analytics.incremental.increment import Increment
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.reading.branch_lookup import NoSuchBranch, find_branch
@@ -74,8 +72,6 @@ class AnalysisResult:
     tables: Path
     digests: Path
     seconds: float
-    kept_branches: int = 0  # that had no news since the earlier analysis, and kept its rows
-    full_because: str = ""  # why nothing was kept of an earlier analysis, if there was one
 
     @property
     def is_right(self) -> bool:
@@ -98,7 +94,6 @@ def run(
     engine: str = ENGINES[0],
     spark: "SparkSession | None" = None,
     names: Mapping[str, str] = _NO_NAMES,
-    full: bool = False,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
@@ -108,8 +103,7 @@ def run(
     as one with this. `draw` names the branch to draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from`
     commits and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a
     new one, and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an
-    export has pseudonyms it calls none by a name. Branches without news since an analysis that lies in `out_dir` keep its
-    rows, unless `full`.
+    export has pseudonyms it calls none by a name.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -118,17 +112,15 @@ def run(
         exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
         drawn = None if draw is None else find_branch(exports, draw, names)
         out_dir.mkdir(parents=True, exist_ok=True)
-        increment = Increment(out_dir, exports, engine, verify, is_full=full)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
         runner = _start(engine, exports, out_dir, master, spark)
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
-        return _Analysis(runner, exports, out_dir, step, called, increment, with_csv=with_csv).run(
+        return _Analysis(runner, exports, out_dir, step, called, with_csv=with_csv).run(
             started, verify, expected or {}, drawn, giant_from
         )
     finally:
         runner.close()
-        increment.close()
 
 
 def _prepare_report() -> None:
@@ -224,11 +216,9 @@ class _Analysis:
         out: Path,
         step: _Steps,
         names: Names,
-        increment: Increment,
         *,
         with_csv: bool,
     ) -> None:
-        self._increment = increment
         self._names = names
         self._with_csv = with_csv
         self._engine = engine
@@ -246,23 +236,14 @@ class _Analysis:
         giant_from: int | None,
     ) -> AnalysisResult:
         with self._step("linearize"):
-            increment, catalog = self._increment, self._catalog
-            increment.narrow(self._engine, catalog)
-            if increment.reason:
-                self._step.note(f"in full, not from the earlier analysis: {increment.reason}")
+            catalog = self._catalog
             catalog.need("commits")
             self._engine.order(giant_from)
-            increment.take(catalog)
-            kept = increment.count(self._engine)
-            if increment.is_narrow:
-                self._step.note(f"{kept.branches:,} branches are as they were in the earlier analysis")
             catalog.write(FIRST)
             digests = {one.branch_id.hex(): (one.digest, one.commits) for one in self._engine.digests()}
-            digests |= increment.digests()
             counted = self._engine.rows(_COUNTED)
             faults = Counter({row["fault"]: row["commits"] for row in counted if row["fault"] is not None})
             catalog.is_complete = FAULTS[MISSING_CAUSE] not in faults
-            faults.update(kept.faults)
             voids = faults.pop(VOID, 0)
             if voids:
                 self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
@@ -297,9 +278,6 @@ class _Analysis:
             digests_path.write_text(json.dumps(written, indent=1) + "\n", encoding="utf-8")
             report_path.write_text(render(report), encoding="utf-8")
             save_summary(self._out, report.standing.now)
-            total = kept.commits + sum(row["commits"] for row in counted)
-            disputed = sum(row["disputed"] for row in counted)
-            increment.save(self._engine, commits=total, mismatches=mismatches, disputed=disputed)
         for fault, count in sorted(faults.items()):
             self._step.note(f"{count:,} commits have no place in the order: {fault}")
         return AnalysisResult(
@@ -312,6 +290,4 @@ class _Analysis:
             tables=self._out / "tables",
             digests=digests_path,
             seconds=time.monotonic() - started,
-            kept_branches=kept.branches,
-            full_because=increment.reason,
         )

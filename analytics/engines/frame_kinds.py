@@ -1,33 +1,22 @@
-"""Kinds of DataFrames that `analytics.frames` takes and gives back, and how their columns are checked.
+"""Columns that `analytics.frames` needs of a caller's tables, and the conversion of such tables to Arrow.
 
-A kind is recognised without importing its library: a caller who has such a DataFrame has imported that. All kinds but
-Spark's become tables of Arrow, of the types that DuckDB counts with, and results become that kind again.
+Every library of DataFrames hands its rows over by Arrow's PyCapsule interface (`__arrow_c_stream__`): pandas, polars,
+DuckDB, pyarrow, Ibis. DataFrames of Spark stay in their session.
 """
 
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from analytics.order.kernel import ID_SIZE
 
-ARROW: Final = "pyarrow.Table"
-PANDAS: Final = "pandas.DataFrame"
-POLARS: Final = "polars.DataFrame"
-DUCKDB: Final = "duckdb.DuckDBPyRelation"
-SPARK: Final = "pyspark.sql.DataFrame"
-KINDS: Final = (ARROW, PANDAS, POLARS, DUCKDB, SPARK)
-"""Each by its module and class."""
-
-AnyFrame: TypeAlias = Any
-"""A frame of one of KINDS. Its class cannot be named here: all libraries but pyarrow may be absent, and share no type."""
 _ArrowColumn: TypeAlias = Any
 """A column of Arrow, of any type: pyarrow's stubs give its functions only columns whose type is known."""
 
-_LAZY: Final = "polars.LazyFrame"
 _INTS: Final = ("tinyint", "smallint", "int", "bigint")
 _BYTES: Final = ("binary", "large_binary", "binary_view")
 _TEXTS: Final = ("string", "large_string", "string_view")
@@ -69,56 +58,49 @@ class Columns:
                 )
 
 
-def kind_of(given: Mapping[str, object]) -> str:
-    """The one kind of all arguments. Raises TypeError for an argument of no kind, or of another kind than the first."""
-    kinds = {argument: _kind_of(argument, frame) for argument, frame in given.items()}
-    (first, kind), *others = kinds.items()
-    for argument, other in others:
-        if other != kind:
-            raise TypeError(
-                f"{argument} is a {other}, and {first} a {kind}: give all tables as one kind, which the result is of too"
-            )
-    return kind
-
-
-def _kind_of(argument: str, frame: object) -> str:
-    for kind in KINDS:
-        if _is(frame, kind):
-            return kind
-    hint = (
-        "call its collect()"
-        if _is(frame, _LAZY)
-        else "ravel.open_export(url).table(name) gives them by .pandas(), .polars(), .arrow(), .duckdb(), .spark(session)"
-    )
-    found = f"{type(frame).__module__}.{type(frame).__qualname__}"
-    raise TypeError(f"{argument} is a {found}, and must be one of {', '.join(KINDS)}: {hint}")
-
-
-def _is(frame: object, kind: str) -> bool:
-    module, _, name = kind.rpartition(".")
-    of_kind = getattr(sys.modules.get(module), name, None)
-    return of_kind is not None and isinstance(frame, of_kind)
-
-
 def _fits(found: str, wanted: str) -> bool:
     if found.startswith("array<") and wanted.startswith("array<"):
         return _fits(found[6:-1], wanted[6:-1])
     return found in (wanted, "void") or (found in _INTS and wanted == "bigint")
 
 
-def names_of(frame: AnyFrame) -> list[str]:
-    """The names of a frame's columns."""
-    return [str(name) for name in (frame.column_names if isinstance(frame, pa.Table) else frame.columns)]
+class ArrowStream(Protocol):
+    """A table of any library that exports its rows by Arrow's PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return a capsule with an Arrow stream."""
+        ...
 
 
-def to_arrow(argument: str, kind: str, frame: AnyFrame, columns: Columns) -> pa.Table:
-    """The columns of a frame that is not Spark's, in their types. Raises ValueError, TypeError."""
-    names = names_of(frame)
-    chosen = [name for name in columns.kinds if name in names]
-    twice = [name for name in chosen if names.count(name) > 1]
+def is_of_spark(frame: object) -> bool:
+    """Return True for a DataFrame of Spark, classic or Connect, without importing Spark."""
+    of_spark = getattr(sys.modules.get("pyspark.sql"), "DataFrame", None)
+    return of_spark is not None and isinstance(frame, of_spark)
+
+
+def read_arrow(argument: str, frame: object) -> pa.Table:
+    """Read a caller's table. Raises TypeError for an object that is none."""
+    if not hasattr(frame, "__arrow_c_stream__"):
+        found = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        hint = (
+            "call its collect()"
+            if hasattr(frame, "collect")
+            else f"give ravel.open_export(url).table({argument!r}).arrow()"
+        )
+        raise TypeError(f"{argument} is a {found}, which has no __arrow_c_stream__: {hint}")
+    try:
+        return pa.table(frame)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TypeError(f"{argument}: a column holds values of several types: {error}") from None
+
+
+def fit_arrow(argument: str, read: pa.Table, columns: Columns) -> pa.Table:
+    """Cast a table to the wanted columns. Raises ValueError, TypeError."""
+    chosen = [name for name in columns.kinds if name in read.column_names]
+    twice = [name for name in chosen if read.column_names.count(name) > 1]
     if twice:
         raise ValueError(f"{argument} has the columns {', '.join(twice)} twice: leave out one of each")
-    read = _read(argument, kind, frame, chosen, columns)
+    read = _whole_numbers(argument, read.select(chosen), columns)
     columns.check(argument, {field.name: word_of(field.type) for field in read.schema})
     cells: dict[str, Any] = {}
     for field in columns.schema():
@@ -149,26 +131,9 @@ def _are_ids(column: _ArrowColumn) -> bool:
     return lengths.as_py() in ({"min": ID_SIZE, "max": ID_SIZE}, {"min": None, "max": None})
 
 
-def _read(argument: str, kind: str, frame: AnyFrame, chosen: list[str], columns: Columns) -> pa.Table:
-    if kind == PANDAS:
-        return _read_pandas(argument, frame[chosen], columns)
-    read: pa.Table
-    if kind == POLARS:
-        read = frame.select(chosen).to_arrow()
-    elif kind == DUCKDB:
-        read = frame.project(", ".join(f'"{name}"' for name in chosen) or "NULL").to_arrow_table()
-    else:
-        read = frame.select(chosen)
-    return read
-
-
-def _read_pandas(argument: str, frame: AnyFrame, columns: Columns) -> pa.Table:
-    try:
-        read = pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise TypeError(f"{argument}: a column holds values of several types: {error}") from None
+def _whole_numbers(argument: str, read: pa.Table, columns: Columns) -> pa.Table:
+    """Cast floats back to whole numbers: pandas makes floats of numbers where some are absent. Raises ValueError."""
     for at, field in enumerate(read.schema):
-        # pandas has whole numbers as floats where some are absent.
         if columns.kinds[field.name] == "bigint" and pa.types.is_floating(field.type):
             floats: _ArrowColumn = read[field.name]
             try:
@@ -196,36 +161,3 @@ def word_of(kind: pa.DataType) -> str:
     if str(kind) in _BYTES or pa.types.is_fixed_size_binary(kind):
         return "binary"
     return "string" if str(kind) in _TEXTS else str(kind)
-
-
-def from_arrow(kind: str, rows: pa.Table, like: AnyFrame) -> AnyFrame:
-    """Rows as a frame of a kind that is not Spark's. A relation is of the same connection as `like`. Raises ValueError."""
-    if kind == PANDAS:
-        import pandas as pd
-
-        # Beside absent ones, pandas' own numbers become floats, which round large ones.
-        dtypes: dict[pa.DataType, Any] = {
-            pa.int64(): pd.Int64Dtype(),
-            pa.int32(): pd.Int32Dtype(),
-            pa.bool_(): pd.BooleanDtype(),
-        }
-        return rows.to_pandas(types_mapper=dtypes.get)
-    if kind == POLARS:
-        import polars as pl
-
-        return pl.from_arrow(rows)
-    return _relation(rows, like) if kind == DUCKDB else rows
-
-
-def _relation(ravel_figure_rows: pa.Table, like: AnyFrame) -> AnyFrame:
-    """Relations of another connection could not be joined with the caller's."""
-    import duckdb
-
-    try:
-        # DuckDB finds the argument of this function by its name.
-        return like.query("ravel_given", "SELECT * FROM ravel_figure_rows")
-    except duckdb.CatalogException:
-        raise ValueError(
-            "the connection of this relation does not read tables of Python: SET python_enable_replacements = true, "
-            "or give relation.to_arrow_table()"
-        ) from None

@@ -41,24 +41,21 @@ class LocalEngine(LocalQueries):
         """See Engine."""
         if name == "exports":
             self._name_exports()
-        elif name == "all_commits" and len(self._exports) == 1:
-            self._name_all_commits()
-        elif name in ("commits", "all_commits"):
-            self.define_commits(name)
-        elif name.endswith("commits_with_node"):
-            commits = name.removesuffix("_with_node")
-            self.need_source(commits)
+        elif name == "commits":
+            self._name_commits()
+        elif name == "commits_with_node":
+            self.need_source("commits")
             node = quoted(self._exports[0].node)
-            self.define(name, f"SELECT *, {node} AS node FROM {commits}", is_kept=False)
+            self.define(name, f"SELECT *, {node} AS node FROM commits", is_kept=False)
         elif name == "relay_topics_by_node":
             self._name_tables(name, "relay_topics", latest_exports(self._exports))
         else:
-            self._name_tables(name, name.removeprefix("all_").partition("_by_")[0], self._exports)
+            self._name_tables(name, name.partition("_by_")[0], self._exports)
 
-    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
+    def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""
         for name, query in queries.items():
-            of_table = self._out / folder / name
+            of_table = self._out / "tables" / name
             shutil.rmtree(of_table, ignore_errors=True)
             of_table.mkdir(parents=True)
             part = of_table / "part-00000.parquet"
@@ -72,31 +69,16 @@ class LocalEngine(LocalQueries):
         self._database.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _name_stated(self) -> None:
+    def _name_commits(self) -> None:
+        """Name each commit once, row by row as `load_commits` of `analytics.reading.export_reader` has them."""
         self._name_tables("stated_commits", "commits", self._exports)
         self._name_tables("stated_voids", "voids", self._exports)
         self.define_void_ids("stated_voids")
-
-    def _name_all_commits(self) -> None:
-        self._name_stated()
-        if any(export.tables["voids"] for export in self._exports):
-            told, is_void = "stated_commits LEFT JOIN void_ids USING (commit_id)", "coalesce(is_void, false)"
-        else:  # ids are most of a commit's bytes, and so not read
-            told, is_void = "stated_commits", "false"
-        columns = ", ".join(sql_columns("commits"))
-        query = f"SELECT {columns}, false AS is_disputed, {is_void} AS is_void FROM {told}"
-        self.define("all_commits", query, is_kept=False)
-
-    def define_commits(self, name: str, within: str | None = None) -> None:
-        """See Engine. As `load_commits` of `analytics.reading.export_reader` has them, row by row."""
-        self._name_stated()
-        stated = "stated_commits"
-        if within is not None:
-            stated = f"stated_{name}_within"
-            of_branches = f"SELECT * FROM stated_commits SEMI JOIN {within} USING (branch_id)"
-            self.define(stated, of_branches, is_kept=False)
         self.define_distinct(
-            name, stated, has_authors=authors_agree(self._exports), may_differ=len(self._exports) == 1
+            "commits",
+            "stated_commits",
+            has_authors=authors_agree(self._exports),
+            may_differ=len(self._exports) == 1,
         )
 
     def _name_exports(self) -> None:

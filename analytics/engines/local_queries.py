@@ -12,7 +12,7 @@ from typing import Any, Final
 import duckdb
 import pyarrow as pa
 
-from analytics.engines.duckdb_tables import fetch, read_files
+from analytics.engines.duckdb_tables import fetch
 from analytics.engines.engine import DIGESTS
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
@@ -67,10 +67,6 @@ class LocalQueries(ABC):
         """Bring a source unless it is there."""
         if name not in self._named:
             self.define_source(name)
-
-    def name_files(self, name: str, paths: Sequence[Path]) -> None:
-        """See Engine."""
-        self.define(name, read_files([path.absolute() for path in paths]), is_kept=False)
 
     def order(self, giant_from: int | None) -> None:
         """See Engine. A branch is ordered in one piece, whatever `giant_from` says."""

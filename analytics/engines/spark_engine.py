@@ -11,10 +11,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, export_rows
 from analytics.engines.spark_tables import TableWriter
@@ -22,13 +20,11 @@ from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
 from analytics.reading.export_reader import (
     are_small,
-    as_path,
     count_rows,
     gather,
     load_commits,
     local_rows,
     read_by_export,
-    read_distinct_commits,
 )
 from analytics.session import start_session, stop_session
 from analytics.tables.functions import SPARK
@@ -69,12 +65,6 @@ class SparkQueries:
         self._frames[name] = frame
         frame.createOrReplaceTempView(self._prefix + name)
 
-    def name_files(self, name: str, paths: Sequence[Path]) -> None:
-        """See Engine."""
-        # Spark would take a job to read what columns there are.
-        schema = from_arrow_schema(pq.read_schema(paths[0]))
-        self.name(name, self._spark.read.schema(schema).parquet(*map(as_path, paths)))
-
     def drop_views(self) -> None:
         """Let go of all names. What was made of them can still be computed."""
         for name in self._frames:
@@ -110,24 +100,18 @@ class SparkEngine(SparkQueries):
         self._tables = TableWriter(self._spark, out, is_small=self._is_small)
         self._kept: list[DataFrame] = []
 
-    def name_files(self, name: str, paths: Sequence[Path]) -> None:
-        """See Engine."""
-        super().name_files(name, paths)
-        self.name(name, gather(self._frames[name], self._exports))
-
     def define_source(self, name: str) -> None:
         """See Engine."""
-        is_alone = len(self._exports) == 1
-        if name == "commits" or (name == "all_commits" and not is_alone):
-            self.define_commits(name)
+        if name == "commits":
+            self._name_commits()
             return
         made: dict[str, Callable[[], DataFrame]] = {
-            "all_commits": lambda: read_distinct_commits(self._spark, self._exports[0]),
             "exports": lambda: gather(
                 local_rows(self._spark, EXPORTS_SCHEMA, export_rows(self._exports)), self._exports
             ),
-            "commits_with_node": lambda: self._with_node("commits"),
-            "all_commits_with_node": lambda: self._with_node("all_commits"),
+            "commits_with_node": lambda: self._need("commits").withColumn(
+                "node", F.lit(self._exports[0].node)
+            ),
             "relay_topics_by_node": lambda: read_by_export(
                 self._spark, latest_exports(self._exports), "relay_topics"
             ),
@@ -135,7 +119,7 @@ class SparkEngine(SparkQueries):
         frame = (
             made[name]()
             if name in made
-            else read_by_export(self._spark, self._exports, name.removeprefix("all_").partition("_by_")[0])
+            else read_by_export(self._spark, self._exports, name.partition("_by_")[0])
         )
         self.name(name, frame)
 
@@ -162,9 +146,9 @@ class SparkEngine(SparkQueries):
             self._kept.append(frame.persist())
         self.name(name, frame)
 
-    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
+    def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""
-        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()}, folder)
+        written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()})
         for name, frame in written.items():
             self.name(name, frame)
 
@@ -187,22 +171,17 @@ class SparkEngine(SparkQueries):
             frame.unpersist()
         self.drop_views()
 
-    def define_commits(self, name: str, within: str | None = None) -> None:
-        """See Engine."""
-        branches = None if within is None else self._frames[within]
-        commits = load_commits(self._spark, *self._exports, branches=branches)
+    def _name_commits(self) -> None:
+        commits = load_commits(self._spark, *self._exports)
         # Of one large export the rows are the files', which are read as fast as what is kept of them.
         if len(self._exports) > 1 or are_small(self._exports):
             self._kept.append(commits.persist())
-        self.name(name, commits)
+        self.name("commits", commits)
 
     def _need(self, name: str) -> DataFrame:
         if name not in self._frames:
             self.define_source(name)
         return self._frames[name]
-
-    def _with_node(self, name: str) -> DataFrame:
-        return self._need(name).withColumn("node", F.lit(self._exports[0].node))
 
 
 def place_commits(

@@ -14,11 +14,6 @@ from analytics.order.linearize import linearize
 from analytics.reading.export_reader import local_rows, one_row_per_id
 
 
-def order_commits(commits: DataFrame, voids: DataFrame | None, giant_from: int | None) -> DataFrame:
-    """Commits as exported in their order. Raises LargeBranchRefused, ValueError, TypeError."""
-    return _order(_fit("commits", commits), None if voids is None else _fit("voids", voids), giant_from)
-
-
 def _order(commits: DataFrame, voids: DataFrame | None, giant_from: int | None) -> DataFrame:
     found = one_row_per_id(commits, has_authors=True)
     if voids is None:
@@ -36,29 +31,25 @@ class SparkFrames(SparkQueries):
     def __init__(self, given: Mapping[str, DataFrame]) -> None:
         """`given` are frames by the names of their tables, `commits` among them. Raises ValueError, TypeError."""
         commits = given["commits"]
-        self._is_ordered = ORDERED in commits.columns
-        self._has_node = "node" in commits.columns and not self._is_ordered
+        self.is_ordered = ORDERED in commits.columns
+        self._has_node = "node" in commits.columns and not self.is_ordered
         self._given = {
-            name: _fit(name, frame, is_ordered=self._is_ordered and name == "commits")
+            name: _fit(name, frame, is_ordered=self.is_ordered and name == "commits")
             for name, frame in given.items()
         }
         super().__init__(commits.sparkSession)
 
     def define_source(self, name: str) -> None:
         """See Engine."""
-        source = source_of(name, is_ordered=self._is_ordered, has_node=self._has_node)
+        source = source_of(name, is_ordered=self.is_ordered, has_node=self._has_node)
         if source.table is not None:
             self._name_given(source.table)
         self.define(name, source.query, is_kept=False)
 
-    def define_commits(self, name: str, within: str | None = None) -> None:
-        """See Engine. Asked for where rows of an earlier analysis are kept, and here none are."""
-        raise AssertionError(f"{name} within {within}: frames are read in full")
-
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
         placed = self._given["commits"]
-        if not self._is_ordered:
+        if not self.is_ordered:
             placed = _order(placed, self._given.get("voids"), giant_from)
         self.name("placed", placed)
         self.name("ordered", placed.where(F.col("fault").isNull()))
@@ -71,8 +62,8 @@ class SparkFrames(SparkQueries):
         """See Engine. Nothing is kept, whatever `is_kept` says."""
         self.name(name, self.frame(query))
 
-    def write(self, queries: Mapping[str, str], folder: str = "tables") -> None:
-        """See Engine. Nothing is written, whatever `folder` says."""
+    def write(self, queries: Mapping[str, str]) -> None:
+        """Define the tables without writing them."""
         for name, query in queries.items():
             self.define(name, query, is_kept=False)
 

@@ -52,9 +52,9 @@ class TableWriter:
         """Write a table and read it back, so that what follows says what the table says, and nothing is computed twice."""
         return self.write_all({name: table})[name]
 
-    def write_all(self, tables: Mapping[str, DataFrame], folder: str = "tables") -> dict[str, DataFrame]:
-        """Write tables that do not need one another below a folder of the results, and read them back."""
-        folders = {name: self._out / folder / name for name in tables}
+    def write_all(self, tables: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
+        """Write tables that do not need one another, and read them back."""
+        folders = {name: self._out / "tables" / name for name in tables}
         if self._is_small:
             for name, rows in collect_together(self._spark, tables).items():
                 self._write_here(name, rows, folders[name])

@@ -63,38 +63,24 @@ def count_rows(exports: Sequence[Export]) -> int:
     return sum(export.rows_in_all for export in exports)
 
 
-def load_commits(spark: "SparkSession", *exports: Export, branches: "DataFrame | None" = None) -> "DataFrame":
+def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
     """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
-    void: the others may not have heard of it. Authors are compared where they are called alike. With `branches` only rows
-    that state one of their `branch_id` are read.
+    void: the others may not have heard of it. Authors are compared where they are called alike.
     """
+    from pyspark.sql import functions as F
+
     rows = read_table(spark, exports, "commits")
-    if branches is not None:
-        rows = rows.join(branches.select("branch_id"), on="branch_id", how="semi").select(*rows.columns)
     voids = read_table(spark, exports, "voids")
     # Of several exports most commits have copies, so nobody looks whether none has.
     # Few are grouped sooner than a job looks.
     if len(exports) == 1 and not are_small(exports) and _ids_differ(rows):
-        return read_distinct_commits(spark, exports[0])
-    found = one_row_per_id(rows, authors_agree(exports))
-    return _mark_voids(found, voids)
-
-
-def read_distinct_commits(spark: "SparkSession", export: Export) -> "DataFrame":
-    """The same of one export that is known to have each id once."""
-    from pyspark.sql import functions as F
-
-    rows = read_table(spark, [export], "commits").withColumn("is_disputed", F.lit(False))  # a column's value
-    return _mark_voids(rows, read_table(spark, [export], "voids"))
-
-
-def _mark_voids(commits: "DataFrame", voids: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as F
-
-    marked = voids.distinct().withColumn("is_void", F.lit(True))  # a column's value
-    return commits.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
+        found = rows.withColumn("is_disputed", F.lit(False))  # a column's value
+    else:
+        found = one_row_per_id(rows, authors_agree(exports))
+    marked = voids.distinct().withColumn("is_void", F.lit(True))  # as above
+    return found.join(marked, on="commit_id", how="left").fillna(False, ["is_void"])  # as above
 
 
 def _ids_differ(rows: "DataFrame") -> bool:

@@ -260,7 +260,7 @@ class Findings:
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
             "shown AS (SELECT commit_id, author, acks, fault, body_kind, "
-            f"coalesce(computed_rank, rank) AS rank FROM {self._catalog.commits_of(drawn)} "
+            f"coalesce(computed_rank, rank) AS rank FROM commits "
             "JOIN found USING (branch_id, commit_id)) "
         )
         last = self._rows(f"{shown} SELECT * FROM shown ORDER BY rank DESC, commit_id LIMIT {COMMITS_MAX}")

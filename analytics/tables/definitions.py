@@ -8,8 +8,6 @@ begins with comments:
     -- Period: ordered.time                         optional: a relation and its column of times, see below
     -- Of: memberships, members                     optional: without rows of any of these tables of exports it is empty
     -- Kept: yes                                    optional, of views: computed once, for several tables read it
-    -- By: branch                                   optional, of tables: the rows of a branch follow from its commits alone,
-                                                    so they stay in the next analysis if none has come to it
     --
     -- branch_id binary: the branch                 of tables: name, type, unit in brackets, meaning of each column
     SELECT ...
@@ -23,7 +21,7 @@ there for all.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -51,7 +49,7 @@ SOURCES: Final[Mapping[str, str]] = {
 
 _KINDS: Final = ("bigint", "binary", "boolean", "double", "int", "string")
 _COLUMN: Final = re.compile(r"-- (\w+) (\w+)(?: \(([^)]+)\))?: (.+)")
-_FACT: Final = re.compile(r"-- (Rows|Period|Of|Kept|By): (.+)")
+_FACT: Final = re.compile(r"-- (Rows|Period|Of|Kept): (.+)")
 _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
 _NAMED: Final = re.compile(r"(?:\bWITH|,)\s+(\w+) AS \(")
 
@@ -107,26 +105,18 @@ class Definition:
     period: tuple[str, str] | None  # a relation, and its column of times
     of: tuple[str, ...]  # tables of exports
     is_kept: bool
-    is_by_branch: bool
     is_named: bool = False  # whether it has NAMES
 
-    def fill(
-        self, period: Mapping[str, str] | None = None, renamed: Callable[[str], str] = lambda name: name
-    ) -> str:
-        """The query, with the types that are declared. It reads relations by the names that `renamed` gives them."""
-
-        def rename(read: re.Match[str]) -> str:
-            name = read[3]
-            return f"{read[1]}{read[2]}{renamed(name) if name in self.reads else name}"
-
-        query = _READ.sub(rename, Template(self.query).substitute({**CONSTANTS, **(period or {})}))
+    def fill(self, period: Mapping[str, str] | None = None) -> str:
+        """Return the query, with the types that are declared."""
+        query = Template(self.query).substitute({**CONSTANTS, **(period or {})})
         if not self.columns:
             return query
         cells = ", ".join(f"CAST({column.name} AS {column.kind}) AS {column.name}" for column in self.columns)
         if not self.is_named:
             return f"SELECT {cells} FROM (\n{query}\n) AS counted"
         names = ", ".join(column.name for column in NAMES)
-        told = f"SELECT branch_id, {names} FROM {renamed(NAMES_TABLE)}"
+        told = f"SELECT branch_id, {names} FROM {NAMES_TABLE}"
         return f"SELECT {cells} FROM (\n{query}\n) AS counted LEFT JOIN ({told}) AS named USING (branch_id)"
 
     def nothing(self) -> str:
@@ -176,7 +166,6 @@ def parse(name: str, text: str, *, is_view: bool = False) -> Definition:
         (relation, column_of_times) if relation else None,
         tuple(facts["Of"].split(", ")) if "Of" in facts else (),
         facts.get("Kept") == "yes",
-        facts.get("By") == "branch",
         is_named,
     )
 

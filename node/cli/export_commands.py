@@ -64,12 +64,6 @@ def analyze(
         str | None,
         typer.Option(metavar="BRANCH", help="Branch to draw: NAME, REPO:NAME, or the start of its id."),
     ] = None,
-    full: Annotated[
-        bool,
-        typer.Option(
-            "--full", help="Order and count everything anew; keep nothing of the last analysis in --out."
-        ),
-    ] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Also write large tables as CSV.")] = False,
     no_names: Annotated[
         bool,
@@ -86,7 +80,6 @@ def analyze(
     options = ["--out", str(out), "--master", master, "--engine", engine]
     options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
     options += [f"--draw={draw}"] if draw is not None else []
-    options += ["--full"] if full else []
     options += ["--csv"] if csv else []
     options += _large_branch_options(giant_from)
     needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK

@@ -1,6 +1,5 @@
 -- Rows: branch
 -- What each branch and its repo are called, by the last commit. Every table of branches has these names.
--- By: branch
 --
 -- repo_id binary: its repo
 -- branch_id binary: the branch

@@ -1,6 +1,5 @@
 -- Rows: branch
 -- Size, shape, people and times of each branch.
--- By: branch
 --
 -- repo_id binary: its repo
 -- branch_id binary: the branch

@@ -1,6 +1,5 @@
 -- Rows: branch
 -- How many commits have a place in the order, why others have none, and how many parents are absent.
--- By: branch
 --
 -- branch_id binary: the branch
 -- commits bigint: all commits

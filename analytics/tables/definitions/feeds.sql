@@ -1,6 +1,5 @@
 -- Rows: branch and author
 -- What each author did in each branch.
--- By: branch
 --
 -- branch_id binary: the branch
 -- author binary: the author

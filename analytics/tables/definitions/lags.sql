@@ -1,7 +1,6 @@
 -- Rows: branch and node that lacks commits of it
 -- What each node lacks of a branch that another of these nodes has, and since when. Nodes without any
 -- commit of the branch are not listed. An export does not hold what peers have: one node's alone gives no row.
--- By: branch
 --
 -- branch_id binary: the branch
 -- node string: the node that lags

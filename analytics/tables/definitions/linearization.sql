@@ -1,6 +1,5 @@
 -- Rows: commit
 -- The canonical order of every branch, computed from parents alone.
--- By: branch
 --
 -- branch_id binary: the branch
 -- commit_id binary: the commit

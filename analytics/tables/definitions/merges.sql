@@ -1,6 +1,5 @@
 -- Rows: branch with merges
 -- How long merges took. A merge that lacks a plausible time, or whose parents do or are all void, is not timed.
--- By: branch
 --
 -- branch_id binary: the branch
 -- merges bigint: commits with several parents

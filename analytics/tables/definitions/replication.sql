@@ -1,6 +1,5 @@
 -- Rows: branch and node
 -- How each branch came to each node. A delay is the time from the first node that received a commit to this one.
--- By: branch
 --
 -- branch_id binary: the branch
 -- node string: the node

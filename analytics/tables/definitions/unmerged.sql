@@ -1,6 +1,5 @@
 -- Rows: branch with several heads
 -- Heads that nothing has merged, and how old they are by the times that authors state.
--- By: branch
 --
 -- branch_id binary: the branch
 -- heads bigint: commits that nothing follows

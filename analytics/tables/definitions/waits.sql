@@ -1,6 +1,5 @@
 -- Rows: branch and length
 -- How many merges took how long: the distribution of what `merges` has percentiles of. Merges that are not timed are left out.
--- By: branch
 --
 -- branch_id binary: the branch
 -- waited_until bigint (ms): from the last parent to the merge at most; null: over 365 days

@@ -1,6 +1,5 @@
 -- Rows: branch and rank
 -- How many commits share each rank: these were written without knowing of one another.
--- By: branch
 --
 -- branch_id binary: the branch
 -- rank bigint: longest path to the root

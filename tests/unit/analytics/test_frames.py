@@ -12,8 +12,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-import duckdb
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -103,15 +101,6 @@ TOLD_BY_MANIFESTS: Final = ("relay_topics", "relays", "stores")
 """Figures with quotas and holdings, which are in no table."""
 
 
-def _arrow(frame: Any) -> pa.Table:  # noqa: ANN401  # of any kind
-    if isinstance(frame, pd.DataFrame):
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    if isinstance(frame, pl.DataFrame):
-        return frame.to_arrow()
-    rows: pa.Table = frame.to_arrow_table() if isinstance(frame, duckdb.DuckDBPyRelation) else frame
-    return rows
-
-
 def _rows(table: pa.Table) -> list[str]:
     return sorted(map(repr, map(_sorted_times, table.to_pylist())))
 
@@ -142,20 +131,17 @@ def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Pa
     read = ravel.open_export(export)
     commits, further = KINDS[kind](read.table("commits")), _further(read, kind)
     order = figures.order(commits, further["voids"])
-    assert type(order) is type(commits)
     with Counted([read_export(export)], tmp_path / "out") as counted:
         counted.catalog.write(name for name in TABLES if name not in FIRST)
         for number, name in enumerate(TABLES):
             written = pq.read_table(tmp_path / "out" / "tables" / name)
             # Commits as exported are ordered first, which takes time: a few figures will do.
             found = figures.table(name, commits if name in OF_NODES or number % 5 == 0 else order, **further)
-            assert type(found) is type(commits)
-            assert _rows(_arrow(found)) == _rows(written), name
-            if kind == "pyarrow":
-                assert _types(found) == _types(written), name
+            assert _rows(found) == _rows(written), name
+            assert _types(found) == _types(written), name
         placed = counted.engine.rows("SELECT * EXCLUDE digest FROM placed")
     told = pa.Table.from_pylist(placed, schema=placed_schema(with_digests=False))
-    assert _rows(_arrow(order).select(told.column_names)) == _rows(told)
+    assert _rows(order.select(told.column_names)) == _rows(told)
 
 
 @pytest.mark.slow
@@ -171,14 +157,14 @@ def test_kinds_agree_row_by_row_on_whatever_is_exported(
         given_as = {kind: (KINDS[kind](read.table("commits")), _further(read, kind)) for kind in KINDS}
         orders = {kind: figures.order(commits, more["voids"]) for kind, (commits, more) in given_as.items()}
         for order in orders.values():
-            assert _rows(_arrow(order)) == _rows(orders["pyarrow"])
+            assert _rows(order) == _rows(orders["pyarrow"])
         commits, further = given_as["pyarrow"]
         for table in data.draw(st.lists(st.sampled_from([*TABLES]), unique=True, min_size=4, max_size=6)):
             expected = _rows(figures.table(table, commits, **further))
             kind = data.draw(st.sampled_from([*KINDS]))
             is_ordered = table not in OF_NODES and data.draw(st.booleans())
             frame = orders[kind] if is_ordered else given_as[kind][0]
-            assert _rows(_arrow(figures.table(table, frame, **given_as[kind][1]))) == expected, table
+            assert _rows(figures.table(table, frame, **given_as[kind][1])) == expected, table
             # Of several exports of one node, or that speak of one repo, an analysis knows more than their rows.
             if len(told) == 1 and table not in TOLD_BY_MANIFESTS:
                 with Counted([read_export(folders[0])], Path(name, "out")) as counted:
@@ -246,7 +232,7 @@ def test_spark_says_what_frames_lack(spark: SparkSession, export: Path) -> None:
         figures.order(commits.drop("acks"))
     with pytest.raises(TypeError, match="voids: column commit_id is of type string, and must be binary"):
         figures.order(commits, spark.createDataFrame([("a",)], "commit_id string"))
-    with pytest.raises(TypeError, match=r"voids is a pyarrow.Table, and commits a pyspark.sql.DataFrame"):
+    with pytest.raises(TypeError, match="commits: of Spark, and the other tables are not"):
         figures.table("widths", commits, voids=read.table("voids").arrow())
     order = figures.order(commits)
     with pytest.raises(ValueError, match="give commits as exported"):
@@ -268,7 +254,7 @@ import analytics.frames as figures
 import ravel
 read = ravel.open_export(os.environ["RAVEL_EXPORT"])
 order = figures.order(read.table("commits").arrow(), read.table("voids").arrow())
-print(figures.widths(order).num_rows, figures.stores(read.table("commits").duckdb()).fetchall()[0][0])
+print(figures.widths(order).num_rows, figures.stores(read.table("commits").duckdb())["node"][0].as_py())
 """
     found = subprocess.run(
         [sys.executable, "-c", code],
@@ -298,7 +284,11 @@ def _pandas_with(name: str, cell: Any) -> Callable[[pa.Table], object]:  # noqa:
 @pytest.mark.parametrize(
     "change, error, says",
     [
-        (lambda _: "export", TypeError, "commits is a builtins.str, and must be one of pyarrow.Table"),
+        (
+            lambda _: "export",
+            TypeError,
+            "commits is a builtins.str, which has no __arrow_c_stream__: give ravel",
+        ),
         (lambda commits: pl.DataFrame(commits).lazy(), TypeError, r"call its collect\(\)"),
         (_drop("acks"), ValueError, "commits lacks the columns acks: give ravel.open_export"),
         (_with("rank", "1"), TypeError, "commits: column rank is of type string, and must be bigint"),
@@ -341,10 +331,6 @@ def test_frames_that_are_no_tables_of_exports_are_refused(
 def test_arguments_that_do_not_fit_each_other_are_refused(export: Path) -> None:
     read = ravel.open_export(export)
     commits: Any = read.table("commits").arrow()
-    with pytest.raises(
-        TypeError, match=r"voids is a pandas.DataFrame, and commits a pyarrow.Table: give all"
-    ):
-        figures.order(commits, read.table("voids").pandas())
     with pytest.raises(ValueError, match=r"members lacks the columns repo_id.*table\('members'\)"):
         figures.repos(commits, members=read.table("voids").arrow())
     with pytest.raises(TypeError, match="widths\\(\\) takes no table people"):
@@ -365,8 +351,8 @@ def test_arguments_that_do_not_fit_each_other_are_refused(export: Path) -> None:
 def test_frames_without_rows_give_none(kind: str, tmp_path: Path) -> None:
     commits = KINDS[kind](ravel.open_export(write_export(tmp_path / "empty", [])).table("commits"))
     order = figures.order(commits)
-    assert _arrow(order).num_rows == _arrow(figures.branches(order)).num_rows == 0
-    assert _arrow(figures.stores(commits)).num_rows == 0
+    assert order.num_rows == figures.branches(order).num_rows == 0
+    assert figures.stores(commits).num_rows == 0
 
 
 @pytest.mark.slow
@@ -391,33 +377,6 @@ def test_a_branch_too_large_for_this_process_is_refused(
     with pytest.raises(LargeBranchRefused, match=r"6 commits.*give analytics\.frames a DataFrame of Spark"):
         figures.order(commits, giant_from=2)
     assert figures.stores(commits).num_rows == 1  # which needs no order
-
-
-@pytest.mark.slow
-def test_pandas_keeps_numbers_that_floats_cannot_hold(tmp_path: Path) -> None:
-    late = 2**62 + 1
-    rows = [Row("a", time=late), Row("b", time=late + 1), Row("m", ("a", "b"), time=late + 2)]
-    folder = write_export(tmp_path / "late", rows)
-    order = figures.order(ravel.open_export(folder).table("commits").pandas())
-    (merge,) = order[order["acks_count"] == 2].to_dict("records")
-    assert (merge["causes_from"], merge["causes_until"]) == (late, late + 1)
-    assert figures.branches(order)["merges"].tolist() == [1]
-
-
-@pytest.mark.slow
-def test_a_result_of_duckdb_is_of_the_connection_that_was_given(export: Path) -> None:
-    with duckdb.connect() as connection:
-        commits = ravel.open_export(export).table("commits").duckdb(connection)
-        widths = figures.widths(commits)
-        counted = commits.aggregate("branch_id, count(*) AS commits").set_alias("counted")
-        joined = widths.join(counted, "branch_id")
-        assert sorted(joined.project("rank, width, commits").fetchall()) == [
-            (0, 1, 1), (0, 1, 6), (1, 2, 6), (2, 1, 6), (3, 1, 6),
-        ]  # fmt: skip
-        assert connection.sql("SHOW ALL TABLES").fetchall() == []
-        connection.execute("SET python_enable_replacements = false")
-        with pytest.raises(ValueError, match="SET python_enable_replacements = true"):
-            figures.widths(commits)
 
 
 @pytest.mark.slow
