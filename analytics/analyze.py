@@ -61,7 +61,7 @@ Verification = Literal["ranks", "deep", "no"]
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """What came out. Unless `is_right`, the export is bad or something has a defect."""
+    """Result of one analysis. Unless `is_right`, the export is bad or something has a defect."""
 
     commits: int  # with a place in the order
     branches: int
@@ -75,7 +75,7 @@ class AnalysisResult:
 
     @property
     def is_right(self) -> bool:
-        """Whether every commit has a place, and it is the expected one."""
+        """True if every commit has a place, and it is the expected one."""
         return not (self.mismatches or self.wrong_digests or self.quarantined)
 
 
@@ -147,7 +147,7 @@ def _start(
 
 
 def sort_anew(chunk: int = _CHUNK) -> str:
-    """A query that counts what stands elsewhere than by the engine's own sort by what is stated.
+    """Return a query that counts what stands elsewhere than by the engine's own sort by what is stated.
 
     Each branch is sorted in chunks of places; and chunks must follow one another.
     """

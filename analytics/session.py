@@ -168,14 +168,14 @@ def partitions_for(rows: int | None) -> int:
 
 
 def cause_of(error: Exception) -> str:
-    """The line of Spark's error that names what went wrong: the last cause, in Java or Python, without the stack."""
+    """Return the line of Spark's error that names what went wrong: the last cause, in Java or Python, without the stack."""
     lines = [line.strip() for line in str(error).splitlines() if not line.lstrip().startswith("at ")]
     named = [line for line in lines if re.match(r"((Caused by|:) ?:? ?)?[\w.]+(Exception|Error)\b", line)]
     return (named or lines or ["no reason given"])[-1].lstrip(": ")[:300]
 
 
 def find_java_home() -> Path:
-    """The folder of a Java that Spark runs on: JAVA_HOME first, then the PATH. Raises JavaMissing."""
+    """Return the folder of a Java that Spark runs on: JAVA_HOME first, then the PATH. Raises JavaMissing."""
     found = []
     for binary in _java_binaries():
         version = _java_version(binary)
@@ -199,7 +199,7 @@ def _java_binaries() -> Iterator[Path]:
 
 
 def _java_version(binary: Path) -> int | None:
-    """The major version, or None if this is not a Java that answers."""
+    """Return the major version, or None if this is not a Java that answers."""
     try:
         answer = subprocess.run(
             [str(binary), "-version"],

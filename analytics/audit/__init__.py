@@ -1,4 +1,4 @@
-"""Whether exports contradict themselves, each other, or the ids of their blocks.
+"""Search for exports that contradict themselves, each other, or the ids of their blocks.
 
 Start with `audit`.
 """

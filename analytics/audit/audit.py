@@ -54,7 +54,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
-    """What was looked at and what was found."""
+    """Counts of what was examined, and the findings."""
 
     exports: int
     rows: int
@@ -132,7 +132,7 @@ def run(
 
 
 def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame) -> DataFrame:
-    """Every row of every export with `node`, `file` and `row`, and with what the order of all of them says of it.
+    """Return every row of every export with `node`, `file` and `row`, and with what the order of all of them says of it.
 
     A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
     where the exports hide them under different keys.
@@ -147,7 +147,7 @@ def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame)
 def find_all(
     judged: DataFrame, by_node: DataFrame, commits: DataFrame, voids: DataFrame, digests: DataFrame
 ) -> DataFrame:
-    """All findings: `kind`, `branch_id`, `commit_id`, `nodes`, `detail`."""
+    """Return all findings: `kind`, `branch_id`, `commit_id`, `nodes`, `detail`."""
     found = [
         findings.duplicates(by_node),
         findings.disagreements(by_node),
@@ -167,7 +167,7 @@ def find_all(
 def find_in_blocks(
     spark: SparkSession, exports: Sequence[Export], by_node: DataFrame
 ) -> tuple[DataFrame, BlockCounts]:
-    """What is found in blocks, and how much was looked at: nothing where no export has any."""
+    """Return what is found in blocks, and how much was looked at: nothing where no export has any."""
     told = [
         (is_relayed, label, export.relay_blocks_from if is_relayed else export.blocks_from)
         for label, export in zip(_labels(exports), exports, strict=True)
@@ -197,7 +197,7 @@ def find_in_blocks(
 
 
 def digest_common(by_node: DataFrame) -> DataFrame:
-    """For each branch that several nodes have: `digest` of what all of these have, in each `node`'s own order.
+    """Return for each branch that several nodes have the `digest` of what all of these have, in each `node`'s own order.
 
     A node's order is by the ranks that it states, after the checkpoints passed. Commits without a place are left out.
     """
@@ -249,7 +249,7 @@ def _labels(exports: Sequence[Export]) -> list[str]:
 
 
 def _lacks_blocks(export: Export) -> bool:
-    """Whether an export has commits, own or relayed, and no block of any."""
+    """Return True if an export has commits, own or relayed, and no block of any."""
     rows = {name: sum(part.rows for part in parts) for name, parts in export.tables.items()}
     return rows["commits"] + rows["relay_commits"] > 0 == sum(rows[name] for name in BLOCK_TABLES)
 

@@ -36,7 +36,7 @@ _COMMIT: Final = ("is_relayed", "node", "key", "commit_id")
 
 @dataclass(frozen=True, slots=True)
 class BlockCounts:
-    """What was looked at, in all exports."""
+    """Counts of the blocks that were examined, over all exports."""
 
     rows: int = 0
     recomputed: int = 0  # commits' own blocks whose ids were
@@ -99,7 +99,7 @@ def count_rows(rows: DataFrame, read: DataFrame, stated: DataFrame) -> BlockCoun
 def find_all(
     rows: DataFrame, read: DataFrame, stated: DataFrame, by_node: DataFrame, due: DataFrame
 ) -> DataFrame:
-    """All findings."""
+    """Return all findings."""
     found = reduce(
         DataFrame.unionByName,
         [
@@ -129,7 +129,7 @@ def malformed(rows: DataFrame, read: DataFrame) -> DataFrame:
 
 
 def wrong_acks(read: DataFrame, stated: DataFrame) -> DataFrame:
-    """A commit's row that states other acks than stand in its block, whose id is right."""
+    """Find rows of commits that state other acks than stand in its block, whose id is right."""
     sound = read.where((F.col("real_id") == F.col("commit_id")) & F.col("fault").isNull())
     differs = (F.col("acks") != F.col("least_acks")) | (F.col("acks") != F.col("most_acks"))
     found = sound.join(stated, on=[*_COMMIT], how="inner").where(differs)
@@ -139,7 +139,7 @@ def wrong_acks(read: DataFrame, stated: DataFrame) -> DataFrame:
 
 
 def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
-    """A commit of whose own block an export with blocks says nothing, and blocks of a commit that their export lacks.
+    """Find commits without a row for their own block in an export with blocks, and blocks of commits that their export lacks.
 
     What a node forgot before blocks were asked for has no rows, and need not.
     """
@@ -158,7 +158,7 @@ def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
 
 
 def dangling(rows: DataFrame) -> DataFrame:
-    """A block that names a child of which no export has a row with this commit: not even one that says it is not there."""
+    """Find blocks that name a child for which no export has a row with this commit, not even one that calls it absent."""
     named = rows.select("commit_id", "node", F.explode("child_ids").alias("block_id"))
     missing = F.slice(F.sort_array(F.collect_set(F.lower(F.hex("block_id")))), 1, LISTED_MAX)
     found = (
@@ -191,7 +191,7 @@ def _read_task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _read(
     content: bytes | None, content_size: int | None, size: int | None, child_ids: list[bytes]
 ) -> tuple[bytes | None, list[bytes] | None, str | None]:
-    """The id of a block's bytes, the acks in it, and what is wrong with it."""
+    """Return the id of a block's bytes, the acks in it, and what is wrong with it."""
     if content_size is None:
         return None, None, None if size is None else "its content is not told"
     if content is None:

@@ -76,7 +76,7 @@ def _as_json(result: "AuditResult") -> dict[str, Any]:
 
 
 def as_text(result: "AuditResult") -> str:
-    """What a person is told."""
+    """Return the report as text for a terminal."""
     lines = [
         f"{result.rows:,} rows of {result.exports} exports: {result.commits:,} commits of {result.branches:,} branches, "
         f"in {result.seconds:.1f} s",

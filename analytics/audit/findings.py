@@ -50,13 +50,13 @@ def count_copies(judged: DataFrame) -> DataFrame:
 
 
 def duplicates(by_node: DataFrame) -> DataFrame:
-    """An id that stands more than once in one node's export."""
+    """Find ids that stand more than once in one node's export."""
     found = by_node.where("copies > 1")
     return finding(found, "duplicate", F.concat_ws(", ", "first", "last"))
 
 
 def disagreements(by_node: DataFrame) -> DataFrame:
-    """An id of which copies state different things."""
+    """Find ids whose copies differ."""
     least, most = F.min("least").alias("least"), F.max("most").alias("most")
     found = by_node.groupBy("commit_id").agg(
         F.min("branch_id").alias("branch_id"), F.sort_array(F.collect_set("node")).alias("nodes"), least, most
@@ -70,7 +70,7 @@ def disagreements(by_node: DataFrame) -> DataFrame:
 
 
 def row_findings(judged: DataFrame) -> DataFrame:
-    """What a row says wrongly by itself: a number that cannot be, or another rank than the acks give; or it has no rank."""
+    """Find rows that are wrong by themselves: an impossible number, another rank than the acks give, or no rank."""
     place = F.concat(F.col("file"), F.lit(" row "), F.col("row").cast("string"))
     absurd = F.concat_ws(
         ", ",
@@ -104,7 +104,7 @@ def _is_outside(name: str, least: int, most: int | None) -> Column:
 
 
 def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
-    """A commit that acks what its branch has in no export: what no branch has there, or what another branch has."""
+    """Find acks of commits that no export has in the same branch: absent ones, and those of another branch."""
     lost = judged.where(F.col("fault") == "missing cause")
     acks = lost.select("branch_id", "commit_id", "node", F.explode("acks").alias("ack"))
     there = commits.select("branch_id", F.col("commit_id").alias("ack"))
@@ -134,7 +134,7 @@ def missing_causes(judged: DataFrame, commits: DataFrame) -> DataFrame:
 
 
 def wrong_positions(judged: DataFrame) -> DataFrame:
-    """A commit that a part puts before one which stands before it in the canonical order.
+    """Find commits that a part puts before one which precedes them in the canonical order.
 
     Positions of one watermark (before schema 3: of one part) are of one moment, and arrivals and voids change no two
     commits' order. Checkpoints do: branches that have any are left out.
@@ -156,7 +156,7 @@ def wrong_positions(judged: DataFrame) -> DataFrame:
 
 
 def strange_roots(judged: DataFrame) -> DataFrame:
-    """A branch that has no root, or more than one."""
+    """Find branches that have no root, or more than one."""
     root = F.when(F.size("acks") == 0, F.col("commit_id"))
     found = (
         judged.groupBy("branch_id")
@@ -169,14 +169,14 @@ def strange_roots(judged: DataFrame) -> DataFrame:
 
 
 def dangling_voids(voids: DataFrame, commits: DataFrame) -> DataFrame:
-    """A commit that is called void and is in no export."""
+    """Find commits that are called void and are in no export."""
     found = voids.join(commits.select("commit_id"), on="commit_id", how="left_anti")
     nowhere = found.withColumn("branch_id", F.lit(None).cast("binary"))
     return finding(nowhere, "dangling void", F.lit("no export has it"))
 
 
 def divergences(digests: DataFrame) -> DataFrame:
-    """A branch of which nodes order the commits that they have in common differently."""
+    """Find branches whose common commits nodes order differently."""
     said = F.concat_ws(" ", "node", F.substring("digest", 1, 16))
     found = (
         digests.groupBy("branch_id")

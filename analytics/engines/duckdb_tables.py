@@ -13,14 +13,14 @@ import duckdb
 
 
 def fetch(database: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    """The rows of a query of few."""
+    """Return the rows of a query of few."""
     result = database.execute(query)
     names = [column[0] for column in result.description or ()]
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
 def read_files(paths: Sequence[Path], path_column: str = "") -> str:
-    """A query for all rows of these files, and for the path of each row's file in a column that no file has."""
+    """Return a query for all rows of these files, and for the path of each row's file in a column that no file has."""
     # DuckDB takes a path for a pattern; a sign in brackets stands for itself.
     patterns = [quoted(re.sub(r"([*?\[])", r"[\1]", str(path))) for path in paths]
     # A name of its own: DuckDB refuses a file that has such a column, and would take another's for the path.
@@ -29,5 +29,5 @@ def read_files(paths: Sequence[Path], path_column: str = "") -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as SQL has it."""
+    """Return a text as SQL has it."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""What an analysis asks of an engine, and the catalog that has an engine write tables by their definitions."""
+"""Interface of an engine, and the catalog that has an engine write tables by their definitions."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
@@ -24,7 +24,7 @@ class Engine(Protocol):
         ...
 
     def digests(self) -> list[BranchDigest]:
-        """The digest of each branch with a commit that has a place."""
+        """Return the digest of each branch with a commit that has a place."""
         ...
 
     def define(self, name: str, query: str, *, is_kept: bool) -> None:
@@ -36,7 +36,7 @@ class Engine(Protocol):
         ...
 
     def rows(self, query: str) -> list[dict[str, Any]]:
-        """The rows of a query of few."""
+        """Return the rows of a query of few."""
         ...
 
     def close(self) -> None:
@@ -75,11 +75,11 @@ class Catalog:
                 del left[name]
 
     def has_rows_of(self, tables: Collection[str]) -> bool:
-        """Whether any export has rows of one of these tables of exports."""
+        """Return True if any export has rows of one of these tables of exports."""
         return not self._filled.isdisjoint(tables)
 
     def period(self, relation: str, column: str) -> Period | None:
-        """The period of a relation's times, which is looked for once."""
+        """Return the period of a relation's times, which is looked for once."""
         key = (relation, column)
         if key not in self._periods:
             self.need(relation)
@@ -108,7 +108,7 @@ class Catalog:
         return next((VIEWS[one] for one in (*variants, name) if one in VIEWS), None)
 
     def _tells_once(self) -> bool:
-        """Whether no node tells a commit twice: looked up once."""
+        """Return True if no node tells a commit twice: looked up once."""
         if self._is_told_once is None:
             self.need("commits_by_node")
             (found,) = self._engine.rows(
@@ -132,7 +132,7 @@ class Catalog:
 
 
 def tables_below(definition: Definition, seen: set[str]) -> set[str]:
-    """The tables that a definition reads, also through views."""
+    """Return the tables that a definition reads, also through views."""
     found = set()
     for name in definition.reads - seen:
         seen.add(name)
@@ -164,7 +164,7 @@ EXPORTS_SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in EXPORT_KIND
 
 
 def export_rows(exports: Sequence[Export]) -> list[tuple[object, ...]]:
-    """Its rows: one for each export. What a node's latest export does not say is null, whatever older ones said."""
+    """Return the rows of `exports`, one for each export. A value that a node's latest export lacks is null."""
     latest = latest_exports(exports)
     rows: list[tuple[object, ...]] = []
     for export in exports:

@@ -33,7 +33,7 @@ _ARROW_TYPES: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What a frame must have. More columns are ignored."""
+    """Columns that a table must have. More are ignored."""
 
     kinds: Mapping[str, str]  # name -> type, in SQL's words
     may_lack: frozenset[str]  # null in all rows then
@@ -41,7 +41,7 @@ class Columns:
     hint: str  # what to give instead of a frame that does not have them
 
     def schema(self) -> pa.Schema:
-        """The same for Arrow."""
+        """Return these columns as a schema of Arrow."""
         return pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in self.kinds.items()])
 
     def check(self, argument: str, found: Mapping[str, str]) -> None:
@@ -122,7 +122,7 @@ def fit_arrow(argument: str, read: pa.Table, columns: Columns) -> pa.Table:
 
 
 def _are_ids(column: _ArrowColumn) -> bool:
-    """Of ids that may be absent, or of lists of ids."""
+    """Return True for a column of ids, which may be null, or of lists of ids."""
     if isinstance(column.type, pa.ListType):
         ids: _ArrowColumn = pc.list_flatten(column)
         return not ids.null_count and _are_ids(ids)
@@ -147,7 +147,7 @@ def _whole_numbers(argument: str, read: pa.Table, columns: Columns) -> pa.Table:
 
 
 def word_of(kind: pa.DataType) -> str:
-    """A type of Arrow as SQL calls it; what no table of exports has, as Arrow does."""
+    """Return a type of Arrow as SQL calls it; what no table of exports has, as Arrow does."""
     if isinstance(kind, pa.DictionaryType):
         return word_of(kind.value_type)
     if isinstance(kind, pa.ListType | pa.LargeListType | pa.ListViewType | pa.FixedSizeListType):

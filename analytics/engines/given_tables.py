@@ -31,7 +31,7 @@ def _kinds_of(table: str) -> dict[str, str]:
 
 
 def columns_of(table: str, *, is_ordered: bool = False) -> Columns:
-    """What a table of exports must have, or commits in their order."""
+    """Return what a table of exports must have, or commits in their order."""
     kinds = _kinds_of(table)
     if is_ordered:
         placed = placed_schema(CARRIED_ON, with_digests=False)
@@ -62,7 +62,7 @@ class Source:
 
 
 def source_of(name: str, *, is_ordered: bool, has_node: bool) -> Source:
-    """A relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`.
+    """Return a relation of `analytics.tables.definitions.SOURCES`, but for `placed` and `ordered`.
 
     `has_node` says whether commits as exported tell of which node they are. Raises ValueError where commits as exported
     are needed, and they are ordered.
@@ -82,7 +82,7 @@ def source_of(name: str, *, is_ordered: bool, has_node: bool) -> Source:
 
 
 def _exports(*, is_ordered: bool, has_node: bool) -> Source:
-    """As though each node had one export."""
+    """Define the relation `exports` as though each node had one export."""
     cells = dict.fromkeys(EXPORT_KINDS, "NULL") | {
         "node": _NODE_CELL if has_node else "''",
         "created_at": "0",
@@ -96,7 +96,7 @@ def _exports(*, is_ordered: bool, has_node: bool) -> Source:
 
 
 def closure_of(name: str) -> list[str]:
-    """A table, and all that it is counted from. Raises KeyError."""
+    """Return a table, and all that it is counted from. Raises KeyError."""
     found = {name: None}
     left = [name]
     while left:
@@ -107,7 +107,7 @@ def closure_of(name: str) -> list[str]:
 
 
 def reads_order(names: Collection[str]) -> bool:
-    """Whether some of these tables are counted from the order."""
+    """Return True if some of these tables are counted from the order."""
     left = {read for name in names for read in TABLES[name].reads}
     found: set[str] = set()
     while left:
@@ -117,7 +117,7 @@ def reads_order(names: Collection[str]) -> bool:
 
 
 class GivenCatalog(Catalog):
-    """Of tables that were given, which may be of several nodes."""
+    """Catalog of a caller's tables, which may be of several nodes."""
 
     def __init__(self, engine: Engine, given: Collection[str]) -> None:
         super().__init__(engine, ())

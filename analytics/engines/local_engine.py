@@ -93,7 +93,7 @@ class LocalEngine(LocalQueries):
         self._database.unregister("told_rows")
 
     def _name_tables(self, name: str, table: str, exports: Sequence[Export]) -> None:
-        """The rows of a table as they stand in the files, with `node`, `source` and `created_at`."""
+        """Name the rows of a table as they stand in the files, with `node`, `source` and `created_at`."""
         columns = sql_columns(table)
         alike: dict[tuple[str, ...], list[tuple[int, Export]]] = {}
         """Exports that have the same columns, which are read at once."""

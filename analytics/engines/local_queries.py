@@ -40,7 +40,7 @@ class LocalQueries(ABC):
         carried: Sequence[str] = CARRIED,
         with_digests: bool = True,
     ) -> None:
-        """What does not fit memory goes to the folder `scratch`, and tables that are not small from the start.
+        """Open the database. It spills to the folder `scratch`, and keeps tables there that are not small.
 
         `carried` goes with the order, and the branches' digests if they are wanted.
         """
@@ -168,7 +168,7 @@ class LocalQueries(ABC):
 
 
 def _one_row_per_id(stated: str, has_authors: bool) -> str:
-    """A query for the rows of a relation, as `one_row_per_id` of `analytics.reading.export_reader` has them.
+    """Return a query for the rows of a relation, as `one_row_per_id` of `analytics.reading.export_reader` has them.
 
     Copies are told apart by hashes, and the few that differ are sorted: to sort all of them takes twelve times as long.
     """

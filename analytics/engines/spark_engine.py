@@ -47,7 +47,7 @@ class SparkQueries:
             self._spark.sql(statement)
 
     def frame(self, query: str) -> DataFrame:
-        """A query as a DataFrame."""
+        """Return a query as a DataFrame."""
         return self._spark.sql(_READ.sub(self._renamed, query))
 
     def rows(self, query: str) -> list[dict[str, Any]]:
@@ -190,7 +190,8 @@ def place_commits(
     commits_max: int | None = None,
     folder: Path | None = None,
 ) -> OrderedBranches:
-    """All commits with what `order_branches` says of them, and what else is compared and counted: all but ids and acks.
+    """Return all commits with what `order_branches` says of them, and what else is compared and counted: all but ids and
+    acks.
 
     The rank that the export states is `exported_rank`. Raises LargeBranchRefused, OSError.
     """

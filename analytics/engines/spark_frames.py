@@ -68,7 +68,7 @@ class SparkFrames(SparkQueries):
             self.define(name, query, is_kept=False)
 
     def result(self, name: str) -> DataFrame:
-        """The rows of a relation."""
+        """Return the rows of a relation."""
         return self.frame(f"SELECT * FROM {name}")
 
     def close(self) -> None:
@@ -86,7 +86,7 @@ class SparkFrames(SparkQueries):
 
 
 def _fit(name: str, frame: DataFrame, *, is_ordered: bool = False) -> DataFrame:
-    """The columns of a frame, in their types. Raises ValueError, TypeError."""
+    """Return the columns of a frame, in their types. Raises ValueError, TypeError."""
     wanted = columns_of(name, is_ordered=is_ordered)
     found = dict(frame.dtypes)
     wanted.check(name, found)

@@ -73,7 +73,7 @@ class TableWriter:
         self._here[name] = files, where
 
     def rows(self, query: str, tables: Collection[str]) -> list[dict[str, Any]] | None:
-        """The rows of a query that reads these tables, or None if the driver does not have all of them."""
+        """Return the rows of a query that reads these tables, or None if the driver does not have all of them."""
         if not tables or not self._here.keys() >= set(tables):
             return None
         from analytics.engines.duckdb_tables import fetch
@@ -93,7 +93,7 @@ class TableWriter:
         self.know(name, [folder / _PART])
 
     def _open(self, tables: Collection[str]) -> "duckdb.DuckDBPyConnection":
-        """A database with views of these tables."""
+        """Return a database with views of these tables."""
         import duckdb
 
         from analytics.engines.duckdb_tables import read_files
@@ -114,7 +114,9 @@ def _write_there(table: DataFrame, folder: Path) -> None:
 
 
 def collect_together(spark: SparkSession, tables: Mapping[str, DataFrame]) -> dict[str, pa.Table]:
-    """The rows of several small tables, by one job: as one table, which has as many columns of each type as any of them."""
+    """Return the rows of several small tables, by one job: as one table, which has as many columns of each type as any of
+    them.
+    """
     prefix = f"{_TOGETHER}{next(_collections)}_"
     kinds: dict[str, str] = {}
     """The columns of the one table, and their types: to plan with a column for each of theirs takes longer than the job."""

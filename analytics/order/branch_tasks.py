@@ -64,7 +64,7 @@ class LargeBranchRefused(Exception):
 
 
 def placed_schema(carried: Sequence[str] = CARRIED, *, with_digests: bool = True) -> pa.Schema:
-    """The columns of `linearize_batches` with shapes."""
+    """Return the columns of `linearize_batches` with shapes."""
     ids: list[tuple[str, pa.DataType]] = [("branch_id", pa.binary()), ("commit_id", pa.binary())]
     order: list[tuple[str, pa.DataType]] = [
         ("passed", _INT),
@@ -86,7 +86,7 @@ def placed_schema(carried: Sequence[str] = CARRIED, *, with_digests: bool = True
 def linearize_batches(
     batches: Iterator[pa.RecordBatch], carried: Sequence[str], with_shapes: bool, with_digests: bool
 ) -> Iterator[pa.RecordBatch]:
-    """The order of all branches of these batches (branch_id, commit_id, acks, sequence, mark, and what is carried).
+    """Yield the order of all branches of these batches (branch_id, commit_id, acks, sequence, mark, and what is carried).
 
     Rows leave branch by branch, each in its order, what has no place last. With digests, a branch's last commit that has a
     place bears that of the branch. Raises ValueError as the kernel does, and where a commit lacks its branch or a number.
@@ -134,7 +134,7 @@ def linearize_batches(
 
 
 def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # noqa: ANN401  # as in `analytics.order.columns`
-    """The column `digest`, in the order of the input: null but of a branch's last place."""
+    """Return the column `digest`, in the order of the input: null but of a branch's last place."""
     placed = order.row[order.fault == kernel.NO_FAULT]
     # Places of a branch follow one another, and the next branch begins at 0 again.
     position = order.position[order.fault == kernel.NO_FAULT]
@@ -152,7 +152,7 @@ def _digests(order: kernel.Linearization, commit_ids: kernel.Bytes) -> Any:  # n
 
 
 def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel.Ints) -> dict[str, Any]:
-    """The columns of SHAPES_SCHEMA, in the order of the input."""
+    """Return the columns of SHAPES_SCHEMA, in the order of the input."""
     is_placed = np.zeros(len(times), np.bool_)
     is_placed[order.row] = order.fault == kernel.NO_FAULT
     found = shapes.find_shapes(order.causes, ack_offsets, times, is_placed)
@@ -166,7 +166,7 @@ def _shapes(order: kernel.Linearization, ack_offsets: kernel.Ints, times: kernel
 
 
 def digest_batches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """A row (branch_id, commits, digest) for each branch of rows (branch_id, commit_id) that stand in order."""
+    """Yield a row (branch_id, commits, digest) for each branch of rows (branch_id, commit_id) that stand in order."""
     digester = OrderDigester()
     for batch in batches:
         yield from map(_digest_row, digester.update(batch))
@@ -203,7 +203,7 @@ class OrderDigester:
         self._count += len(commit_ids) // kernel.ID_SIZE
 
     def finish(self) -> Iterator[BranchDigest]:
-        """The last branch, if there was any."""
+        """Yield the last branch, if there was any."""
         if self._branch is not None:
             yield BranchDigest(self._branch, self._count, self._hasher.hexdigest())
             self._branch = None

@@ -13,7 +13,7 @@ from analytics.order.kernel import ID_SIZE, Bytes, Ints
 
 
 def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
-    """A chunked binary column as rows of 32 bytes. Raises ValueError if a value is null or of another length."""
+    """Return a chunked binary column as rows of 32 bytes. Raises ValueError if a value is null or of another length."""
     parts = [np.empty((0, ID_SIZE), np.uint8)]
     for chunk in column.chunks:
         if len(chunk) == 0:
@@ -27,7 +27,7 @@ def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
 
 
 def id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see above
-    """A chunked column of lists of ids: all ids one after the other, and where each list starts and the last ends."""
+    """Return a chunked column of lists of ids: all ids one after the other, and where each list starts and the last ends."""
     flat = [ids(pa.chunked_array([chunk.flatten()], pa.binary())) for chunk in column.chunks]
     lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
     offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)
@@ -42,7 +42,8 @@ def binary(rows: Bytes) -> Any:  # noqa: ANN401  # see above
 
 
 def gather(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> pa.Table | None:
-    """All rows of some batches, None where there are none. Bytes and texts of these columns are held once, and as numbers.
+    """Return all rows of some batches, None where there are none. Bytes and texts of these columns are held once, and as
+    numbers.
 
     The same few branches, authors and kinds are named again and again. `plain` turns such a column back.
     """
@@ -51,7 +52,7 @@ def gather(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> pa.Table 
 
 
 def plain(column: Any) -> Any:  # noqa: ANN401  # arrays of Arrow: its stubs have no common type
-    """A column of `gather`, or a part of one, as it was."""
+    """Return a column of `gather`, or a part of one, as it was."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
 

@@ -126,7 +126,7 @@ def _keys(tangle: Ints, ids: Bytes) -> NDArray[np.bytes_]:
 
 
 def _find_causes(tangles: Tangles, keys: NDArray[np.bytes_], by_key: Ints, ack_counts: Ints) -> Ints:
-    """The row of every ack; the number of rows for an ack that is not there."""
+    """Return the row of every ack; the number of rows for an ack that is not there."""
     count = len(keys)
     in_order = keys[by_key]
     if count > 1 and bool((in_order[1:] == in_order[:-1]).any()):
@@ -148,7 +148,7 @@ def _find_causes(tangles: Tangles, keys: NDArray[np.bytes_], by_key: Ints, ack_c
 
 
 def prefixes(ids: Bytes) -> NDArray[np.uint64]:
-    """The first eight bytes of each id as a number, by which ids are searched several times faster than whole."""
+    """Return the first eight bytes of each id as a number, by which ids are searched several times faster than whole."""
     return np.ascontiguousarray(ids[:, :8]).view(np.uint64).reshape(-1)
 
 
@@ -233,7 +233,7 @@ def hand_back(rows: Ints, offsets: Ints, causes: Ints, bits: list[int]) -> None:
 
 
 def _passed(tangles: Tangles, causes: Ints, ranks: Ints) -> Ints:
-    """How many sets of heads that checkpoints of its tangle merge each row is behind: 0 where there are none.
+    """Return how many sets of heads that checkpoints of its tangle merge each row is behind: 0 where there are none.
 
     A row is not behind heads that it is among or in the past of, or that it merges as a checkpoint itself. Effects before
     causes, each row hands on the sets that it leads to, as the bits of a number.

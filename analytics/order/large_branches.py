@@ -68,7 +68,7 @@ class _Giants:
     folder: Path | None
 
     def columns(self, *needed: str) -> list[str]:
-        """These columns, and what is carried besides."""
+        """Return these columns and the carried ones."""
         return list(dict.fromkeys([*needed, *self.carried]))
 
 
@@ -197,7 +197,7 @@ def _place(rows: DataFrame, count: int, giants: _Giants, *, has_checks: bool) ->
 
 
 def _count(placed: DataFrame) -> list[tuple[int, int, int]]:
-    """How many commits have a place in which part: (tangle, part, count)."""
+    """Return how many commits have a place in which part: (tangle, part, count)."""
     return [tuple(row) for row in placed.groupBy("tangle", "part").agg(F.count("place")).collect()]
 
 

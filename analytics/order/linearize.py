@@ -69,7 +69,7 @@ def linearize(
     carried: Sequence[str] = (),
     with_shapes: bool = False,
 ) -> DataFrame:
-    """The order of every branch, with null rank and position and a `fault` for what has no place in it.
+    """Return the order of every branch, with null rank and position and a `fault` for what has no place in it.
 
     Branches of `giant_from` commits and more are giants; by default `limits.LARGE_BRANCH_FROM`. Branches are counted and
     giants ordered at once, the rest when Spark comes to it. `carried` are more columns of `commits` to go with the rows,
@@ -89,7 +89,7 @@ def order_branches(
     commits_max: int | None = None,
     folder: Path | None = None,
 ) -> OrderedBranches:
-    """As `linearize`, and what else an analysis wants to know.
+    """Order every branch like `linearize`, with digests and shapes on request.
 
     `with_digests` adds `digest` after the shapes: at the last place of each branch that one task ordered, null elsewhere.
     `commits_max` is how many commits there are at most, if that is known: too few for a giant need not be counted. In a
@@ -164,7 +164,8 @@ def _linearize_small(
 
 
 def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -> DataFrame:
-    """What `analytics.order.shapes` finds in a task, of branches too large for one: what has a place acks nothing elsewhere.
+    """Return what `analytics.order.shapes` finds in a task, of branches too large for one: what has a place acks nothing
+    elsewhere.
 
     `sizes` count the commits of these branches. Raises LargeBranchRefused.
     """
@@ -205,7 +206,7 @@ def _add_shapes(order: DataFrame, rows: DataFrame, sizes: Mapping[bytes, int]) -
 
 
 def _check_stars(acks: DataFrame, sizes: Mapping[bytes, int]) -> None:
-    """No commit is acked by so many that their times would not fit a row: counted only where a branch has as many."""
+    """Raise if the times of all acks of one commit would not fit a row. Counted only where a branch is that large."""
     if max(sizes.values()) <= limits.LARGE_BRANCH_ACKED_BY_COUNT_MAX:
         return
     most = acks.groupBy(*_KEY).agg(F.count("*").alias("by")).orderBy(F.desc("by")).first()
@@ -231,7 +232,8 @@ def digest_orders(linearization: DataFrame) -> DataFrame:
 
 
 def digest_giants(ordered: OrderedBranches) -> list[BranchDigest]:
-    """The digests of branches that many tasks ordered, from the files that these wrote. Raises OSError, pyarrow's errors.
+    """Return the digests of branches that many tasks ordered, from the files that these wrote. Raises OSError, pyarrow's
+    errors.
 
     A digest is one hash over all ids in order: the driver reads them, a batch at a time, 32 bytes a commit.
     """

@@ -73,7 +73,7 @@ def place_range(
 
 
 def sort_rows(tangle: Ints, passed: Ints, rank: Ints, commit_ids: Bytes) -> Ints:
-    """The rows by tangle, checkpoints passed, rank and id."""
+    """Return the rows by tangle, checkpoints passed, rank and id."""
     # By the first eight bytes as a number, which is several times faster than by whole ids.
     starts = np.ascontiguousarray(commit_ids[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
     order = np.lexsort((starts, rank, passed, tangle))
@@ -91,7 +91,7 @@ def _has_ties(*keys: "NDArray[Any]") -> bool:
 
 
 def count_places(tangle: Ints, is_placed: NDArray[np.bool_]) -> Ints:
-    """How many rows with a place stand before each row in its run of equal tangles."""
+    """Return how many rows with a place stand before each row in its run of equal tangles."""
     before: Ints = np.cumsum(is_placed) - is_placed
     is_first = np.ones(len(tangle), np.bool_)
     is_first[1:] = tangle[1:] != tangle[:-1]

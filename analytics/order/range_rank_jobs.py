@@ -95,7 +95,7 @@ def find_ranks(ranges: Ranges) -> tuple[DataFrame, int]:
 
 
 def count_led(ranges: Ranges) -> tuple[DataFrame, int]:
-    """To how many checkpoints of its tangle each commit leads (`num`, `led`), itself included; and the rounds it took.
+    """Return how many checkpoints of its tangle each commit leads to (`num`, `led`), itself included, and the rounds taken.
 
     Checkpoints that merge the same heads count as one. The hints must be ranks, and `numbered` have `is_checkpoint`.
     """
@@ -162,7 +162,7 @@ def _run(
     task: Callable[[CommitRange, Mapping[int, _Told]], _Answer],
     told: Mapping[int, _Told],
 ) -> list[_Answer]:
-    """Run a task on some ranges; gives what the tasks return. Each is told what is for its range."""
+    """Run a task on some ranges, each with its part of the messages, and return the results."""
     context = blocks.sparkSession.sparkContext
     shared = context.broadcast(dict(told))
     try:
@@ -179,7 +179,7 @@ def _map_blocks(
     told: Mapping[int, _Told],
     schema: str,
 ) -> DataFrame:
-    """A table of what a task says of every range."""
+    """Return a table of what a task says of every range."""
     shared = blocks.sparkSession.sparkContext.broadcast(dict(told))
 
     def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

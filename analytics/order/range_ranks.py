@@ -41,12 +41,12 @@ class CommitRange:
 
     @property
     def range(self) -> int:
-        """Which range this is."""
+        """Number of this range."""
         return int(self.nums[0]) >> RANGE_SHIFT
 
 
 def build_block(effects: Ints, causes: Ints, hints: Ints) -> CommitRange:
-    """A range from its acks as numbers of commits, in any order; a commit without acks has one row with NO_ACK."""
+    """Return a range from its acks as numbers of commits, in any order; a commit without acks has one row with NO_ACK."""
     order = np.argsort(effects, kind="stable")
     effects, causes, hints = effects[order], causes[order], hints[order]
     nums, first = np.unique(effects, return_index=True)

@@ -55,7 +55,7 @@ _BROADCAST_COUNT_MAX: Final = 500_000
 
 @dataclass(frozen=True, slots=True)
 class RankCheckResult:
-    """What the equations say of one tangle."""
+    """Verdict of the equations on one tangle."""
 
     holds: bool
     forward_by_rank: int  # acks of what does not stand before by the stated rank
@@ -77,7 +77,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a range says of its commits."""
+    """Sums of one range over its commits."""
 
     holds: NDArray[
         np.bool_
@@ -89,7 +89,8 @@ class Checked:
 
 
 def judge(ranges: DataFrame) -> tuple[dict[int, RankCheckResult], list[tuple[int, int, int]]]:
-    """What ranges say of the equations of each tangle, and of how many commits have a place in which: (tangle, part, count).
+    """Return what ranges say of the equations of each tangle, and of how many commits have a place in which: (tangle, part,
+    count).
 
     `ranges` are as `place_range` leaves them, with checks.
     """
@@ -112,7 +113,7 @@ def judge(ranges: DataFrame) -> tuple[dict[int, RankCheckResult], list[tuple[int
 
 
 def _look_elsewhere(checked: DataFrame, ranges: DataFrame) -> list[Row]:
-    """What the equations say of commits that ack something which is not in their range: a row for each tangle."""
+    """Return what the equations say of commits that ack something which is not in their range: a row for each tangle."""
     # Numbered before, for next to a generator Spark would number what it generates.
     asking = checked.where(F.col("elsewhere").isNotNull()).withColumn("num", F.monotonically_increasing_id())
     asked = asking.select("*", F.explode("elsewhere").alias("ack"))
@@ -183,7 +184,9 @@ def check_range(part: Range) -> Checked:
 
 
 def _find(part: Range, effects: Ints) -> Ints:
-    """The row of every ack, -1 for what is elsewhere. What is here may be overlooked where ids begin with the same bytes."""
+    """Return the row of every ack, -1 for what is elsewhere. What is here may be overlooked where ids begin with the same
+    bytes.
+    """
     if len(part.acks) == 0:
         return np.empty(0, np.int64)
     starts = kernel.prefixes(part.commit_ids)
@@ -197,7 +200,7 @@ def _find(part: Range, effects: Ints) -> Ints:
 def check_rows(
     table: pa.Table, commit_ids: Bytes, is_placed: NDArray[np.bool_], part: int
 ) -> Iterator["pa.StructArray"]:
-    """What the rows of range `part` say, as CHECKED_KIND. `rank` is the stated one; `is_placed`: which are not void."""
+    """Yield the sums of range `part` as CHECKED_KIND. `rank` is the stated one; `is_placed` marks rows that are not void."""
     acks, ack_offsets = columns.id_lists(table["acks"])
     tangle, sequence, stated = (table[name].to_numpy() for name in ("tangle", "sequence", "rank"))
     checked = check_range(Range(tangle, commit_ids, ack_offsets, acks, sequence, stated))
@@ -231,7 +234,7 @@ def _sums(
     is_complete: NDArray[np.bool_],
     part: int,
 ) -> "pa.StructArray":
-    """A row for each tangle. `flags`: which commits have a place, and which are checkpoints."""
+    """Return a row for each tangle. `flags`: which commits have a place, and which are checkpoints."""
     numbers, index = np.unique(tangle, return_inverse=True)
     failed = np.bincount(index[is_complete & ~checked.holds], minlength=len(numbers))
     placed, checkpoints, by_rank, by_sequence = (
@@ -251,7 +254,7 @@ def _sums(
 
 
 def _struct(count: int, **values: Any) -> "pa.StructArray":  # noqa: ANN401  # arrays of numpy and Arrow, whose stubs have no common type
-    """So many rows of CHECKED_KIND. What is not given is null."""
+    """Return so many rows of CHECKED_KIND. Columns that are not given are null."""
     arrays = [
         pa.array(values[field.name]) if field.name in values else pa.nulls(count, field.type)
         for field in CHECKED_KIND

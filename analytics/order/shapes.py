@@ -14,7 +14,7 @@ from analytics.order.kernel import Ints
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """A row for each commit; only what has a place is told of, and only to what has one. An ack stated twice is one."""
+    """Columns with a row for each commit. Only placed commits count, as causes and as effects. A repeated ack counts once."""
 
     acks_count: Ints  # commits that it acks, whether or not they have a place
     acked_at: (
@@ -27,7 +27,7 @@ class Shapes:
 
 
 def find_shapes(causes: Ints, ack_offsets: Ints, times: Ints, is_placed: NDArray[np.bool_]) -> Shapes:
-    """The shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated."""
+    """Return the shapes of commits whose acks are the rows `causes`, of what has a place all in range; `times` as stated."""
     count = len(times)
     effects = np.repeat(np.arange(count), np.diff(ack_offsets))
     is_told = is_placed[effects]

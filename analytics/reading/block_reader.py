@@ -48,7 +48,7 @@ class NotABlock(Exception):
 
 
 class Clear(NamedTuple):
-    """What anyone who stores a block can read of it."""
+    """Fields of a block that are readable without a key."""
 
     child_ids: list[bytes]
     acks: list[bytes]
@@ -78,7 +78,7 @@ def read_clear(encoded: bytes) -> Clear:
 
 
 def _read_ids(encoded: bytes, at: int, count_max: int) -> tuple[list[bytes], int]:
-    """The ids of an array that begins at a byte, and where it ends."""
+    """Return the ids of an array that begins at a byte, and where it ends."""
     mark = encoded[at]
     at += 1
     count = mark - _SMALL_ARRAY
@@ -101,7 +101,7 @@ def _read_ids(encoded: bytes, at: int, count_max: int) -> tuple[list[bytes], int
 
 
 def _read_number(encoded: bytes, at: int) -> tuple[int, int]:
-    """The number, in its shortest form, that begins at a byte, and where it ends."""
+    """Return the number, in its shortest form, that begins at a byte, and where it ends."""
     first = encoded[at]
     if first <= _SMALL_NUMBER_MAX:
         return first, at + 1
@@ -116,7 +116,7 @@ def _read_number(encoded: bytes, at: int) -> tuple[int, int]:
 
 
 def _read_bytes(encoded: bytes, at: int, size_max: int, name: str) -> tuple[bytes, int]:
-    """The bytes, their length in its shortest form, that begin at a byte, and where they end."""
+    """Return the bytes, their length in its shortest form, that begin at a byte, and where they end."""
     for start, form, least in _BYTES:
         if encoded[at] != start:
             continue

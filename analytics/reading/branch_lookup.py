@@ -26,7 +26,7 @@ class NoSuchBranch(Exception):
 
 @dataclass(slots=True)
 class _Branch:
-    """What the exports say of one branch."""
+    """One branch as the exports describe it."""
 
     repo_id: bytes
     commits: int = 0
@@ -35,7 +35,8 @@ class _Branch:
 
 
 def find_branch(exports: Sequence[Export], wanted: str, names: Mapping[str, str]) -> bytes:
-    """The id of the branch that a text names. `names` are those of repos by their ids as text, beside those in exports.
+    """Return the id of the branch that a text names. `names` are those of repos by their ids as text, beside those in
+    exports.
 
     Raises NoSuchBranch, ExportError.
     """
@@ -67,7 +68,7 @@ def _starts_so(raw: bytes, text: str) -> bool:
 
 
 def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[bytes, _Branch]:
-    """All branches, the largest first; commits that several exports hold are counted for each of them."""
+    """Return all branches, the largest first; commits that several exports hold are counted for each of them."""
     branches: dict[bytes, _Branch] = {}
     for rows in _count_rows(exports):
         for row in rows.to_pylist():
@@ -80,7 +81,7 @@ def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[
 
 
 def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
-    """The different ids and names of parts, and how many commits have them."""
+    """Yield the different ids and names of parts, and how many commits have them."""
     for part in (part for export in exports for part in export.parts):
         try:
             with pq.ParquetFile(part.path) as file:

@@ -54,17 +54,17 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
 
 
 def are_small(exports: Sequence[Export]) -> bool:
-    """Whether all their rows together are at most SMALL_ROWS_MAX."""
+    """Return True if all their rows together are at most SMALL_ROWS_MAX."""
     return count_rows(exports) <= SMALL_ROWS_MAX
 
 
 def count_rows(exports: Sequence[Export]) -> int:
-    """The rows of all their tables."""
+    """Return the rows of all their tables."""
     return sum(export.rows_in_all for export in exports)
 
 
 def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
-    """The commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
+    """Return the commits of one or more exports, one row per commit id, with the columns `is_disputed` and `is_void` added.
 
     Of several copies the one of the smallest sequence stays, which is the same on every run. What one export calls void is
     void: the others may not have heard of it. Authors are compared where they are called alike.
@@ -84,7 +84,7 @@ def load_commits(spark: "SparkSession", *exports: Export) -> "DataFrame":
 
 
 def _ids_differ(rows: "DataFrame") -> bool:
-    """Whether no id stands twice, if hashes can tell: as many different ones as rows prove as many ids."""
+    """Return True if no id stands twice, if hashes can tell: as many different ones as rows prove as many ids."""
     from pyspark.sql import functions as F
 
     # Rows are counted as they are read, in the same job: what a manifest or a footer states proves nothing of them.
@@ -113,12 +113,12 @@ def one_row_per_id(rows: "DataFrame", has_authors: bool) -> "DataFrame":
 
 
 def read_table(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
-    """All rows of a table of SPARK_SCHEMAS as they stand in the files."""
+    """Return all rows of a table of SPARK_SCHEMAS as they stand in the files."""
     return gather(_read_files(spark, exports, table), exports)
 
 
 def gather(rows: "DataFrame", exports: Sequence[Export]) -> "DataFrame":
-    """The same rows, in one partition where the exports that they come from are small.
+    """Return the rows in one partition where their exports are small.
 
     What is counted of one partition is counted in one task: without a shuffle, whose stages take longer than the work.
     """
@@ -145,7 +145,7 @@ def _read_files(spark: "SparkSession", exports: Sequence[Export], table: str) ->
 
 
 def read_by_export(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
-    """The same with `node`, `source` (the number of the export among these) and `created_at`.
+    """Read a table of all exports with `node`, `source` (the number of the export) and `created_at`.
 
     What several exports of a node tell stands there several times. All are read at once: a plan with a read of each takes
     Spark longer than the reads.
@@ -168,7 +168,7 @@ def read_by_export(spark: "SparkSession", exports: Sequence[Export], table: str)
 
 
 def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schema: str) -> "DataFrame":
-    """Rows of `read_parts` with what is told of the file that each is in, as columns of a schema, instead of `file_path`."""
+    """Replace `file_path` of rows of `read_parts` by columns that describe the file."""
     from pyspark.sql import functions as F
 
     by_path = {str(path.absolute()): cells for path, cells in told.items()}
@@ -182,7 +182,7 @@ def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schem
 
 
 def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
-    """The same with `file_path` (as Spark spells it) and `row`, from 0.
+    """Read a table with `file_path` (as Spark spells it) and `row`, from 0.
 
     These two are missing where there is no file to read.
     """
@@ -200,5 +200,5 @@ def _read(spark: "SparkSession", schema: str, parts: Sequence[ExportPart]) -> "D
 
 
 def as_path(path: Path) -> str:
-    """A path for Spark, which takes it for a pattern; one that is escaped stands for itself."""
+    """Return a path for Spark, which takes it for a pattern; one that is escaped stands for itself."""
     return re.sub(r"([\\*?\[\]{}])", r"\\\1", str(path.absolute()))

@@ -18,7 +18,7 @@ BUCKETS: Final = tuple(
 
 
 def bucket_for(start: int, end: int) -> int:
-    """The narrowest width that needs at most POINTS_MAX buckets for this time, or the widest there is."""
+    """Return the narrowest width that needs at most POINTS_MAX buckets for this time, or the widest there is."""
     for width in BUCKETS:
         if end // width - start // width < POINTS_MAX:
             return width

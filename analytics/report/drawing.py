@@ -40,7 +40,7 @@ class DrawnCommit:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn of a branch."""
+    """One drawn branch: commits, lanes and size."""
 
     name: str
     branch_id: bytes
@@ -49,7 +49,7 @@ class Drawing:
 
 
 def draw_tangle(commits: Sequence[DrawnCommit], names: Names) -> str:
-    """The SVG element of these commits of one branch; acks of others are stubs to the left."""
+    """Return the SVG element of these commits of one branch; acks of others are stubs to the left."""
     lanes = _lanes(commits)
     places = _places(commits, lanes)
     ranks = sorted({commit.rank for commit in commits})
@@ -72,7 +72,7 @@ def draw_tangle(commits: Sequence[DrawnCommit], names: Names) -> str:
 
 
 def _lanes(commits: Sequence[DrawnCommit]) -> dict[bytes, int]:
-    """The lane of each author: in the order in which they enter."""
+    """Return the lane of each author: in the order in which they enter."""
     entered = dict.fromkeys(commit.author for commit in sorted(commits, key=_by_rank))
     return {author: min(lane, LANES_MAX - 1) for lane, author in enumerate(entered)}
 
@@ -90,7 +90,7 @@ def _crowds(commits: Sequence[DrawnCommit], lanes: Mapping[bytes, int]) -> dict[
 
 
 def _lane_tops(commits: Sequence[DrawnCommit], lanes: Mapping[bytes, int]) -> list[int]:
-    """Where each lane begins, and the last one ends."""
+    """Return where each lane begins, and the last one ends."""
     most = dict.fromkeys(lanes.values(), 1)
     for (lane, _), crowd in _crowds(commits, lanes).items():
         most[lane] = max(most[lane], len(crowd))
@@ -139,7 +139,7 @@ def _edge(cause: tuple[int, int], effect: tuple[int, int], commit: DrawnCommit) 
 
 
 def _stub(effect: tuple[int, int]) -> str:
-    """The commit acks what is not drawn."""
+    """Draw the stub of an ack that is not in the drawing."""
     x, y = effect
     return f'<path class="edge cut" d="M{x - _STEP // 2} {y - _RADIUS}L{x} {y}"/>'
 
@@ -169,7 +169,7 @@ def _node(commit: DrawnCommit, place: tuple[int, int], is_head: bool) -> str:
 
 
 def _legend() -> str:
-    """What the signs of a drawing mean."""
+    """Return what the signs of a drawing mean."""
     plain = DrawnCommit(b"", b"", 0, (), False, False)
     signs = (
         (plain, False, "commit"),

@@ -141,7 +141,7 @@ class Findings:
     def _distribution(
         self, table: str, size: str, counted: str, branches: Sequence[tuple[bytes, str]]
     ) -> Distribution:
-        """Of the rows of a table: each has a size, and counts as often as it says; of these branches also by themselves."""
+        """Return the distribution of sizes in a table, weighted by its counts; for these branches also one each."""
         told = f"SELECT branch_id, {size} AS size, {counted} AS number FROM {table}"
         everywhere = self._rows(
             f"SELECT size, sum(number) AS number FROM ({told}) AS told GROUP BY size ORDER BY size NULLS LAST"
@@ -158,7 +158,7 @@ class Findings:
         return Distribution(_shares(everywhere), _total(everywhere), tuple(line for line in lines if line[2]))
 
     def _feed_forks(self, authors: Sequence[bytes]) -> dict[bytes, int]:
-        """How many places of their feeds these authors have used more than once, over all branches."""
+        """Return how many places of their feeds these authors have used more than once, over all branches."""
         if not authors:
             return {}
         rows = self._rows(
@@ -215,7 +215,7 @@ class Findings:
         return Growth(rows, period.bucket, period.left_out)
 
     def _shapes(self, period: Period | None, branches: Sequence[Cells]) -> tuple[BranchShape, ...]:
-        """How these branches look: of all in two queries."""
+        """Return how these branches look: of all in two queries."""
         if not branches:
             return ()
         ids = [branch["branch_id"] for branch in branches]
@@ -246,7 +246,7 @@ class Findings:
         )
 
     def _drawing(self, drawn: bytes | None) -> Drawing | None:
-        """The branch asked for, or the most branched of those that can be drawn whole, or the end of the largest."""
+        """Return the branch asked for, or the most branched of those that can be drawn whole, or the end of the largest."""
         if drawn is None:
             chosen = self._rows(
                 f"SELECT branch_id FROM branches ORDER BY CASE WHEN commits <= {COMMITS_MAX} THEN forks + merges ELSE 0 END "
@@ -289,7 +289,7 @@ def _total(rows: Sequence[Cells]) -> int:
 
 
 def _shares(rows: Sequence[Cells]) -> tuple[tuple[float, float], ...]:
-    """Which share of all is at most so large. What has no size is larger than all."""
+    """Return which share of all is at most so large. What has no size is larger than all."""
     total, below, points = _total(rows), 0, []
     for row in rows:
         below += int(row["number"])

@@ -1,4 +1,4 @@
-"""What the page calls branches: `repo:branch` where several repos have a branch of one name, else the branch's name.
+"""Labels of branches: `repo:branch` where several repos have a branch of one name, else the branch's name.
 
 Every repo has a branch `root`, and most have a `main`: by its name alone a reader would take one for the other.
 """
@@ -20,7 +20,7 @@ LABELS: Final = """(
 
 
 def label(row: Mapping[str, Any], names: Names) -> str:
-    """What to call the branch of a row; a repo that has no name is called by the start of its id."""
+    """Return what to call the branch of a row; a repo that has no name is called by the start of its id."""
     branch = str(row["branch_name"] or "")
     if (row["namesakes"] or 0) < 2:
         return branch

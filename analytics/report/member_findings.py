@@ -14,7 +14,7 @@ _EPOCHS_DRAWN_MAX: Final = 100
 
 
 def member_figures(rows: Rows, catalog: Catalog, period: Period | None) -> MemberFigures:
-    """What the page says of members and epochs, once the tables are written."""
+    """Return what the page says of members and epochs, once the tables are written."""
     if not catalog.has_rows_of(TABLES["repos"].of):
         return MemberFigures()
     found = rows(
@@ -46,7 +46,7 @@ def member_figures(rows: Rows, catalog: Catalog, period: Period | None) -> Membe
 
 
 def store_lines(rows: Rows) -> tuple[StoreLine, ...]:
-    """What the page says of each node, from the table `stores`."""
+    """Return what the page says of each node, from the table `stores`."""
     return tuple(
         StoreLine(
             row["node"],
@@ -61,7 +61,7 @@ def store_lines(rows: Rows) -> tuple[StoreLine, ...]:
 
 
 def _curve(rows: Rows, period: Period, repo_id: bytes) -> MemberCurve | None:
-    """The largest repo's; None where nobody came but with its founding."""
+    """Return the curve of the largest repo; None where nobody came but with its founding."""
     span = f"BETWEEN {period.start} AND {period.end}"
     points = rows(
         f"SELECT time - time % {period.bucket} AS bucket_start, max_by(members, (position, member)) AS members "

@@ -31,7 +31,7 @@ class RepoLine:
 
 @dataclass(frozen=True, slots=True)
 class MemberCurve:
-    """How many members one repo had over time."""
+    """Number of members of one repo over time."""
 
     repo_id: bytes
     points: tuple[tuple[int, int], ...]  # (start of a bucket in unix milliseconds, members at its end)
@@ -41,7 +41,7 @@ class MemberCurve:
 
 @dataclass(frozen=True, slots=True)
 class MemberFigures:
-    """What is told of repos."""
+    """Figures of all repos."""
 
     lines: tuple[RepoLine, ...] = ()  # those of most members, perhaps not all
     repos: int = 0
@@ -50,7 +50,7 @@ class MemberFigures:
 
 @dataclass(frozen=True, slots=True)
 class StoreLine:
-    """What one node holds; None where its export does not say, or deduplicates nothing."""
+    """Holdings of one node; None where its export does not say, or deduplicates nothing."""
 
     node: str
     commits: int
@@ -61,7 +61,7 @@ class StoreLine:
 
 
 def render_members(members: MemberFigures, names: Names) -> str:
-    """The section's content as HTML."""
+    """Return the section's content as HTML."""
     rows = [
         (
             f'<th scope="row">{names.of(text_id(line.repo_id))}</th>',
@@ -106,7 +106,7 @@ def render_members(members: MemberFigures, names: Names) -> str:
 
 
 def render_stores(lines: Sequence[StoreLine], names: Names) -> str:
-    """The section's content as HTML."""
+    """Return the section's content as HTML."""
     rows = [
         (
             f'<th scope="row">{names.of(line.node)}</th>',

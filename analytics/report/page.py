@@ -23,12 +23,12 @@ DASH: Final = "\N{EN DASH}"
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What to call users, nodes and repos instead of their keys: text id -> name, of those that have one."""
+    """Names of users, nodes and repos by text id, of those that have one."""
 
     known: Mapping[str, str]
 
     def of(self, text: str) -> str:
-        """A name, or the beginning of the id; either shows the whole id to a pointer."""
+        """Return a name, or the beginning of the id; either shows the whole id to a pointer."""
         name = self.known.get(text, "")
         shown = named(name) if name else escape(short(text))
         return f'<{"span" if name else "code"} title="{escape(text)}">{shown}</{"span" if name else "code"}>'
@@ -38,14 +38,14 @@ NO_NAMES: Final = Names({})
 
 
 def render(title: str, subtitle: str, body: str) -> str:
-    """The whole page. The parts are HTML."""
+    """Return the whole page. The parts are HTML."""
     return Template(_TEMPLATE.read_text(encoding="utf-8")).substitute(
         title=title, subtitle=subtitle, body=body
     )
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the first cell of a row brings its own element. Where it is too wide, each cell shows its head itself."""
+    """Return a table. The first cell of a row brings its own element. In a narrow window each cell shows its head."""
     head = "".join(f'<th scope="col">{name}</th>' for name in heads)
     body = "".join(
         f"<tr>{row[0]}"
@@ -60,51 +60,51 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def branch_label(name: str, branch_id: bytes) -> str:
-    """A branch by its name and the beginning of its id."""
+    """Return a branch by its name and the beginning of its id."""
     text = text_id(branch_id)
     return f'{named(name)} <code title="{text}">{short(text)}</code>'
 
 
 def branch_cell(name: str, branch_id: bytes) -> str:
-    """The same as the first cell of a row."""
+    """Return the label of a branch as the first cell of a row."""
     return f'<th scope="row">{branch_label(name, branch_id)}</th>'
 
 
 def bar(count: int, most: int) -> str:
-    """A number, and a bar as long as its part of the largest one."""
+    """Return a number, and a bar as long as its part of the largest one."""
     return f'<span class="bar" style="--part:{count / max(most, 1):.3f}"></span>{count:,}'
 
 
 def named(name: str) -> str:
-    """A name that somebody chose."""
+    """Return a name that somebody chose."""
     # A name may hold letters that turn the direction of text; it does so inside <bdi> only.
     return f"<bdi>{escape(name)}</bdi>" if name.strip() else "<i>(no name)</i>"
 
 
 def link_to(table: str) -> str:
-    """To where the page names the table and its files."""
+    """Return a link to the place that names the table and its files."""
     return f'<a href="#table-{table}"><code>tables/{table}</code></a>'
 
 
 def short(text: str) -> str:
-    """The beginning of an id."""
+    """Return the beginning of an id."""
     return text[:_SHORT_ID_SIZE] + "\N{HORIZONTAL ELLIPSIS}" if len(text) > _SHORT_ID_SIZE else text
 
 
 def counted(count: int, noun: str) -> str:
-    """A number with its noun."""
+    """Return a number with its noun."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def moment(milliseconds: int | None) -> str:
-    """A date and time of day (UTC) from unix milliseconds, as HTML: much can happen in one day."""
+    """Return a date and time of day (UTC) from unix milliseconds, as HTML: much can happen in one day."""
     if milliseconds is None:
         return DASH
     return f"<time>{datetime.fromtimestamp(milliseconds / 1000, UTC):%Y-%m-%d %H:%M}</time>"
 
 
 def duration(milliseconds: int) -> str:
-    """A time span in its largest whole unit."""
+    """Return a time span in its largest whole unit."""
     for unit, name in ((86_400_000, "day"), (3_600_000, "hour"), (60_000, "minute")):
         if milliseconds >= unit:
             return counted(milliseconds // unit, name)
@@ -112,7 +112,7 @@ def duration(milliseconds: int) -> str:
 
 
 def lasted(milliseconds: int | None) -> str:
-    """A time span to compare with others, in a unit that suits it."""
+    """Return a time span to compare with others, in a unit that suits it."""
     if milliseconds is None:
         return DASH
     if milliseconds < 1000:

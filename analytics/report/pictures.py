@@ -125,7 +125,7 @@ def draw_growth(points: Sequence[tuple[int, int]], bucket: int) -> str:
 
 
 def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
-    """How many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
+    """Return how many commits share a rank, along one branch of that many ranks. `number` tells pictures of a page apart."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"widths-{number}"}):
         figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
@@ -144,7 +144,7 @@ def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
 
 
 def draw_heads(points: Sequence[tuple[int, int]], bucket: int, number: int, until: int) -> str:
-    """How many heads a branch had over time, until then (unix milliseconds).
+    """Return how many heads a branch had over time, until then (unix milliseconds).
 
     Points are (start of a bucket in unix milliseconds, heads at its end).
     """
@@ -222,7 +222,7 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
 
 
 def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:
-    """How many members a repo had over time, as `draw_heads` does, and when its epochs began (unix milliseconds)."""
+    """Return how many members a repo had over time, as `draw_heads` does, and when its epochs began (unix milliseconds)."""
     with mpl.rc_context({**STYLE, "svg.hashsalt": "members"}):
         figure = Figure(figsize=(_WIDE, _LOW))
         axes = figure.subplots()
@@ -238,7 +238,7 @@ def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequenc
 
 
 def bins_are_wide(bins: Sequence[WidthBin], ranks: int) -> bool:
-    """Whether a bin stands for more than one rank, so that its mean and its widest differ."""
+    """Return True if a bin stands for more than one rank, so that its mean and its widest differ."""
     return len(bins) < ranks
 
 
@@ -312,7 +312,7 @@ def _grouped(value: float, _: object) -> str:
 
 
 def svg_of(figure: Figure, label: str) -> str:
-    """The picture as an element for a page: scaling with it, coloured by it, and the same bytes every time."""
+    """Return the picture as an element for a page: scaling with it, coloured by it, and the same bytes every time."""
     if figure.get_layout_engine() is None:
         _set_margins(figure)
     file = io.BytesIO()
@@ -342,17 +342,17 @@ _ON_PAPER: Final = {
 
 
 def colour_of(number: int) -> str:
-    """The colour of a line of LINE_COLOURS, as the page says it."""
+    """Return the colour of a line of LINE_COLOURS, as the page says it."""
     return _VARIABLES[LINE_COLOURS[number]]
 
 
 def dashes_of(number: int) -> str:
-    """The dashes of a line of LINE_COLOURS, as SVG has them."""
+    """Return the dashes of a line of LINE_COLOURS, as SVG has them."""
     return " ".join(str(length) for length in _DASHES[number]) or "none"
 
 
 def as_file(picture: str) -> str:
-    """A picture of a page as a file of its own, on white."""
+    """Return a picture of a page as a file of its own, on white."""
     for variable, colour in _ON_PAPER.items():
         picture = picture.replace(variable, colour)
     picture = picture.replace("font-family: inherit", "font-family: sans-serif")

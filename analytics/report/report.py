@@ -92,7 +92,7 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class MergeLine:
-    """How long merges of one branch took, in milliseconds; None where none could be timed."""
+    """Durations of the merges of one branch, in milliseconds; None where none could be timed."""
 
     name: str
     branch_id: bytes
@@ -107,7 +107,7 @@ class MergeLine:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationLine:
-    """How one branch came to one node; delays in milliseconds, None where nothing was late."""
+    """Arrival of one branch at one node; delays in milliseconds, None where nothing was late."""
 
     name: str
     branch_id: bytes
@@ -122,7 +122,7 @@ class ReplicationLine:
 
 @dataclass(frozen=True, slots=True)
 class RelayLine:
-    """What one relay has taken for others, and keeps."""
+    """Publications that one relay has taken for others, and those that it keeps."""
 
     node: str
     topics: int
@@ -135,7 +135,7 @@ class RelayLine:
 
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
-    """Whether the order is the node's own."""
+    """Verdict on the node's own order."""
 
     is_verified: bool
     mismatches: int
@@ -175,7 +175,7 @@ class Report:
 
 
 def render(report: Report) -> str:
-    """The page as text."""
+    """Return the page as text."""
     are_told = any(line.blocks is not None for line in report.store_lines)
     names = report.names
     sections = [
@@ -290,7 +290,7 @@ def _widths(report: Report) -> str:
 
 
 def _shares(distribution: Distribution, label: str, unit: str) -> str:
-    """The picture of a distribution, and what its lines are where there are several."""
+    """Return the picture of a distribution, and what its lines are where there are several."""
     lines = [("all branches", distribution.total, distribution.points)] + [
         (page.named(name), total, points) for name, total, points in distribution.of_branches
     ]
@@ -482,7 +482,7 @@ def _were(count: int) -> str:
 
 
 def _tables(downloads: Sequence[Download]) -> str:
-    """What each table beside the page holds, as its definition says."""
+    """Return what each table beside the page holds, as its definition says."""
     items = [
         f'<li id="table-{one.name}"><details><summary><code>{one.name}</code> {page.counted(one.rows, "row")}: '
         f"{_files(one)}</summary>A row for each {_plain(TABLES[one.name].rows)}. {_plain(TABLES[one.name].meaning)}"

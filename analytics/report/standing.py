@@ -1,4 +1,4 @@
-"""What an operator asks of an export, each as a sentence: what changed, who lags, what grows, what forks, what is missing.
+"""Answers to an operator, as sentences: what changed, who lags, what grows, what forks, what is missing.
 
 The answers lie in the tables; here they are few numbers. What an analysis found is kept beside its tables (SUMMARY_NAME):
 the next one into the same folder says what has changed since.
@@ -35,7 +35,7 @@ _ROWS_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is compared with the next analysis."""
+    """Summary that the next analysis compares itself with."""
 
     nodes: tuple[str, ...]
     exported_at: int  # unix seconds
@@ -51,7 +51,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What one node has not got."""
+    """Commits that one node lacks."""
 
     node: str
     branches: int
@@ -61,7 +61,7 @@ class Lag:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What one node received over time."""
+    """Growth of one node's store over time."""
 
     node: str
     points: tuple[tuple[int, int], ...]  # (start of a bucket in unix milliseconds, bytes in all by its end)
@@ -73,7 +73,7 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class LagRow:
-    """What one node has not got of one branch."""
+    """Commits of one branch that one node lacks."""
 
     branch_id: bytes
     name: str
@@ -139,7 +139,7 @@ class Standing:
 
 
 def load_summary(out: Path) -> Summary | None:
-    """What the analysis before found, None where there was none, or what is there is no summary."""
+    """Return what the analysis before found, None where there was none, or what is there is no summary."""
     try:
         with (out / SUMMARY_NAME).open("rb") as file:
             content = file.read(_SUMMARY_SIZE_MAX + 1)
@@ -270,7 +270,7 @@ def _received(rows: Rows, period: Period | None, exported_at: int) -> tuple[Rece
 
 
 def render_standing(standing: Standing, names: Names) -> str:
-    """The section's content as HTML: sentences, then pictures and the rows that they are about."""
+    """Return the section's content as HTML: sentences, then pictures and the rows that they are about."""
     now = standing.now
     sentences = [
         ("plain", _changed(now, standing.before)),
@@ -466,19 +466,19 @@ def _heads(standing: Standing) -> tuple[str, str]:
 
 
 def _compared(now: Summary, before: Summary | None, name: str) -> str:
-    """How many there were before, if that is another number."""
+    """Return how many there were before, if that is another number."""
     if before is None or getattr(before, name) == getattr(now, name):
         return ""
     return f" ({getattr(before, name):,} before)"
 
 
 def _node(node: str, names: Names) -> str:
-    """A node as the first words of a sentence."""
+    """Return a node as the first words of a sentence."""
     return f"{'' if node in names.known else 'Node '}{names.of(node)}"
 
 
 def _link(table: str) -> str:
-    """To the rows on the same page."""
+    """Return a link to the rows on the same page."""
     return f'<a href="#rows-{table}">the rows</a>'
 
 

@@ -22,7 +22,7 @@ _STEPS_BACK_MAX: Final = 10
 
 
 class Refusal(StrEnum):
-    """Why a commit was not taken. Nothing of it is remembered, and it may be delivered again."""
+    """Reason why a commit was not taken. Nothing of it is remembered, and it may be delivered again."""
 
     CIRCLE = "circle"
     """It would be its own cause."""
@@ -33,7 +33,7 @@ class Refusal(StrEnum):
 
 
 class Entry:
-    """What is known of one commit. Compared by identity."""
+    """State of one commit. Compared by identity."""
 
     __slots__ = (
         "causes",
@@ -81,7 +81,7 @@ class Causes:
         return self._entries[commit_id]
 
     def missing(self) -> list[bytes]:
-        """What is acked and not here, sorted: what to ask others for."""
+        """Return what is acked and not here, sorted: what to ask others for."""
         return sorted(self._awaited)
 
     def add(self, commit_id: bytes, acks: Iterable[bytes]) -> Entry | Refusal:
@@ -124,7 +124,7 @@ class Causes:
         return entry
 
     def complete(self, entry: Entry) -> list[Entry]:
-        """All that waits no longer now that this commit is here, itself included, causes first. Ranks are final."""
+        """Return all that waits no longer now that this commit is here, itself included, causes first. Ranks are final."""
         if entry.lacking:
             return []
         completed = [entry]
@@ -144,7 +144,7 @@ class Causes:
 
 
 def _closes_circle(entry: Entry, effects: Sequence[Entry]) -> bool:
-    """Whether one of the effects leads to a cause of this entry. If not, all strata are in order; else as before."""
+    """Return True if one of the effects leads to a cause of this entry. If not, all strata are in order; else as before."""
     behind = set(entry.causes)
     if not behind.isdisjoint(effects):
         return True

@@ -207,7 +207,7 @@ def _raise(
 def _first_move(
     timeline: Table, lists: Table, pools: Entries, effect: int, cause: int
 ) -> tuple[int, int, bool]:
-    """The effect, taken out, is moved before what is behind it has made way.
+    """Return the place for the effect, which is taken out, before the entries behind it have made way.
 
     Gives the rank where it then stands, twice the name (odd: between two names), and whether it has moved.
     """

@@ -55,7 +55,7 @@ def replay(graph: Graph, delivery: Sequence[int]) -> EditCounts:
 
 
 def _causes_by_delivery(graph: Graph, delivery: Sequence[int]) -> tuple[Numbers, Numbers]:
-    """Where the causes of the commit delivered as number c begin, and all causes, as such numbers too."""
+    """Return where the causes of the commit delivered as number c begin, and all causes, as such numbers too."""
     count = len(graph)
     number = np.empty(count, np.int32)
     number[np.asarray(delivery, np.int64)] = np.arange(count, dtype=np.int32)
@@ -68,7 +68,7 @@ def _causes_by_delivery(graph: Graph, delivery: Sequence[int]) -> tuple[Numbers,
 
 @compiled
 def _effects_of(cause_starts: Numbers, causes: Numbers) -> tuple[Numbers, Numbers]:
-    """The same the other way round: effects of each commit, as they are delivered."""
+    """Return the effects of each commit, in the order of delivery."""
     count = len(cause_starts) - 1
     starts = np.zeros(count + 1, np.int32)
     for cause in causes:
@@ -87,7 +87,7 @@ def _effects_of(cause_starts: Numbers, causes: Numbers) -> tuple[Numbers, Number
 def _count_pending(
     cause_starts: Numbers, causes: Numbers, effect_starts: Numbers, effects: Numbers
 ) -> tuple[int, int]:
-    """How many commits arrive before all of their past has, and how many of them there are at once."""
+    """Return how many commits arrive before all of their past has, and how many of them there are at once."""
     count = len(cause_starts) - 1
     missing = cause_starts[1:] - cause_starts[:-1]
     complete = np.empty(count + 1, np.int32)

@@ -35,14 +35,16 @@ _NONE: Final = -1
 
 @compiled
 def empty_changes(count: int) -> tuple[Table, Table]:
-    """Both tables, for `count` commits: 84 bytes each."""
+    """Return both tables, for `count` commits: 84 bytes each."""
     changes = np.full((_ROWS, count + 1), _NONE, np.int32)
     return changes, np.empty((4, 3 * count + 1), np.int32)
 
 
 @compiled
 def note_change(changes: Table, arrived: int, commit: int, rank: int, entry: int, changed: int) -> int:
-    """A commit is about to leave its rank; gives how many have by now. Quick where the last name of a rank comes first."""
+    """Note that a commit is about to leave its rank, and return how many have by now. Quick where the last name of a rank comes
+    first.
+    """
     if changes[_CHANGED_AT, commit] == arrived:
         return changed
     changes[_CHANGED_AT, commit] = arrived
@@ -71,7 +73,7 @@ def least_moves(
     low: int,
     changed: int,
 ) -> int:
-    """How many moves the changes need, besides the insert of what has arrived. Nothing below the rank `low` changed."""
+    """Count the moves that the changes need, besides the insert of the arrival. Nothing below the rank `low` changed."""
     high = low
     _touch(changes, ranks[arrived], arrived)
     for at in range(changed):
@@ -155,7 +157,7 @@ def _add_block(blocks: Table, count: int, old: int, size: int) -> int:
 
 @compiled
 def _heaviest_run(blocks: Table, count: int) -> int:
-    """The most that blocks hold whose old places increase: patience sorting, with weights."""
+    """Return the most that blocks hold whose old places increase: patience sorting, with weights."""
     runs = 0
     for block in range(count):
         old, size = blocks[_OLD, block], blocks[_BLOCK_SIZE, block]

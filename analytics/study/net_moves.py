@@ -65,7 +65,7 @@ def _heaviest_run(blocks: list[tuple[int, int, int]]) -> set[int]:
 
 
 def _movers(blocks: list[tuple[int, int, int]], staying: set[int]) -> list[_Mover]:
-    """What moves, by its place in the new list."""
+    """Return what moves, by its place in the new list."""
     moving = [block for number, block in enumerate(blocks) if number not in staying]
     stay_before_old: list[int] = []
     moved = 0
@@ -83,7 +83,7 @@ def _movers(blocks: list[tuple[int, int, int]], staying: set[int]) -> list[_Move
 
 
 def _in_order(movers: list[_Mover]) -> list[tuple[_Mover, int, int]]:
-    """Each with the place that it leaves and the one where it is put, as the list is then.
+    """Return each mover with the place that it leaves and the one where it is put, as the list is then.
 
     None has the same staying items before it in both lists: it could have stayed too. Between two staying items stand,
     at any time, those that have not moved yet first, then those that moved right.

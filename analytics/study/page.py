@@ -33,7 +33,7 @@ _PAPER = (
 
 
 def scale_of(plan: Plan) -> str:
-    """How large a study is, beside the paper's, in words."""
+    """Return how large a study is, beside the paper's, in words."""
     words = (
         f"{min(plan.heights):,} to {max(plan.heights):,} commits, {min(plan.widths):,} to "
         f"{max(plan.widths):,} feeds, {page.counted(plan.seeds, 'seed')} each"
@@ -47,7 +47,7 @@ def scale_of(plan: Plan) -> str:
 
 
 def as_text(result: StudyTables) -> str:
-    """The medians as a table for a terminal."""
+    """Return the medians as a table for a terminal."""
     title = "edits per commit, median of seeds"
     width = max([len(title), *(len(_scenario(row)) for row in result.percentiles)])
     lines = [f"{title:{width}} {'paper':>7} {'reference':>10} {'net':>7} {'waiting':>8}"]
@@ -60,7 +60,7 @@ def as_text(result: StudyTables) -> str:
 
 
 def render_study(plan: Plan, result: StudyTables) -> str:
-    """The page as HTML. Its title is the conclusion."""
+    """Return the page as HTML. Its title is the conclusion."""
     papers = [row for row in result.percentiles if _is_papers(row)]
     parts = [_figure(picture, caption) for picture, caption in _pictures(plan, result, papers).values()]
     body = (
@@ -80,13 +80,13 @@ def render_study(plan: Plan, result: StudyTables) -> str:
 
 
 def figures_of(plan: Plan, result: StudyTables) -> dict[str, str]:
-    """The pictures of the page as files of their own: names and SVG."""
+    """Return the pictures of the page as files of their own: names and SVG."""
     papers = [row for row in result.percentiles if _is_papers(row)]
     return {name: as_file(picture) for name, (picture, _) in _pictures(plan, result, papers).items()}
 
 
 def _conclusion(papers: Sequence[Row]) -> str:
-    """What the paper's scenario at its least height came to."""
+    """Return what the paper's scenario at its least height came to."""
     low = min((row["height"] for row in papers), default=0)
     rows = sorted((row for row in papers if row["height"] == low), key=lambda row: row["width"])
     if not rows:
@@ -133,7 +133,7 @@ def _pictures(plan: Plan, result: StudyTables, papers: Sequence[Row]) -> dict[st
 
 
 def _said_of_real(result: StudyTables) -> str:
-    """What was measured, in a sentence, or how to have it measured."""
+    """Return what was measured, in a sentence, or how to have it measured."""
     logs = [run for run in result.runs if run[0] in result.real and run[1].startswith(AS_ARRIVED)]
     if not logs:
         return (
@@ -332,7 +332,7 @@ def _scenario(row: Row) -> str:
 
 
 def _edits(value: float | None) -> str:
-    """With three digits where two would hide that it is more than one."""
+    """Format with three digits where two would hide that it is more than one."""
     if value is None:
         return page.DASH
     is_near_one = 1 < value < 1.005

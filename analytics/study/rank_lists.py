@@ -26,13 +26,15 @@ _POOL_PER_COMMIT: Final = 6
 
 @compiled
 def empty_lists(count: int) -> tuple[Table, Entries]:
-    """The table and both pools, for `count` commits: 112 bytes each. There is a rank more than they can have, to look at."""
+    """Return the table and both pools, for `count` commits: 112 bytes each. There is a rank more than they can have, to look
+    at.
+    """
     return np.zeros((4, count + 2), np.int32), np.empty((2, _POOL_PER_COMMIT * count + 8), np.int64)
 
 
 @compiled
 def pool_of(lists: Table, pools: Entries) -> Entries:
-    """The pool that is in use, until the next `insert`."""
+    """Return the pool that is in use, until the next `insert`."""
     pool: Entries = pools[lists[_POOL, 0]]
     return pool
 

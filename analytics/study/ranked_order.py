@@ -38,11 +38,11 @@ class RankedOrder:
         return chain.from_iterable(self._levels)
 
     def position(self, entry: Entry) -> int:
-        """Where a placed entry stands."""
+        """Return where a placed entry stands."""
         return self.start(entry.level) + bisect_left(self._levels[entry.level], entry.commit_id, key=_BY_ID)
 
     def start(self, rank: int) -> int:
-        """How many stand below this rank."""
+        """Return how many stand below this rank."""
         block, part = rank >> _SHIFT, rank >> 2 * _SHIFT
         return (
             sum(self._sums[:part])
@@ -51,12 +51,12 @@ class RankedOrder:
         )
 
     def window(self, low: int, high: int) -> list[list[Entry]]:
-        """The entries of ranks `low` to `high`, a list for each, not to be changed."""
+        """Return the entries of ranks `low` to `high`, a list for each, not to be changed."""
         self._reach(high)
         return self._levels[low : high + 1]
 
     def count(self, rank: int) -> int:
-        """How many stand at this rank."""
+        """Return how many stand at this rank."""
         return len(self._levels[rank]) if rank < len(self._levels) else 0
 
     def insert(self, entry: Entry) -> int:
@@ -136,12 +136,12 @@ class RankedOrder:
 
 
 def _sums_of(counts: list[int]) -> list[int]:
-    """Of 64 each, and of the rest."""
+    """Split a level into blocks of 64 and the rest."""
     return [sum(counts[start : start + (1 << _SHIFT)]) for start in range(0, len(counts), 1 << _SHIFT)]
 
 
 def _without(level: list[Entry], left: list[Entry]) -> list[Entry]:
-    """A copy of the level less those that left it."""
+    """Return a copy of the level less those that left it."""
     kept = level.copy()
     for entry in left:
         if entry.is_placed:

@@ -25,7 +25,7 @@ from ravel.exports.schema import text_id
 
 
 def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[RealBranch]:
-    """The largest branches of at most REAL_COMMITS_MAX commits, in full; what has no place in the order is left out.
+    """Return the largest branches of at most REAL_COMMITS_MAX commits, in full; what has no place in the order is left out.
 
     Branches of less than REAL_BRANCHES_SHARE of the largest of these are left out, too.
     """

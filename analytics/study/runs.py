@@ -127,7 +127,7 @@ def replay_all(
 
 
 def task_code() -> bytes:
-    """What a task runs, by value, so that a cluster needs no copy of Ravel; numba does so with what it compiles.
+    """Return what a task runs, by value, so that a cluster needs no copy of Ravel; numba does so with what it compiles.
 
     Once for all tasks: numba's functions may not be pickled in two threads at once.
     """
@@ -179,7 +179,7 @@ def _read_journal(journal: Path) -> Lines:
 
 
 def _parse(values: Any) -> tuple[Run, str]:  # noqa: ANN401  # what JSON holds
-    """What `_line` wrote. Raises TypeError, ValueError."""
+    """Return what `_line` wrote. Raises TypeError, ValueError."""
     model, delivery, *numbers, digest = values
     height, width, seed, reference, net, waiting, most_waiting, changed, seconds = numbers
     if not all(type(text) is str for text in (model, delivery, digest)):

@@ -58,7 +58,7 @@ RUNS_SCHEMA: Final = """
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is replayed once per seed and width."""
+    """Model that is replayed once per seed and width."""
 
     model: str  # of MODELS, or the label of a real branch
     delivery: str
@@ -68,14 +68,14 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a study runs."""
+    """Plan of a study."""
 
     heights: tuple[int, ...]
     widths: tuple[int, ...]
     seeds: int
 
     def scenarios(self) -> list[Scenario]:
-        """The paper's model at every height, with few feeds by either rule for ties; the others at the smallest.
+        """Return the paper's model at every height, with few feeds by either rule for ties; the others at the smallest.
 
         Lurkers have about the height that the paper asks for.
         """
@@ -112,7 +112,7 @@ class RealBranch:
 
 @dataclass(frozen=True, slots=True)
 class StudyTables:
-    """What a study gives."""
+    """Result of a study."""
 
     runs: list[Run]
     percentiles: list[Row]  # the paper's scenario first, real branches last
@@ -192,7 +192,7 @@ def _ship(spark: SparkSession, branch: RealBranch) -> Shipped:
 
 
 def _cases(scenario: Scenario, seeds: int) -> list[Case]:
-    """Without chance one seed will do."""
+    """Return the seeds of a model: one where nothing is random."""
     is_chance = scenario.model in MODELS or scenario.delivery == PAPERS_DELIVERY
     return [
         (scenario.model, scenario.delivery, scenario.height, width, seed)

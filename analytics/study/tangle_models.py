@@ -48,17 +48,17 @@ class Graph:
 
 
 def two_feeds(height: int, width: int, seed: int) -> Graph:
-    """The paper's model. `width` is at least 2."""
+    """Return the paper's model. `width` is at least 2."""
     return _two_feeds(_Growing(width, seed), height, width)
 
 
 def two_feeds_first(height: int, width: int, seed: int) -> Graph:
-    """The paper's model, where the first of equally long feeds is meant."""
+    """Return the paper's model, where the first of equally long feeds is meant."""
     return _two_feeds(_Growing(width, seed, is_first_of_ties=True), height, width)
 
 
 def two_feeds_more(height: int, width: int, seed: int) -> Graph:
-    """The paper's model with `MORE_REFERENCES` more for each commit."""
+    """Return the paper's model with `MORE_REFERENCES` more for each commit."""
     return _two_feeds(_Growing(width, seed, more_references=MORE_REFERENCES), height, width)
 
 
@@ -91,7 +91,7 @@ def bursts(height: int, width: int, seed: int) -> Graph:
 
 
 def partitions(height: int, width: int, seed: int) -> Graph:
-    """Every other `PARTITION_COMMITS` commits, two halves do not see each other. `width` is at least 4."""
+    """Build a tangle whose halves do not see each other for every other `PARTITION_COMMITS` commits. `width` is at least 4."""
     growing = _Growing(width, seed)
     halves = (range(width // 2), range(width // 2, width))
     while growing.count < height:
@@ -114,7 +114,7 @@ MODELS: Final[Mapping[str, Callable[[int, int, int], Graph]]] = {
 
 
 def deliver_in_order(graph: Graph, seed: int) -> list[int]:
-    """As written: every cause before its effects."""
+    """Deliver in the order of writing: every cause before its effects."""
     del seed  # all deliveries take one
     return list(range(len(graph)))
 
@@ -143,7 +143,7 @@ DELIVERIES: Final[Mapping[str, Callable[[Graph, int], list[int]]]] = {
 
 
 def from_rows(rows: Sequence[tuple[bytes, Sequence[bytes], bytes]]) -> Graph:
-    """The graph of (commit id, acks, author), causes before effects. Acks of what is not among the rows are left out."""
+    """Return the graph of (commit id, acks, author), causes before effects. Acks of absent rows are left out."""
     number = {commit_id: index for index, (commit_id, _, _) in enumerate(rows)}
     feeds: dict[bytes, int] = {}
     names = [0] * len(rows)
@@ -178,7 +178,7 @@ class _Growing:
         return len(self._causes)
 
     def step(self, writers: Sequence[int], seen: Sequence[int] = (0, 1)) -> None:
-        """A commit by each writer, who sees the halves in `seen` as they were before the step."""
+        """Add a commit by each writer, who sees the halves in `seen` as they were before the step."""
         top = max((self._longest[half].rank for half in seen), default=-1)
         longest = [
             feed for half in seen if self._longest[half].rank == top for feed in self._longest[half].feeds
@@ -214,7 +214,7 @@ class _Growing:
         return [feed + (feed >= writer) for feed in drawn]
 
     def graph(self, height: int) -> Graph:
-        """What was made, cut to `height` commits."""
+        """Return what was made, cut to `height` commits."""
         names = list(range(height))
         self.random.shuffle(names)
         return Graph(self._causes[:height], self._feeds[:height], names)

@@ -62,14 +62,14 @@ Edit = InsertEdit | MoveEdit | RemoveEdit
 
 @dataclass(frozen=True, slots=True)
 class TimelineChange:
-    """What deliveries did: edits, each for the list that the one before leaves; and what was refused."""
+    """Effects of deliveries: edits, each for the list that the one before leaves, and refusals."""
 
     edits: tuple[Edit, ...]
     refused: tuple[tuple[bytes, Refusal], ...] = ()
 
 
 class _Timeline(ABC):
-    """What the three share. At most `pending_max` commits wait; what comes beyond is refused, and may come again."""
+    """Base of the three timelines. At most `pending_max` commits wait; what comes beyond is refused, and may come again."""
 
     def __init__(self, *, pending_max: int = TIMELINE_PENDING_COUNT_MAX) -> None:
         self._causes = Causes(pending_max)
@@ -80,24 +80,24 @@ class _Timeline(ABC):
         return len(self._order)
 
     def __iter__(self) -> Iterator[bytes]:
-        """The ids that are shown, in order."""
+        """Return the ids that are shown, in order."""
         return map(attrgetter("commit_id"), self._order)
 
     def __contains__(self, commit_id: object) -> bool:
-        """Whether the commit was taken, shown or not."""
+        """Return True if the commit was taken, shown or not."""
         return commit_id in self._causes
 
     @property
     def pending_count(self) -> int:
-        """How many commits lack a cause, directly or through others."""
+        """Count of commits that lack a cause, directly or through others."""
         return self._causes.pending_count
 
     def missing(self) -> list[bytes]:
-        """What is acked and not here, sorted: what to ask others for."""
+        """Return what is acked and not here, sorted: what to ask others for."""
         return self._causes.missing()
 
     def position(self, commit_id: bytes) -> int | None:
-        """Where the commit stands; None where it is not shown. KeyError where it was not taken."""
+        """Return where the commit stands; None where it is not shown. KeyError where it was not taken."""
         entry = self._causes[commit_id]
         return self._order.position(entry) if entry.is_placed else None
 
@@ -143,7 +143,7 @@ class _Timeline(ABC):
         return TimelineChange(tuple(edits))
 
     def _came(self, _entry: Entry) -> None:
-        """A commit came. Its effects may have ranks that are too low: of no concern to who does not show them yet."""
+        """Take up a commit that came. Its effects may have ranks that are too low, which matters only where they are shown."""
         return
 
     @abstractmethod
@@ -184,7 +184,7 @@ class WaitingRoomTimeline(_Timeline):
         return chain(super().__iter__(), room)
 
     def position(self, commit_id: bytes) -> int | None:
-        """Where the commit stands; None where it is not shown. KeyError where it was not taken."""
+        """Return where the commit stands; None where it is not shown. KeyError where it was not taken."""
         entry = self._causes[commit_id]
         if not entry.number:
             return super().position(commit_id)
@@ -273,7 +273,7 @@ class EagerTimeline(_Timeline):
         self._order.rerank(leaving, arriving, self._before)
 
     def _common_rise(self, rank: int, higher: Sequence[int], leaving: Mapping[int, Sequence[Entry]]) -> int:
-        """By how much all at this rank and above rise, given what is known to there; 0 if not all by as much.
+        """Return by how much all entries at this rank and above rise; 0 if not all rise by as much.
 
         What waits has its rank from a cause at the rank below, which waits too if that is above all that waits no longer.
         So it rises by no less than a whole rank below it does, and by no more than the most that any cause of it does.

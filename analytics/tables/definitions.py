@@ -120,13 +120,13 @@ class Definition:
         return f"SELECT {cells} FROM (\n{query}\n) AS counted LEFT JOIN ({told}) AS named USING (branch_id)"
 
     def nothing(self) -> str:
-        """A query for the table without rows."""
+        """Return a query for the table without rows."""
         cells = ", ".join(f"CAST(NULL AS {column.kind}) AS {column.name}" for column in self.columns)
         return f"SELECT {cells} WHERE false"
 
 
 def parse(name: str, text: str, *, is_view: bool = False) -> Definition:
-    """A definition from its file. Raises BadDefinition."""
+    """Return a definition from its file. Raises BadDefinition."""
     lines = text.splitlines()
     end = next((at for at, line in enumerate(lines) if not line.startswith("--")), len(lines))
     facts: dict[str, str] = {}

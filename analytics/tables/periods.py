@@ -28,12 +28,12 @@ class Period:
     left_out: int  # rows with times outside of it
 
     def values(self) -> dict[str, str]:
-        """What a definition with a period gets."""
+        """Return what a definition with a period gets."""
         return {"start": str(self.start), "end": str(self.end), "bucket": str(self.bucket)}
 
 
 def find_period(rows: Rows, relation: str, column: str) -> Period | None:
-    """The period of a relation's column of times, or None if it holds no plausible time."""
+    """Return the period of a relation's column of times, or None if it holds no plausible time."""
     (bulk,) = rows(
         f"SELECT count(*) AS total, percentile_approx(plausible({column}), 0.01, {_SHARES_ACCURACY}) AS low, "
         f"percentile_approx(plausible({column}), 0.99, {_SHARES_ACCURACY}) AS high FROM {relation}"
