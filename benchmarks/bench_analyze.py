@@ -49,13 +49,13 @@ _NEW_SHARE = 0.01
 
 
 def write_export(folder: Path, count: int) -> Path:
-    """An export of so many commits; what statistics do not read is the same in each row."""
+    """Return an export of so many commits; what statistics do not read is the same in each row."""
     write_commits(folder / "commits", count)
     return write_manifest(folder, count, "benchmark")
 
 
 def own_rows(count: int) -> int:
-    """How many of a node's commits no other node has."""
+    """Return how many of a node's commits no other node has."""
     return count - int(count * _COMMON_SHARE)
 
 
@@ -128,7 +128,7 @@ def write_before(folder: Path, export: Path, count: int, new: int) -> Path:
 
 
 def analyze(exports: Sequence[Path], out: Path, engine: str) -> None:
-    """The command; fails where it finds anything wrong."""
+    """Run the command; fail where it finds anything wrong."""
     if engine in ("bare", "nine"):
         command = [sys.executable, str(Path(__file__)), f"--{engine}", str(exports[0]), str(out)]
     else:
@@ -138,7 +138,7 @@ def analyze(exports: Sequence[Path], out: Path, engine: str) -> None:
 
 
 def count_bare(export: Path, out: Path) -> None:
-    """The order and nine tables by DuckDB and the kernel."""
+    """Compute the order and nine tables by DuckDB and the kernel."""
     out.mkdir(parents=True)
     with duckdb.connect(str(out / "tables.duckdb")) as database:
         database.execute("SET preserve_insertion_order = false")
@@ -160,7 +160,7 @@ def count_bare(export: Path, out: Path) -> None:
 
 
 def count_nine(export: Path, out: Path) -> None:
-    """The same by the local engine."""
+    """Compute the order and the tables by the local engine."""
     exports = [read_export(export)]
     engine = LocalEngine(exports, out)
     try:

@@ -68,7 +68,7 @@ _SETTINGS = {
 
 
 def _relay(folder: Path) -> Peer:
-    """A relay whose bounds do not matter."""
+    """Return a relay whose bounds do not matter."""
     relay = Peer(folder / "relay")
     for key, value in _SETTINGS.items():
         run_ravel(relay, "config", "set", key, value)

@@ -40,7 +40,7 @@ _COMMIT = commits._CommitEncoding
 
 
 def _make(number: int, user: UserId, secret: SigningKey) -> tuple[Commit, Block]:
-    """A commit that acks another: the first of its author, since a feed has no links there."""
+    """Return a commit that acks another: the first of its author, since a feed has no links there."""
     content = Content(
         author=user,
         branch=BranchId(_SECRET),

@@ -1,4 +1,4 @@
-"""How far out of order commits arrive at real daemons: some write together, then in two halves apart, then together again.
+"""Disorder of arrival at real daemons: some write together, then in two halves apart, then together again.
 
 python benchmarks/bench_delivery.py [posts of each of the three times, 200 by default] [rounds, 2 by default] [OUT]
 
@@ -73,7 +73,7 @@ def measure(out: Path, peers: Sequence[Peer], posts: int, rounds: int) -> None:
 
 
 def _write(peers: Sequence[Peer], branch: str, posts: int) -> None:
-    """All at the same time, as fast as their nodes answer."""
+    """Write from all nodes at the same time, as fast as they answer."""
 
     def write(peer: Peer) -> None:
         for number in range(posts // len(peers)):
@@ -84,7 +84,7 @@ def _write(peers: Sequence[Peer], branch: str, posts: int) -> None:
 
 
 def _connect(pairs: Sequence[tuple[Peer, Peer]]) -> None:
-    """The second of each dials the first."""
+    """Have the second of each pair dial the first."""
     for one, other in pairs:
         other.client.add_peer(one.listen, _node(one))
     until(lambda: all(_is_connected(one, other) for one, other in pairs), "they are connected")

@@ -1,4 +1,4 @@
-"""What documents cost to read and to write: sets by the number of commits that made them, texts by that of their updates.
+"""Cost of reading and writing documents: sets by the number of commits that made them, texts by that of their updates.
 
     python benchmarks/bench_documents.py [commits]
 
@@ -53,14 +53,14 @@ def key_strokes(count: int, client: int) -> list[bytes]:
 
 
 def write_all(author: Author, branch: Branch, bodies: list[Body]) -> None:
-    """A commit each."""
+    """Write each body as a commit."""
     for start in range(0, len(bodies), _WRITTEN_AT_ONCE):
         drafts = [Draft(body) for body in bodies[start : start + _WRITTEN_AT_ONCE]]
         author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # a default binds it now
 
 
 def timed(work: Callable[[], T]) -> tuple[float, T]:
-    """The least of some rounds' seconds, and the answer."""
+    """Return the least of some rounds' seconds, and the answer."""
     taken = []
     for _ in range(_ROUNDS):
         began = time.perf_counter()
@@ -70,7 +70,7 @@ def timed(work: Callable[[], T]) -> tuple[float, T]:
 
 
 def timed_async(work: Callable[[], Awaitable[T]]) -> tuple[float, T]:
-    """The same of what is awaited."""
+    """Time an awaited call: the best of some rounds, in seconds, and the answer."""
 
     async def run() -> T:
         return await work()

@@ -70,7 +70,7 @@ def _void(replica: Replica, branch: Branch, count: int) -> float:
 
 
 async def _tell_many(replica: Replica, branch: Branch, author: Author) -> list[float]:
-    """For each write and each source: seconds from its acknowledgement until the source has it."""
+    """Return for each write and each source the seconds from its acknowledgement until the source has it."""
     hub = Hub(replica, threads(), clock_ms)
     with replica.database.read() as connection:
         since = Cursor(load_last_change(connection, branch.num))

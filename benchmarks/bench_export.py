@@ -61,7 +61,7 @@ def export_rate(
 
 
 def start_export(home: Path, folder: Path, store_key: StoreKey) -> subprocess.Popen[bytes]:
-    """The process that a daemon starts."""
+    """Return the process that a daemon starts."""
     request = ExportRequest(
         home=str(home),
         destination=str(folder),
@@ -90,7 +90,7 @@ def start_export(home: Path, folder: Path, store_key: StoreKey) -> subprocess.Po
 
 
 def finish(worker: subprocess.Popen[bytes]) -> ExportAnswer:
-    """What it answers."""
+    """Return what it answers."""
     assert worker.stdout is not None, "it was asked for"
     answer = msgspec.json.decode(worker.stdout.read(), type=ExportAnswer)
     worker.wait()

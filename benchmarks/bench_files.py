@@ -88,7 +88,7 @@ class _Node:
         self.secret = self.replica.writing_epoch(repo).convergence_secret
 
     def files(self) -> FileService:
-        """What the API calls; to be made inside trio."""
+        """Return what the API calls; to be made inside trio."""
         return FileService(Hub(self.replica, threads(), clock_ms), self.author, self._find_branch)
 
     def _find_branch(self, _text: str) -> Branch:
@@ -302,7 +302,7 @@ def _keep(best: _Best, name: str, value: float, better: Callable[[float, float],
 
 
 def _measure(rounds: int, *runs: Callable[[Path, _Best], None]) -> _Best:
-    """The best of the rounds, in seconds, of runs that take turns; each has an empty folder."""
+    """Return the best of the rounds, in seconds, of runs that take turns; each has an empty folder."""
     best: _Best = {}
     for number in range(rounds):
         for run in runs:

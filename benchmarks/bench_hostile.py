@@ -1,4 +1,4 @@
-"""What an attacker at full speed costs the user of a daemon: writes, reads, memory and disk, beside the same without one.
+"""Cost of an attacker at full speed to the user of a daemon: writes, reads, memory and disk, beside the same without one.
 
 python -m benchmarks.bench_hostile [seconds] [calm seconds] [commits] [attack ...]
 

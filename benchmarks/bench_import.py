@@ -32,7 +32,7 @@ def _parents(number: int) -> list[int]:
 
 
 def write_jsonl(path: Path, count: int) -> None:
-    """A history as JSON Lines."""
+    """Write a history as JSON Lines."""
     with path.open("w") as file:
         for number in range(count):
             line = {
@@ -63,7 +63,7 @@ def _git_stream(count: int) -> Iterator[bytes]:
 
 
 def make_repository(path: Path, count: int) -> float:
-    """A git repository of the same history; commits in a second that git takes in."""
+    """Return a git repository of the same history; commits in a second that git takes in."""
     subprocess.run(["git", "init", "-q", "-b", "main", str(path)], check=True)
     stream = b"".join(_git_stream(count))
     command = ["git", "-C", str(path), "fast-import", "--quiet"]

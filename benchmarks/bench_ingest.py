@@ -50,7 +50,7 @@ class _Patient(ReadingWorkers):
 
 
 class Measured(NamedTuple):
-    """What ingest came to."""
+    """Result of one ingest run."""
 
     rate: float  # commits per second
     here: float  # processor seconds of this process for each commit

@@ -1,4 +1,4 @@
-"""How long it takes from `repo join LINK` to the first commit, and to the path that lasts, in networks that ask for each.
+"""Time from `repo join LINK` to the first commit, and to the path that lasts, in networks that ask for each.
 
 python benchmarks/bench_join.py [rounds]
 

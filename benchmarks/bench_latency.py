@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.0005
 
 
 def _commits(peer: Peer, repo: str) -> int:
-    """Of the repo's one branch, as far as it is known."""
+    """Return the id of the repo's one branch, or None while it is unknown."""
     found = [one for one in peer.client.list_repos()["repos"] if one["repo"] == repo]
     branches = peer.client.list_branches(repo)["branches"] if found else []
     return int(branches[0]["commits"]) if branches else 0

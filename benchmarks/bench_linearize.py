@@ -52,7 +52,7 @@ def run(spark: SparkSession, source: Path, target: Path, piece: Piece) -> tuple[
 
 
 def written(order: Callable[[DataFrame], DataFrame]) -> Piece:
-    """To make a table of commits, and to write it."""
+    """Time making a table of commits, and writing it."""
     return lambda commits, target: order(commits).write.mode("overwrite").parquet(str(target))
 
 
@@ -71,18 +71,18 @@ def order_whole(commits: DataFrame, target: Path, giant_from: int) -> None:
 
 
 def shuffle(commits: DataFrame) -> DataFrame:
-    """Nothing but the way to the tasks, which ordering cannot save."""
+    """Time the bare way to the tasks, which ordering cannot save."""
     partitions = int(commits.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     return commits.repartition(partitions, "branch_id")
 
 
 def wave(commits: DataFrame, giant_from: int) -> DataFrame:
-    """The giant as though its export had lied, so that ranges are ranked one after another."""
+    """Return the giant as though its export had lied, so that ranges are ranked one after another."""
     return linearize(commits.withColumn("rank", F.lit(0).cast("bigint")), giant_from)
 
 
 def make_tables(folder: Path, count: int) -> None:
-    """The tables, unless they are there from a run before."""
+    """Write the tables, unless an earlier run left them."""
     if (folder / "complete").exists():
         return
     note(f"make tables of {count:,} commits")
@@ -96,7 +96,7 @@ def make_tables(folder: Path, count: int) -> None:
 
 
 def tell_ratios(measured: Mapping[str, float], piece: str) -> None:
-    """Those that this piece is in, as far as the others were measured."""
+    """Print the figures that this piece is in, as far as the others were measured."""
     for name, one, other, limit in (
         ("linearize_tangles_to_shuffle", "tangles", "shuffle", 3.0),
         ("linearize_giant_to_tangles", "giant", "tangles", 3.0),
@@ -127,7 +127,7 @@ def main() -> None:
 
 
 def pieces_of(count: int) -> dict[str, tuple[str, Piece]]:
-    """What can be run: the table that it takes, and what is done to it."""
+    """Return what can be run: the table that it takes, and what is done to it."""
     in_tasks = partial(linearize, giant_from=1 << 40)  # the largest of the Zipf sizes is no giant
     giant_from = limits.LARGE_BRANCH_FROM if count // 2 >= limits.LARGE_BRANCH_FROM else count // 5
     as_large = partial(linearize, giant_from=giant_from)

@@ -42,7 +42,7 @@ class _History:
 
 
 def merged(merges: int, depth: int) -> list[ImportItem]:
-    """A history with so many merges of four parents."""
+    """Return a history with so many merges of four parents."""
     history, choice = _History(), random.Random(_SEED)  # noqa: S311  # the same history each time
     trunk = [history.add()]
     continued = ""
@@ -59,7 +59,7 @@ def merged(merges: int, depth: int) -> list[ImportItem]:
 
 
 def linear(count: int) -> list[ImportItem]:
-    """A chain of so many items."""
+    """Return a chain of so many items."""
     history = _History()
     last = history.add()
     for _ in range(count - 1):

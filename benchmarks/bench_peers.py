@@ -27,12 +27,14 @@ _RUN_SECONDS: Final = 600.0
 
 
 def is_installed() -> bool:
-    """Whether Node.js and the packages of the other programs are here."""
+    """Return True if Node.js and the packages of the other programs are here."""
     return shutil.which("node") is not None and (_PEERS / "node_modules" / "ssb-ebt").is_dir()
 
 
 def ssb_first_sync(message_count: int) -> dict[str, Any]:
-    """What `ssb_first_sync.js` prints: `rate` in messages a second, `first_seconds` and `last_seconds` since the dial."""
+    """Return what `ssb_first_sync.js` prints: `rate` in messages a second, `first_seconds` and `last_seconds` since the
+    dial.
+    """
     command = ["node", str(_PEERS / "ssb_first_sync.js"), str(message_count)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=_RUN_SECONDS, check=True)
     found: dict[str, Any] = json.loads(done.stdout)

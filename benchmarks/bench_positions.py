@@ -119,7 +119,7 @@ class _Target:
 
     @classmethod
     def begin(cls, folder: Path, source: Source, of: Branch, first: list[bytes]) -> "_Target":
-        """A node that has the repo's root branch, and the branch's first commit."""
+        """Return a node that has the repo's root branch, and the branch's first commit."""
         replica = follow(folder, source.replica, source.repo)
         topic = writers_topic(replica, replica.repos[source.repo.num])
         _take(replica, topic, [*source.root, first])

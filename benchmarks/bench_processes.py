@@ -1,4 +1,4 @@
-"""How long a command takes to start, and what an idle daemon holds in memory.
+"""Start of a command, and memory of an idle daemon.
 
 python -m benchmarks.bench_processes [rounds]
 

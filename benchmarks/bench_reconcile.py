@@ -126,7 +126,7 @@ def _by_ranges(items: Sequence[Item], chosen: set[int]) -> _Cost:
 
 
 def _keep(ids: list[CommitId], key: HashKey) -> bytes:
-    """The prefix of all ids, in batches as they are taken in; prints what one costs."""
+    """Return the prefix of all ids, in batches as they are taken in; prints what one costs."""
     best = best_digest = float("inf")
     prefix, digest = Prefix(key, prefix_length(len(ids))), SetDigest()
     step = max(len(ids) // 10, 1)

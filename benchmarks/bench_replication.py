@@ -26,7 +26,7 @@ _SYNC_PARTS = 10
 
 
 def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
-    """A peer, not started, whose store holds a history; and its branch id as text."""
+    """Return a peer, not started, whose store holds a history; and its branch id as text."""
     from protocol.text import id_text
 
     peer = Peer(folder / name)
@@ -38,7 +38,7 @@ def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
 
 @dataclass(frozen=True, slots=True)
 class FirstSync:
-    """How a newcomer got a branch."""
+    """Rates at which a newcomer got a branch."""
 
     rate: float  # commits per second, from the first one to the last
     seconds: float  # from the request to join to the last one
@@ -48,7 +48,7 @@ class FirstSync:
 
 
 def first_sync(commit_count: int) -> FirstSync:
-    """A newcomer gets a branch, from the moment that it has its first commit to the last."""
+    """Time a newcomer that gets a branch, from the moment that it has its first commit to the last."""
     with tempfile.TemporaryDirectory() as name:
         alice, branch = _history(Path(name), "alice", commit_count)
         bob = Peer(Path(name) / "bob")

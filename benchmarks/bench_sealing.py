@@ -1,4 +1,4 @@
-"""What sealed keys and a sealed store cost: opening the keys, sealing an older store, and reading and writing rows.
+"""Cost of sealed keys and of a sealed store: opening the keys, sealing an older store, and reading and writing rows.
 
 python benchmarks/bench_sealing.py [commits]
 """

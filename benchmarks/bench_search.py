@@ -63,7 +63,7 @@ class _Texts:
         self._weights = list(accumulate(1 / (place + 3) for place in range(len(self.words))))
 
     def post(self, _number: int) -> str:
-        """A text."""
+        """Return a text."""
         return " ".join(self._random.choices(self.words, cum_weights=self._weights, k=_WORDS))
 
 

@@ -1,4 +1,4 @@
-"""What a summary of a topic costs a relay: its sketch in memory, left memory and come back, or made anew from rows.
+"""Cost of a topic's summary to a relay: its sketch in memory, left memory and come back, or made anew from rows.
 
 python benchmarks/bench_sketches.py [commits ...]
 
@@ -30,7 +30,7 @@ _PUBLICATION = bytes(500)
 
 
 def _keep(database: Database, count: int) -> TopicSet:
-    """A topic of so many publications, of which nothing but their ids is looked at."""
+    """Return a topic of so many publications, of which nothing but their ids is looked at."""
     topic = TopicKey(os.urandom(32))
     with database.write() as connection:
         (num,) = database.next_nums(connection, relay_topics, 1)

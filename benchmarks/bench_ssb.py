@@ -30,7 +30,7 @@ _TEXT = "A reply of a few sentences, as people write them. It has a [link](https
 
 
 def _make(count: int, **fields: object) -> list[bytes]:
-    """A log of replies in which each feed takes its turn."""
+    """Return a log of replies in which each feed takes its turn."""
     feeds = [Feed(chr(ord("a") + number)) for number in range(_FEED_COUNT)]
     lines: list[bytes] = []
     for number in range(count):

@@ -53,7 +53,7 @@ _RANK_ERROR: Final = 2e-4
 
 
 def write_commits(folder: Path, count: int) -> Period:
-    """The files, and the period that their times span."""
+    """Return the files, and the period that their times span."""
     generator = np.random.default_rng(count)
     tangle, acks, counts = zipf_tangles(count, generator, _FORK_SHARE)
     offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -127,7 +127,7 @@ def count_with_spark(spark: SparkSession, source: Path, out: Path, period: Perio
 
 
 def open_duckdb(source: Path, period: Period) -> duckdb.DuckDBPyConnection:
-    """A database in memory, with the files as `commits` and all that the queries stand on."""
+    """Return a database in memory, with the files as `commits` and all that the queries stand on."""
     database = duckdb.connect()
     database.execute(f"SET threads = {_THREADS}")
     database.execute(f"CREATE VIEW commits AS FROM read_parquet('{source}/*.parquet')")
@@ -139,7 +139,7 @@ def open_duckdb(source: Path, period: Period) -> duckdb.DuckDBPyConnection:
 
 
 def count_with_duckdb(source: Path, out: Path, period: Period) -> dict[str, float]:
-    """The same, a file for each table."""
+    """Write the tables, a file for each."""
     out.mkdir(parents=True)
     seconds = {}
     with open_duckdb(source, period) as database:
@@ -166,7 +166,7 @@ def compare(source: Path, period: Period, spark_out: Path, duckdb_out: Path) -> 
 
 
 def _compare_percentiles(database: duckdb.DuckDBPyConnection, ours: pa.Table) -> None:
-    """Each must lie between the exact ones of a slightly smaller and a slightly larger share."""
+    """Check that each lies between the exact ones of a slightly smaller and a slightly larger share."""
     for name, share in statistics_sql.PERCENTILES.items():
         value = database.table("each_merge").aggregate(
             f"branch_id, quantile_disc({name.partition('_')[0]}, {share - _RANK_ERROR}) AS low, "

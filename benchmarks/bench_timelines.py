@@ -37,7 +37,7 @@ IngestBatch = Callable[[str, Sequence[str]], int]
 
 
 def grow(width: int, commit_count: int, generator: random.Random) -> list[Deliveries]:
-    """The feeds: ids and acks."""
+    """Return the feeds: ids and acks."""
     feeds: list[Deliveries] = [[] for _ in range(width)]
     numbers = count()
     newest: list[int] = []
@@ -57,7 +57,7 @@ def grow(width: int, commit_count: int, generator: random.Random) -> list[Delive
 
 
 def deliver(feeds: list[Deliveries], generator: random.Random) -> Deliveries:
-    """A random feed's next commit, again and again."""
+    """Return a random feed's next commit, again and again."""
     rest = [feed[::-1] for feed in feeds if feed]
     delivered: Deliveries = []
     while rest:
@@ -81,7 +81,7 @@ def ours(timeline: CausalTimeline | WaitingRoomTimeline | EagerTimeline) -> Inge
 
 
 def scuttlesort() -> tuple[IngestBatch, Callable[[], list[str]]] | None:
-    """The reference and its list, where it can be had."""
+    """Return the reference and its list, where it can be had."""
     if path := os.environ.get("SCUTTLESORT_PATH"):
         sys.path.insert(0, path)
     try:
@@ -100,7 +100,7 @@ def scuttlesort() -> tuple[IngestBatch, Callable[[], list[str]]] | None:
 
 
 def count_reference(deliveries: Deliveries) -> int:
-    """The edits of the published algorithm, counted without its list."""
+    """Return the edits of the published algorithm, counted without its list."""
     number = {commit_id: at for at, (commit_id, _) in enumerate(deliveries)}
     names = {commit_id: at for at, commit_id in enumerate(sorted(number))}
     graph = Graph(

@@ -64,12 +64,12 @@ class _Follower:
                         self._arrived.notify_all()
 
     def wait(self, commits: set[str]) -> None:
-        """Until all of them have come."""
+        """Wait until all of them have come."""
         with self._arrived:
             assert self._arrived.wait_for(lambda: commits <= self.seen.keys(), _WAIT_SECONDS)
 
     def stop(self) -> None:
-        """With the next event."""
+        """Note the next event."""
         self._is_over = True
 
 
@@ -169,7 +169,7 @@ def _write_pack(path: Path, count: int) -> None:
 
 
 def measure_disk(folder: Path, count: int) -> None:
-    """The bare limit."""
+    """Measure the bare limit."""
     with (folder / "bare").open("wb", buffering=0) as file:
 
         def write() -> None:

@@ -1,4 +1,4 @@
-"""What the benchmarks share: one JSON line per figure, a repo with history, and the machine's own limit."""
+"""Parts that benchmarks share: one JSON line per figure, a repo with history, and the machine's own limit."""
 
 import json
 import os
@@ -68,7 +68,9 @@ def write_history(
     store_key: StoreKey | None = STORE_KEY,
     text: Callable[[int], str] = "post number {}".format,
 ) -> tuple[Replica, Repo, Branch]:
-    """A node whose branch `main` has `commit_count` small posts (a chain) that say `text` of their numbers, and its root."""
+    """Return a node whose branch `main` has `commit_count` small posts (a chain) that say `text` of their numbers, and its
+    root.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, store_key)
     author = Author(replica, seed, clock_ms)
@@ -93,18 +95,18 @@ def _same(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
 
 
 def _nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
-    """Nothing else belongs into the transaction."""
+    """Time one transaction and nothing else."""
 
 
 def writers_topic(replica: Replica, repo: Repo) -> Topic:
-    """The topic on which writers publish in the epoch that is written in."""
+    """Return the topic on which writers publish in the epoch that is written in."""
     stated = replica.writing_epoch(repo).writers_topic
     assert stated is not None, "the epoch's init is here"
     return replica.by_topic[stated]
 
 
 def batches(replica: Replica, topic: Topic, branch: Branch | None = None) -> list[list[bytes]]:
-    """All publications of a topic, or those of one branch on it, in batches as they travel."""
+    """Return all publications of a topic, or those of one branch on it, in batches as they travel."""
     made: list[list[bytes]] = []
     with replica.database.read() as connection:
         nums = plan_sending(connection, topic.num, ()).nums
@@ -123,7 +125,9 @@ def batches(replica: Replica, topic: Topic, branch: Branch | None = None) -> lis
 
 
 def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
-    """A node that follows the repo of another as a writer, and has its inits; with a URL, its rows are in that database."""
+    """Return a node that follows the repo of another as a writer, and has its inits; with a URL, its rows are in that
+    database.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, STORE_KEY, url)
     with replica.change() as change:
@@ -138,7 +142,7 @@ def follow(folder: Path, source: Replica, repo: Repo, url: str = "") -> Replica:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` of the values lie."""
+    """Return the value below which `share` of the values lie."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 

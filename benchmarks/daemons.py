@@ -29,7 +29,7 @@ class Caller:
         self._connection = http.client.HTTPConnection(read_run_file(peer.home).api)
 
     def call(self, body: object = None) -> Any:  # noqa: ANN401  # JSON
-        """The answer."""
+        """Return the answer."""
         encoded = None if body is None else json.dumps(body)
         self._connection.request(self._operation.method, self._path, encoded, self._headers)
         return json.loads(self._connection.getresponse().read())
@@ -57,7 +57,7 @@ def resident_megabytes(pid: int) -> float:
 
 
 def peak_megabytes(pid: int) -> float:
-    """The most that was resident of a process since it began, in MB of 10^6 bytes."""
+    """Return the most that was resident of a process since it began, in MB of 10^6 bytes."""
     return _megabytes(pid, "VmHWM")
 
 

@@ -32,12 +32,12 @@ _KEPT_FROM = 100_000
 
 
 def kept_folder() -> Path:
-    """Where such folders are kept between runs."""
+    """Return where such folders are kept between runs."""
     return Path(tempfile.gettempdir()) / "ravel-long"
 
 
 def copy_long_home(folder: Path, commit_count: int) -> Peer:
-    """A daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain.
+    """Return a daemon of a copy of such a node's folder, not started: `long:main` has so many commits, a chain.
 
     It keeps no search index: of a million commits one would be made beside what is measured, for minutes.
     """

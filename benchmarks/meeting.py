@@ -70,7 +70,7 @@ class Side:
         return writers_topic(self.replica, self.replica.repos[self.branch.repo_num])
 
     def digest(self) -> bytes:
-        """The set digest of its topic."""
+        """Return the set digest of its topic."""
         with self.replica.database.read() as connection:
             return self.replica.sketches.digest(connection, topic_set(self.topic, of_publications=False))
 
@@ -107,7 +107,7 @@ class Side:
 
 
 def build(folder: Path, commit_count: int) -> None:
-    """A store with a branch of so many commits, of which alice and bob are members, unless it is there already."""
+    """Make a store with a branch of so many commits, of which alice and bob are members, unless it is there already."""
     if (folder / "complete").exists():
         return
     began = time.perf_counter()
@@ -132,7 +132,7 @@ class Said:
 
 @dataclass(slots=True)
 class Meeting:
-    """What was said on one connection, and the processor's time until the first publication and until the end."""
+    """Traffic of one connection, and processor time until the first publication and until the end."""
 
     said: list[Said] = field(default_factory=list)
     cpu_began: float = 0.0
@@ -144,7 +144,7 @@ class Meeting:
     """The topic as it is named on this connection."""
 
     def comparing(self) -> list[Said]:
-        """What compared the topic."""
+        """Return what compared the topic."""
         return [
             one
             for one in self.said
@@ -156,7 +156,7 @@ class _CountedConnection(Connection):
     """A connection that notes what it says."""
 
     def count(self, by: str, meeting: Meeting) -> None:
-        """From now on."""
+        """Start to count from now on."""
         self._by, self._meeting = by, meeting
 
     def _say(self, message: Message) -> None:

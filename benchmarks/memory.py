@@ -1,4 +1,4 @@
-"""How much memory, and processor time, processes have needed: this one with all that it started, or others by number."""
+"""Memory and processor time of processes: this one with all that it started, or others by number."""
 
 import ctypes
 import os
@@ -65,7 +65,7 @@ def processor_time_of_all() -> Iterator[list[float]]:
 
 
 def processor_seconds(pids: Iterable[int]) -> float:
-    """What these processes have used of the processor so far, together, without those that they started."""
+    """Return what these processes have used of the processor so far, together, without those that they started."""
     stats = (Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids)
     return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
@@ -84,7 +84,7 @@ def _processor_time() -> float:
 
 
 def _ours(above: Mapping[int, int]) -> set[int]:
-    """This process and its descendants, by each process's parent."""
+    """Return this process and its descendants, by each process's parent."""
     ours = {os.getpid()}
     while more := {pid for pid, parent in above.items() if parent in ours} - ours:
         ours |= more

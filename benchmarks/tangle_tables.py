@@ -64,7 +64,7 @@ def large_tangle(count: int, generator: np.random.Generator) -> tuple[Ints, Ints
 
 
 def write_table(folder: Path, tangle: Ints, acks: Ints, counts: Ints) -> None:
-    """As an export has it, less what ordering does not read; ranks are the right ones, as in every honest export."""
+    """Write a table like an export's, without what ordering does not read. Ranks are the right ones."""
     generator = np.random.default_rng(1)
     count = len(tangle)
     ids = generator.integers(0, 256, (count, 32), np.uint8)

@@ -18,7 +18,8 @@ _KEPT_FROM: Final = 2_000
 
 
 def copy_wide_home(folder: Path, repo_count: int, branch_count: int, name: str = "wide") -> Peer:
-    """A daemon of a copy of such a node's folder, not started: so many repos, each with so many branches of a post each.
+    """Return a daemon of a copy of such a node's folder, not started: so many repos, each with so many branches of a post
+    each.
 
     It keeps no search index: one would be made beside what is measured.
     """
@@ -37,7 +38,7 @@ def _fill(repo_count: int, branch_count: int, author: Author) -> str:
 
 
 def knowing_peer(folder: Path, other: Peer) -> Peer:
-    """A daemon, not started, that knows all repos of another's folder as a writer, and has nothing of them."""
+    """Return a daemon, not started, that knows all repos of another's folder as a writer, and has nothing of them."""
     made = Peer(folder)
     there, here = (open_keys(peer.home, no_passphrase).store_key for peer in (other, made))
     source, replica = Replica(other.home, there), Replica(made.home, here)

@@ -62,7 +62,7 @@ class Block(Value, frozen=True):
 
 
 class Reference(Wire, frozen=True):
-    """What names and opens an object: the id and the key of its root block."""
+    """Reference that names and opens an object: the id and the key of its root block."""
 
     object_id: ObjectId
     key: BlockKey
@@ -78,7 +78,7 @@ class WrongKey(Exception):
 
 
 def decode_block(encoded: bytes) -> Block:
-    """The block whose encoding is given, with its id computed. Raises DecodeError."""
+    """Return the block whose encoding is given, with its id computed. Raises DecodeError."""
     wire = decode(_BlockEncoding, encoded, size_max=BLOCK_SIZE_MAX)
     if len(wire.mark) != MARK_SIZE and (wire.mark or wire.acks or wire.rank):
         raise DecodeError("bad_shape", "acks or a rank without a mark, or a mark of another length")
@@ -88,7 +88,7 @@ def decode_block(encoded: bytes) -> Block:
 
 
 def has_children(start: bytes) -> bool:
-    """Whether a block whose encoding begins so names child blocks: to walk a tree without reading its leaves."""
+    """Return True if a block whose encoding begins so names child blocks: to walk a tree without reading its leaves."""
     return start[:LEAF_START_SIZE] != _LEAF_START
 
 
@@ -100,7 +100,7 @@ def encrypt_block(
     rank: int = 0,
     mark: bytes = b"",
 ) -> tuple[Block, BlockKey]:
-    """The block that carries `plaintext`, and its key. Raises DecodeError when it would not be a legal block."""
+    """Return the block that carries `plaintext`, and its key. Raises DecodeError when it would not be a legal block."""
     key = hashing.block_key(convergence_secret, plaintext)
     ciphertext = _chacha20(key, plaintext)
     encoded = encode(_BlockEncoding(child_ids, acks, rank, mark, ciphertext))
@@ -110,7 +110,7 @@ def encrypt_block(
 
 
 def decrypt_block(block: Block, key: BlockKey, convergence_secret: ConvergenceSecret) -> bytes:
-    """The plaintext of `block`. Raises WrongKey."""
+    """Return the plaintext of `block`. Raises WrongKey."""
     plaintext = decrypt_unchecked(block, key)
     if not compare_digest(hashing.block_key(convergence_secret, plaintext), key):
         raise WrongKey(block.block_id.hex())

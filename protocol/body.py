@@ -37,7 +37,7 @@ from protocol.profiles import Profile
 
 
 class Permission(IntEnum):
-    """What a member may do; each value includes those below it."""
+    """Permission of a member; each value includes those below it."""
 
     READ = 1
     WRITE = 2
@@ -312,14 +312,14 @@ _CARRIED: Final[dict[str, type[Body]]] = {
 
 
 def encode_body(body: Body) -> bytes:
-    """The encoding of a body. Raises DecodeError when it would not be a legal one."""
+    """Return the encoding of a body. Raises DecodeError when it would not be a legal one."""
     encoded = encode(body)
     decode_body(encoded)
     return encoded
 
 
 def decode_body(encoded: bytes) -> Body | UnknownBody:
-    """The body whose encoding is given. Raises DecodeError for a known kind of bad shape, or no tag at all."""
+    """Return the body whose encoding is given. Raises DecodeError for a known kind of bad shape, or no tag at all."""
     if len(encoded) > BODY_SIZE_MAX:
         raise DecodeError("too_large", f"a body of {len(encoded)} bytes")
     tag = peek_tag(encoded)
@@ -363,7 +363,7 @@ def content_of(body: Body | UnknownBody) -> Body | UnknownBody:
 
 
 def body_kind(body: Body | UnknownBody) -> str:
-    """The kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
+    """Return the kind's name without its version, for people and exports: `post`, `branch-add`, `unknown:poll7`."""
     if isinstance(body, UnknownBody):
         return f"unknown:{body.tag}" if type(body) is UnknownBody else body.tag
     return kind_name(type(body))
@@ -371,10 +371,10 @@ def body_kind(body: Body | UnknownBody) -> str:
 
 @cache
 def kind_name(kind: type[Body]) -> str:
-    """The same of a type of bodies."""
+    """Return the name without its version of a type of bodies."""
     return tag_of(kind).rstrip("0123456789")
 
 
 def tag_of(kind: type[Body]) -> str:
-    """The tag with which bodies of a type begin: `post1`."""
+    """Return the tag with which bodies of a type begin: `post1`."""
     return str(kind.__struct_config__.tag)

@@ -54,12 +54,12 @@ def _decoder(kind: type[Any]) -> msgspec.msgpack.Decoder[Any]:
 
 
 def encode(value: object) -> bytes:
-    """The one encoding of `value`."""
+    """Return the one encoding of `value`."""
     return _encoder.encode(value)
 
 
 def decode(kind: type[WireT], data: bytes, *, size_max: int, takes_more: bool = False) -> WireT:
-    """The value of type `kind` whose encoding `data` is; with `takes_more`, of the fields that are known here.
+    """Return the value of type `kind` whose encoding `data` is; with `takes_more`, of the fields that are known here.
 
     Raises DecodeError with reason `too_large`, `unknown_version`, `bad_shape` or `not_canonical`; nothing else, for any
     bytes.
@@ -80,7 +80,7 @@ def decode(kind: type[WireT], data: bytes, *, size_max: int, takes_more: bool = 
 
 
 def _has_more_fields(data: bytes, known: bytes) -> bool:
-    """Whether an array (with the shortest header) is that of the known fields and some behind them."""
+    """Return True if an array (with the shortest header) is that of the known fields and some behind them."""
     return known[0] < data[0] <= 0x9F and data.startswith(known[1:], 1)
 
 
@@ -101,7 +101,7 @@ def peek_tag(data: bytes) -> str:
 
 
 def peek_loose_tag(data: bytes) -> str:
-    """The tag of a tagged array in any form that MessagePack has for it: only to name what is wrong with the bytes."""
+    """Return the tag of a tagged array in any form of MessagePack, only to name what is wrong with the bytes."""
     start = {0xDC: 3, 0xDD: 5}.get(data[0], 1) if data else 1
     if not data or not (0x90 <= data[0] <= 0x9F or start > 1) or len(data) <= start:
         return ""
@@ -115,7 +115,7 @@ def peek_loose_tag(data: bytes) -> str:
 
 
 def is_other_version(tag: str, known: str) -> bool:
-    """Whether `tag` names the type of `known` (`block1`) in a version that is not known here (`block7`)."""
+    """Return True if `tag` names the type of `known` (`block1`) in a version that is not known here (`block7`)."""
     name = known.rstrip("0123456789")
     version = tag.removeprefix(name)
     return (

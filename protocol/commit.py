@@ -80,7 +80,7 @@ class Links(Wire, frozen=True):
 
 
 class TanglePlace(Wire, frozen=True):
-    """Where a commit stands in one further tangle: the tangle's kind and root, and the tips it follows there."""
+    """Place of a commit in one further tangle: the tangle's kind and root, and the tips that it follows there."""
 
     kind: Annotated[str, Meta(min_length=1, max_length=TANGLE_KIND_SIZE_MAX, pattern=r"^[a-z][a-z0-9-]*\Z")]
     root: CommitId
@@ -88,7 +88,7 @@ class TanglePlace(Wire, frozen=True):
 
 
 class Content(Wire, frozen=True):
-    """What a commit says of itself. `timestamp` is unix milliseconds, asserted by the author and never believed.
+    """Header of a commit. `timestamp` is unix milliseconds, asserted by the author and never believed.
 
     `by_writer` says on which of the epoch's two topics the commit is published: on the writers', or on the other one.
     `whole` says that the author held all of the commit's past, accepted. Feed links, deps and negative deps are the
@@ -139,7 +139,7 @@ class Commit(Value, frozen=True):
 
     @property
     def digest(self) -> Digest:
-        """What the author signed."""
+        """Bytes that the author signed."""
         return hashing.commit_digest(
             encode(_Signed(self.acks, self.rank, self.mark, self.links, self.content))
         )
@@ -150,7 +150,7 @@ class Commit(Value, frozen=True):
         return branch_begun_by(self.commit_id) if self.content.branch == NO_BRANCH else self.content.branch
 
     def place(self, kind: str) -> TanglePlace | None:
-        """The commit's place in the further tangle of that kind, or None."""
+        """Return the commit's place in the further tangle of that kind, or None."""
         for place in self.content.tangles:
             if place.kind == kind:
                 return place
@@ -243,7 +243,7 @@ assert _LIPMAA_ENDS[-1] > FEED_SEQUENCE_MAX, "each sequence is below one of them
 
 @lru_cache(maxsize=1024)  # each is asked for by who writes, reads and judges a commit
 def lipmaa(sequence: int) -> int:
-    """The sequence that a feed's skip link at `sequence` points to; `sequence - 1` where there is no link of its own.
+    """Return the sequence that a feed's skip link at `sequence` points to; `sequence - 1` where there is no link of its own.
 
     The ternary function of Lipmaa's simply verifiable anti-monotone graphs (Buldas and Lipmaa 1998), as Bamboo uses it:
     any earlier entry is reached over O(log n) links. `lipmaa(1)` is 0.

@@ -39,7 +39,7 @@ class Imported(Wire, frozen=True, tag="imported1"):
 
 
 class FileEntry(Wire, frozen=True):
-    """What a file is called, and how many bytes it is said to have."""
+    """Name of a file, and the size that its author states."""
 
     name: Name
     size: Annotated[int, Meta(ge=0, le=FILE_SIZE_MAX)]

@@ -36,24 +36,29 @@ _UNOPENED: Final = {kind: UnopenedBody(kind_name(kind)) for kind in ERASABLE}
 
 
 def declare_kind(body: Body) -> bytes:
-    """The metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
+    """Return the metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
     return _METADATA.get(type(body), b"")
 
 
 def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
-    """The kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no word."""
+    """Return the kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no
+    word.
+    """
     return None if is_root_branch else _KINDS.get(commit.content.metadata)
 
 
 def unopened_body(kind: type[Body]) -> UnopenedBody:
-    """What stands for a body whose kind the header declares, whatever it turns out to be: all that a verdict rests on."""
+    """Return what stands for a body whose kind the header declares, whatever it turns out to be: all that a verdict rests
+    on.
+    """
     return _UNOPENED[kind]
 
 
 def read_body(
     commit: Commit, lookup: BlockLookup, convergence_secret: ConvergenceSecret, *, is_root_branch: bool
 ) -> tuple[Body | UnknownBody, bytes]:
-    """A commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and nothing.
+    """Return a commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and
+    nothing.
 
     Raises MissingBlocks where the body's block is not found; of bodies whose kind is not said also where another one is
     not, WrongKey, DecodeError.

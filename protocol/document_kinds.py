@@ -26,7 +26,7 @@ Replaces = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
 
 
 class DocumentBody(Wire, frozen=True):
-    """What a commit says of a document."""
+    """Edit or snapshot of a document, as one commit states it."""
 
     @property
     def replaces(self) -> tuple[CommitId, ...]:
@@ -35,7 +35,7 @@ class DocumentBody(Wire, frozen=True):
 
     @property
     def value_count(self) -> int:
-        """How many operations it says, which is what reducing it costs."""
+        """Number of its operations, which is the cost of reducing it."""
         return 1
 
 
@@ -45,15 +45,15 @@ class ValuesEdit(DocumentBody, frozen=True):
     @classmethod
     @abstractmethod
     def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
-        """An edit that says just this. Values of a set's items are ""."""
+        """Return an edit that says just this. Values of a set's items are ""."""
 
     @abstractmethod
     def values(self) -> dict[str, str | None]:
-        """What it says of each item or key: its value, or None where it is gone."""
+        """Return what it says of each item or key: its value, or None where it is gone."""
 
     @property
     def value_count(self) -> int:
-        """How many operations it says."""
+        """Number of its operations."""
         return len(self.values())
 
 
@@ -66,19 +66,19 @@ class ValuesSnapshot(DocumentBody, frozen=True):
     @property
     @abstractmethod
     def first(self) -> str:
-        """Where the range begins."""
+        """First key of the range."""
 
     @property
     @abstractmethod
     def end(self) -> str | None:
-        """What the range ends before. None is behind all."""
+        """Key that ends the range, not included. None: behind all."""
 
     @classmethod
     @abstractmethod
     def make(
         cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
     ) -> Self:
-        """A snapshot of this range: names of commits, each with as many of its items or keys as one edit may have."""
+        """Return a snapshot of this range: names of commits, each with as many of its items or keys as one edit may have."""
 
     @abstractmethod
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
@@ -86,7 +86,7 @@ class ValuesSnapshot(DocumentBody, frozen=True):
 
     @property
     def value_count(self) -> int:
-        """How many operations it says again, and names: at most one name an operation."""
+        """Number of operations that it repeats, and of names: at most one name an operation."""
         return sum(2 for _ in self.restated())
 
 
@@ -120,7 +120,7 @@ class DocumentKind:
 
     @property
     def declared(self) -> tuple[type[DocumentBody], ...]:
-        """Those whose kind the commit's header declares, so that they may be erased."""
+        """Tags of the kinds that the commit's header declares, so that bodies may be erased."""
         return self.bodies if self.snapshots_cover else (self.edit,)
 
 
@@ -138,7 +138,7 @@ class ValuesKind(DocumentKind):
 def values_kind(
     name: str, edit: type[ValuesEdit], snapshot: type[ValuesSnapshot], edit_count_max: int
 ) -> ValuesKind:
-    """A kind of document that holds values by item or key."""
+    """Return a kind of document that holds values by item or key."""
     return ValuesKind(name, edit, snapshot, edit.make({}, (), ()), edit_count_max)
 
 
@@ -161,7 +161,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 
     @classmethod
     def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
-        """An edit that says just this."""
+        """Return an edit that says just this."""
         return cls(tuple(there), gone, replaces)
 
     def values(self) -> dict[str, str | None]:
@@ -170,7 +170,7 @@ class SetEdit(ValuesEdit, frozen=True, tag="set1"):
 
     @property
     def value_count(self) -> int:
-        """How many operations it says."""
+        """Number of its operations."""
         return len(self.added) + len(self.deleted)
 
 
@@ -192,7 +192,7 @@ class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
     def make(
         cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
     ) -> Self:
-        """A snapshot of this range."""
+        """Return a snapshot of this range."""
         return cls(first, end, tuple(SnapshotItems(name, tuple(items)) for name, items in operations))
 
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
@@ -201,7 +201,7 @@ class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
 
     @property
     def value_count(self) -> int:
-        """How many operations it says again, and names."""
+        """Number of operations that it repeats, and of names."""
         return sum(1 + len(one.items) for one in self.operations)
 
 
@@ -236,16 +236,16 @@ class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
 
     @classmethod
     def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
-        """An edit that says just this."""
+        """Return an edit that says just this."""
         return cls(tuple(DictEntry(key, value) for key, value in there.items()), gone, replaces)
 
     def values(self) -> dict[str, str | None]:
-        """The value of each key that is there."""
+        """Return the value of each key that is there."""
         return dict[str, str | None](dict.fromkeys(self.erased)) | {one.key: one.value for one in self.put}
 
     @property
     def value_count(self) -> int:
-        """How many operations it says."""
+        """Number of its operations."""
         return len(self.put) + len(self.erased)
 
 
@@ -267,7 +267,7 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
     def make(
         cls, first: str, end: str | None, operations: Iterable[tuple[CommitId, Mapping[str, str]]]
     ) -> Self:
-        """A snapshot of this range."""
+        """Return a snapshot of this range."""
         puts = (
             SnapshotEntries(name, tuple(DictEntry(key, value) for key, value in entries.items()))
             for name, entries in operations
@@ -280,7 +280,7 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
 
     @property
     def value_count(self) -> int:
-        """How many operations it says again, and names."""
+        """Number of operations that it repeats, and of names."""
         return sum(1 + len(one.entries) for one in self.operations)
 
 
@@ -326,7 +326,7 @@ class TextSnapshot(DocumentBody, frozen=True, tag="text-snapshot1"):
 
     @property
     def value_count(self) -> int:
-        """How many updates it says again."""
+        """Number of updates that it repeats."""
         return len(self.updates)
 
 

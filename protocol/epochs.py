@@ -37,7 +37,7 @@ SealedTopic = Annotated[bytes, Meta(min_length=_OVERHEAD + 32, max_length=_OVERH
 
 
 class EpochStatement(Wire, frozen=True):
-    """What both kinds of inits state of the epoch that they start: its marks, and its writers' topic, sealed."""
+    """Start of an epoch as both kinds of inits state it: its marks, and its writers' topic, sealed."""
 
     mark: Mark
     writers_mark: Mark
@@ -64,7 +64,7 @@ class GivenEpoch(Wire, frozen=True):
     key: EpochKey
 
     def __repr__(self) -> str:
-        """Without the key: bodies end up in logs and failed assertions only in this form."""
+        """Show the body without the key, as logs and failed assertions get it."""
         return f"GivenEpoch(epoch={id_text(self.epoch)})"
 
 

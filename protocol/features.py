@@ -1,6 +1,6 @@
-"""What this version knows beyond the core of docs/protocol.md: the profiles, by name, as `features1` says them.
+"""Features of this version beyond the core of docs/protocol.md: the profiles, by name, as `features1` says them.
 
-A peer that names more is of a newer version, which this node's user is told. One that says no `features1` is older than
+A peer that names more is of a newer version, which this node reports to its user. One that says no `features1` is older than
 that message, and may know all that was there before it.
 """
 
@@ -43,10 +43,10 @@ FEATURES: Final = (
 
 
 def find_newer(said: Iterable[str]) -> list[str]:
-    """Of the features that a peer has said, those that this version has not, sorted."""
+    """Return the features that a peer has and this version lacks, sorted."""
     return sorted(set(said) - set(FEATURES))
 
 
 def has_feature(said: Collection[str] | None, feature: str) -> bool:
-    """Whether a peer has a feature that this version has; None: it has said none, so it is older than `features1`."""
+    """Return True if a peer has a feature that this version has; None: it has said none, so it is older than `features1`."""
     return said is None or feature in said

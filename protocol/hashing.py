@@ -166,62 +166,62 @@ def wait_mark(what: bytes, commit_id: CommitId) -> Mark:
 
 
 def commit_digest(encoded: bytes) -> Digest:
-    """What a commit's author signs."""
+    """Return what a commit's author signs."""
     return Digest(_derive(_COMMIT_SIGNED, encoded))
 
 
 def repo_digest(encoded: bytes) -> Digest:
-    """What the repo's key signs, once."""
+    """Return what the repo's key signs, once."""
     return Digest(_derive(_REPO_SIGNED, encoded))
 
 
 def publication_digest(encoded: bytes) -> Digest:
-    """What the topic's key signs."""
+    """Return what the topic's key signs."""
     return Digest(_derive(_PUBLICATION_SIGNED, encoded))
 
 
 def file_deposit_digest(encoded: bytes) -> Digest:
-    """What the topic's key signs so that a relay keeps a file."""
+    """Return what the topic's key signs so that a relay keeps a file."""
     return Digest(_derive(_FILE_DEPOSIT_SIGNED, encoded))
 
 
 def invitation_digest(encoded: bytes) -> Digest:
-    """What an invitation's key signs to admit one user."""
+    """Return what an invitation's key signs to admit one user."""
     return Digest(_derive(_INVITATION_SIGNED, encoded))
 
 
 def device_digest(encoded: bytes) -> Digest:
-    """What a person's first device and another sign to be shown as one person."""
+    """Return what a person's first device and another sign to be shown as one person."""
     return Digest(_derive(_DEVICE_SIGNED, encoded))
 
 
 def device_end_digest(encoded: bytes) -> Digest:
-    """What either of them signs to be so no longer."""
+    """Return what either of them signs to be so no longer."""
     return Digest(_derive(_DEVICE_END_SIGNED, encoded))
 
 
 def request_digest(encoded: bytes) -> Digest:
-    """What the short code of a request to join is made of: `encoded` is [lobby, repo, user, request]."""
+    """Return what the short code of a request to join is made of: `encoded` is [lobby, repo, user, request]."""
     return Digest(_derive(_REQUEST_CODE, encoded))
 
 
 def blind_topic(topic: TopicKey, session_id: SessionId) -> BlindTopic:
-    """How a topic is called on one connection: recognised by those who know it, meaningless to all others."""
+    """Return how a topic is called on one connection: recognised by those who know it, meaningless to all others."""
     return BlindTopic(_derive(_TOPIC_BLIND, session_id + topic))
 
 
 def announced_topic(topic: TopicKey, session_id: SessionId, *, by_dialer: bool) -> AnnouncedTopic:
-    """How a side announces a topic on one connection. Who has heard the other's cannot make its own from it."""
+    """Return how a side announces a topic on one connection. Who has heard the other's cannot make its own from it."""
     return AnnouncedTopic(_derive(_TOPIC_ANNOUNCED, session_id + (b"\1" if by_dialer else b"\0") + topic))
 
 
 def lan_mark(salt: bytes, node_key: PeerId) -> Mark:
-    """How a node is announced on its local network: recognised by those who know its key, another with each salt."""
+    """Return how a node is announced on its local network: recognised by those who know its key, another with each salt."""
     return Mark(_derive(_LAN_MARK, salt + node_key))
 
 
 def circuit_address(relay: PeerId, node_key: PeerId) -> CircuitAddress:
-    """How a node is called at a relay: recognised by those who know its key, another at each relay."""
+    """Return how a node is called at a relay: recognised by those who know its key, another at each relay."""
     return CircuitAddress(_derive(_CIRCUIT_ADDRESS, relay + node_key))
 
 
@@ -231,7 +231,7 @@ def presence_key(read_key: ReadKey) -> CipherKey:
 
 
 def presence_digest(encoded: bytes) -> Digest:
-    """What a user signs to say so."""
+    """Return what a user signs to say so."""
     return Digest(_derive(_PRESENCE_SIGNED, encoded))
 
 
@@ -241,7 +241,7 @@ def text_clients(user: UserId, branch_id: BranchId) -> int:
 
 
 def symbol_key(topic: TopicKey) -> HashKey:
-    """The key of a topic's coded symbols: known to anyone who knows the topic, so that a prefix of them can be kept."""
+    """Return the key of a topic's coded symbols. Who knows the topic knows it, so a prefix can be kept."""
     return HashKey(_derive(_SYMBOL_KEY, topic))
 
 
@@ -251,7 +251,7 @@ def symbol_bits(key: HashKey, material: bytes) -> bytes:
 
 
 def range_key(topic: TopicKey, session_id: SessionId) -> HashKey:
-    """The key of range fingerprints in one session: nobody knows it when ids are made."""
+    """Return the key of range fingerprints in one session: nobody knows it when ids are made."""
     return HashKey(_derive(_RANGE_KEY, session_id + topic))
 
 
@@ -261,17 +261,17 @@ def range_fingerprint(key: HashKey, ids: Iterable[ItemId]) -> bytes:
 
 
 def set_lanes(commit_id: ItemId) -> bytes:
-    """What one commit adds to the lanes of a set digest: 2048 bytes."""
+    """Return what one commit adds to the lanes of a set digest: 2048 bytes."""
     return blake3(commit_id, derive_key_context=_SET_LANES).digest(2048)
 
 
 def set_digest(lanes: bytes) -> Digest:
-    """The digest of a set, from its lanes."""
+    """Return the digest of a set, from its lanes."""
     return Digest(_derive(_SET_DIGEST, lanes))
 
 
 def account_mark(token: AccountToken) -> Mark:
-    """What a relay keeps of an account's link: a reader of its store cannot use the link."""
+    """Return what a relay keeps of an account's link: a reader of its store cannot use the link."""
     return Mark(_derive(_ACCOUNT_MARK, token))
 
 
@@ -281,22 +281,22 @@ def link_checksum(payload: bytes) -> bytes:
 
 
 def store_mark(store_key: StoreKey) -> Mark:
-    """What tells whether a store was sealed with a key, and opens nothing."""
+    """Return what tells whether a store was sealed with a key, and opens nothing."""
     return Mark(_derive(_STORE_MARK, store_key))
 
 
 def store_mask_key(store_key: StoreKey) -> HashKey:
-    """The key of the masks over 32-byte keys in a store."""
+    """Return the key of the masks over 32-byte keys in a store."""
     return HashKey(_derive(_STORE_MASK_KEY, store_key))
 
 
 def store_box_key(store_key: StoreKey) -> CipherKey:
-    """The key of the boxes in a store."""
+    """Return the key of the boxes in a store."""
     return CipherKey(_derive(_STORE_BOX_KEY, store_key))
 
 
 def store_nonce_key(store_key: StoreKey) -> HashKey:
-    """The key that makes the nonces of the boxes in a store."""
+    """Return the key that makes the nonces of the boxes in a store."""
     return HashKey(_derive(_STORE_NONCE_KEY, store_key))
 
 
@@ -306,22 +306,22 @@ def mask(key: HashKey, place: bytes) -> bytes:
 
 
 def box_nonce(key: HashKey, place: bytes, plaintext: bytes) -> bytes:
-    """24 bytes, different for every place and plaintext: equal ones have equal boxes, and nothing else is told."""
+    """Return 24 bytes, different for every place and plaintext: equal ones have equal boxes, which reveal nothing else."""
     return blake3(len(place).to_bytes(4, "little") + place + plaintext, key=key).digest(24)
 
 
 def search_part_key(key: HashKey, part_num: int) -> HashKey:
-    """The key of the words in one part of a search index: equal words of two parts have different hashes."""
+    """Return the key of the words in one part of a search index: equal words of two parts have different hashes."""
     return HashKey(blake3(part_num.to_bytes(8, "little", signed=True), key=key).digest())
 
 
 def search_word(part_key: HashKey, word: str) -> int:
-    """What stands for a word in a part of a search index: 48 bits, so that few of a part's words share one."""
+    """Return what stands for a word in a part of a search index: 48 bits, so that few of a part's words share one."""
     return int.from_bytes(blake3(word.encode(), key=part_key).digest(6), "little")
 
 
 def timeline_digest() -> blake3:
-    """A hasher that takes the commit ids of a timeline in order."""
+    """Return a hasher that takes the commit ids of a timeline in order."""
     return blake3()
 
 

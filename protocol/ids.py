@@ -125,15 +125,15 @@ Id = (
 
 
 def root_branch(repo_id: RepoId) -> BranchId:
-    """The id of a repo's root branch, which holds the repo's membership: the repo's own."""
+    """Return the id of a repo's root branch, which holds the repo's membership: the repo's own."""
     return BranchId(repo_id)
 
 
 def branch_begun_by(commit_id: CommitId) -> BranchId:
-    """The id of the branch that this commit begins: the commit's own."""
+    """Return the id of the branch that this commit begins: the commit's own."""
     return BranchId(commit_id)
 
 
 def first_commit(branch_id: BranchId) -> CommitId:
-    """The id of the commit that begins a branch other than a root branch: the branch's own."""
+    """Return the id of the commit that begins a branch other than a root branch: the branch's own."""
     return CommitId(BlockId(branch_id))

@@ -49,7 +49,7 @@ _CHECKSUM_SIZE: Final = 5
 
 
 class PeerAddress(Wire, frozen=True):
-    """Where a peer may be reached: host:port, and the key that it must prove."""
+    """Address of a peer: host:port, and the key that it must prove."""
 
     address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
     peer: PeerId
@@ -74,7 +74,7 @@ class InvitationLink(Wire, frozen=True, tag="invitation3"):
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
-        """Without the secrets: links end up in logs only in this form."""
+        """Show the link without the secrets, as logs get it."""
         return f"InvitationLink(repo={id_text(self.repo)}, permission={self.permission.name.lower()})"
 
 
@@ -100,11 +100,11 @@ class DeviceLink(Wire, frozen=True, tag="device-link1"):
     invitation: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
 
     def __repr__(self) -> str:
-        """Without the secrets."""
+        """Show the link without the secrets."""
         return f"DeviceLink(person={id_text(self.person)})"
 
     def opened(self) -> InvitationLink:
-        """The invitation. Raises DecodeError."""
+        """Return the invitation. Raises DecodeError."""
         return decode(InvitationLink, self.invitation, size_max=LINK_SIZE_MAX)
 
 
@@ -121,11 +121,11 @@ class AskLink(Wire, frozen=True, tag="ask-link1"):
     lobby: Annotated[bytes, Meta(max_length=LINK_SIZE_MAX)]
 
     def __repr__(self) -> str:
-        """Without the lobby's secrets."""
+        """Show the link without the lobby's secrets."""
         return f"AskLink(repo={id_text(self.repo)})"
 
     def opened(self) -> InvitationLink:
-        """The invitation to the lobby. Raises DecodeError."""
+        """Return the invitation to the lobby. Raises DecodeError."""
         return decode(InvitationLink, self.lobby, size_max=LINK_SIZE_MAX)
 
 
@@ -142,12 +142,12 @@ class ReadCapability(Wire, frozen=True, tag="read3"):
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Show the link without the secret."""
         return f"ReadCapability(repo={id_text(self.repo)})"
 
 
 class BranchChannel(Wire, frozen=True):
-    """What opens one branch on its link topic in an epoch, and nothing else of the epoch."""
+    """Key of one branch on its link topic in an epoch, which opens nothing else of the epoch."""
 
     epoch: EpochId
     topic: TopicKey
@@ -169,18 +169,18 @@ class BranchCapability(Wire, frozen=True, tag="branch2"):
     peers: Annotated[tuple[PeerAddress, ...], Meta(max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
-        """Without the secrets."""
+        """Show the link without the secrets."""
         return f"BranchCapability(branch={id_text(self.branch)})"
 
 
 class RelayLink(Wire, frozen=True, tag="relay-link1"):
-    """What gives a node an account at a relay, once: where the relay is, and a secret that only it knows."""
+    """Link that gives a node an account at a relay, once: its address, and a secret that only the relay knows."""
 
     token: AccountToken
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=LINK_PEER_COUNT_MAX)]
 
     def __repr__(self) -> str:
-        """Without the secret."""
+        """Show the link without the secret."""
         return f"RelayLink(relay={id_text(self.peers[0].peer)})"
 
 
@@ -190,7 +190,9 @@ def relay_link_text(link: RelayLink) -> str:
 
 
 def parse_relay_link(text: str) -> RelayLink:
-    """The link to a relay that `text` is. Raises DecodeError as `parse_invitation` does; `bad_shape` where it names two."""
+    """Return the link to a relay that `text` is. Raises DecodeError as `parse_invitation` does; `bad_shape` where it names
+    two.
+    """
     link: RelayLink = decode(RelayLink, _payload(_RELAY_KIND, text), size_max=LINK_SIZE_MAX)
     if len({one.peer for one in link.peers}) > 1:
         raise DecodeError("bad_shape", "more than one relay")
@@ -203,7 +205,7 @@ def invitation_text(link: InvitationLink) -> str:
 
 
 def parse_invitation(text: str) -> InvitationLink:
-    """The invitation that `text` is.
+    """Return the invitation that `text` is.
 
     Raises DecodeError: `not_a_link`, `other_kind`, `mistyped` (checksum), or what `decode` says of an unknown version.
     """
@@ -216,7 +218,7 @@ def device_link_text(link: DeviceLink) -> str:
 
 
 def parse_device_link(text: str) -> DeviceLink:
-    """The link for a device that `text` is. Raises DecodeError as `parse_invitation` does."""
+    """Return the link for a device that `text` is. Raises DecodeError as `parse_invitation` does."""
     link: DeviceLink = decode(DeviceLink, _payload(_DEVICE_KIND, text), size_max=LINK_SIZE_MAX)
     link.opened()
     return link
@@ -228,26 +230,26 @@ def ask_link_text(link: AskLink) -> str:
 
 
 def parse_ask_link(text: str) -> AskLink:
-    """The link that asks that `text` is. Raises DecodeError as `parse_invitation` does."""
+    """Return the link that asks that `text` is. Raises DecodeError as `parse_invitation` does."""
     link: AskLink = decode(AskLink, _payload(_ASK_KIND, text), size_max=LINK_SIZE_MAX)
     link.opened()
     return link
 
 
 def is_ask_link(text: str) -> bool:
-    """Whether a text says that it is a link that asks."""
+    """Return True if a text says that it is a link that asks."""
     return text.strip().startswith(f"{_LINK_SCHEME}{_ASK_KIND}:")
 
 
 def find_kept_ask(encoded: bytes | None) -> AskLink | None:
-    """The link that asks as it is kept with its lobby; None for what is kept of another kind. Raises DecodeError."""
+    """Return the link that asks as it is kept with its lobby; None for what is kept of another kind. Raises DecodeError."""
     if encoded is None or peek_tag(encoded) != AskLink.__struct_config__.tag:
         return None
     return decode(AskLink, encoded, size_max=LINK_SIZE_MAX)
 
 
 def decode_kept_link(encoded: bytes) -> tuple[InvitationLink, UserId | None]:
-    """An invitation as it is kept until it is used, and whose device it makes the user, if any's. Raises DecodeError."""
+    """Return an invitation as it is kept until its use, and the person of the device, if any. Raises DecodeError."""
     if peek_tag(encoded) != DeviceLink.__struct_config__.tag:
         return decode(InvitationLink, encoded, size_max=LINK_SIZE_MAX), None
     link: DeviceLink = decode(DeviceLink, encoded, size_max=LINK_SIZE_MAX)
@@ -260,7 +262,7 @@ def capability_text(capability: ReadCapability) -> str:
 
 
 def parse_capability(text: str) -> ReadCapability:
-    """The read capability that `text` is. Raises DecodeError as `parse_invitation` does."""
+    """Return the read capability that `text` is. Raises DecodeError as `parse_invitation` does."""
     return decode(ReadCapability, _payload(_CAPABILITY_KIND, text), size_max=LINK_SIZE_MAX)
 
 
@@ -270,12 +272,14 @@ def branch_capability_text(capability: BranchCapability) -> str:
 
 
 def parse_branch_capability(text: str) -> BranchCapability:
-    """The capability of a branch that `text` is. Raises DecodeError as `parse_invitation` does."""
+    """Return the capability of a branch that `text` is. Raises DecodeError as `parse_invitation` does."""
     return decode_branch_capability(_payload(_BRANCH_KIND, text))
 
 
 def decode_branch_capability(encoded: bytes) -> BranchCapability:
-    """The capability of a branch whose encoding is given. Raises DecodeError, also for a root branch: that opens a repo."""
+    """Return the capability of a branch whose encoding is given. Raises DecodeError, also for a root branch: that opens a
+    repo.
+    """
     capability: BranchCapability = decode(BranchCapability, encoded, size_max=LINK_SIZE_MAX)
     if capability.branch == root_branch(capability.repo):
         raise DecodeError("bad_shape", "a root branch is not followed by itself")
@@ -283,7 +287,7 @@ def decode_branch_capability(encoded: bytes) -> BranchCapability:
 
 
 def is_branch_link(text: str) -> bool:
-    """Whether a text says that it is a branch's capability."""
+    """Return True if a text says that it is a branch's capability."""
     return text.strip().startswith(f"{_LINK_SCHEME}{_BRANCH_KIND}:")
 
 
@@ -295,7 +299,7 @@ def _link_text(kind: str, link: Wire) -> str:
 
 
 def _payload(kind: str, text: str) -> bytes:
-    """What a link of that kind encodes."""
+    """Return what a link of that kind encodes."""
     text = text.strip()
     if len(text) > LINK_SIZE_MAX:
         raise DecodeError("too_large", "a link")

@@ -25,7 +25,7 @@ _WORD_BITS: Final = 11
 
 
 class Lobby(Wire, frozen=True, tag="lobby1"):
-    """Who joins this repo asks to be let into `repo`. By the founder, right after the init."""
+    """Statement that members of this repo ask to be let into `repo`. By the founder, right after the init."""
 
     repo: RepoId
 
@@ -77,12 +77,12 @@ LobbyBody = Lobby | LobbyAdd | LobbyAnswer
 
 
 def encode_note(name: str | None) -> bytes:
-    """The metadata of a request under this name."""
+    """Return the metadata of a request under this name."""
     return encode(AskNote(name))
 
 
 def read_note(metadata: bytes) -> str | None:
-    """The name that a request states. None: it states none, or one that breaks the rules of names."""
+    """Return the name that a request states. None: it states none, or one that breaks the rules of names."""
     try:
         name = decode(AskNote, metadata, size_max=METADATA_SIZE_MAX).name
     except DecodeError:
@@ -91,7 +91,7 @@ def read_note(metadata: bytes) -> str | None:
 
 
 def code_numbers(lobby: RepoId, repo: RepoId, user: UserId, request: CommitId) -> tuple[int, ...]:
-    """A request's code: six numbers from 0 to 2047, each of which stands for a word.
+    """Return a request's code: six numbers from 0 to 2047, each of which stands for a word.
 
     The id of the request commits to all that the request says, so a request of another key or link has another code.
     """

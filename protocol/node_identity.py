@@ -36,7 +36,7 @@ _SIGNATURE_SIZE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class HandshakeResult:
-    """What a finished handshake leaves: two ciphers, the proven peer, and a name of the session."""
+    """Result of a handshake: two ciphers, the proven peer, and a name of the session."""
 
     send: CipherState
     receive: CipherState
@@ -85,7 +85,7 @@ class AcceptorHandshake:
         return self._noise.write_message(signature)
 
     def read_third(self, message: bytes) -> HandshakeResult:
-        """The session, once message 3 has proven the dialer's key (else HandshakeError)."""
+        """Return the session, once message 3 has proven the dialer's key (else HandshakeError)."""
         signed = _DIALER_CONTEXT + self._noise.handshake_hash
         payload = self._noise.read_message(message)
         if len(payload) != _PUBLIC_KEY_SIZE + _SIGNATURE_SIZE:
@@ -98,12 +98,12 @@ class AcceptorHandshake:
 
 
 def static_private_key(seed: NodeSeed) -> AgreementSecret:
-    """The X25519 private key of a node's seed."""
+    """Return the X25519 private key of a node's seed."""
     return AgreementSecret(bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(seed)[1]))
 
 
 def static_public_key(peer_key: PeerId) -> AgreementKey:
-    """The X25519 public key of a peer id; HandshakeError `bad_key` unless `verify_public_key` passes it."""
+    """Return the X25519 public key of a peer id; HandshakeError `bad_key` unless `verify_public_key` passes it."""
     try:
         verify_public_key(peer_key)
     except BadSignature:

@@ -72,7 +72,7 @@ class CipherState:
         return ciphertext
 
     def encrypt_into(self, plaintext: Bytes, place: memoryview) -> None:
-        """The same without associated data, written into `place`, which is TAG_SIZE longer than the plaintext."""
+        """Encrypt without associated data into `place`, which is TAG_SIZE longer than the plaintext."""
         self._aead.encrypt_into(self._nonce(), plaintext, None, place)
         self._count += 1
 
@@ -122,7 +122,7 @@ class Handshake:
     def initiator(
         cls, prologue: bytes, static: AgreementSecret, ephemeral: AgreementSecret, remote_static: AgreementKey
     ) -> Self:
-        """The side that dials: its private keys, and the public key that the other side must have."""
+        """Return the side that dials: its private keys, and the public key that the other side must have."""
         return cls(
             is_initiator=True,
             prologue=prologue,
@@ -133,7 +133,7 @@ class Handshake:
 
     @classmethod
     def responder(cls, prologue: bytes, static: AgreementSecret, ephemeral: AgreementSecret) -> Self:
-        """The side that is dialed."""
+        """Return the side that is dialed."""
         return cls(
             is_initiator=False, prologue=prologue, static=static, ephemeral=ephemeral, remote_static=None
         )
@@ -151,7 +151,7 @@ class Handshake:
         return self._remote_static
 
     def write_message(self, payload: bytes) -> bytes:
-        """The next message of the pattern, with a payload."""
+        """Return the next message of the pattern, with a payload."""
         tokens = self._tokens(is_ours=True)
         self._is_dead = True  # until everything below has held
         message = bytearray()
@@ -171,7 +171,7 @@ class Handshake:
         return bytes(message)
 
     def read_message(self, message: bytes) -> bytes:
-        """The payload of the other side's next message."""
+        """Return the payload of the other side's next message."""
         tokens = self._tokens(is_ours=False)
         self._is_dead = True  # until everything below has held
         rest = message

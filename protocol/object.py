@@ -63,7 +63,7 @@ class ObjectBuilder:
         self._rest += view[start:]
 
     def finish(self) -> Reference:
-        """The reference of the whole; nothing can be added after."""
+        """Return the reference of the whole; nothing can be added after."""
         if self._rest or not self.size:
             self._encrypt_node(0, bytes(self._rest), ())
         height = 0
@@ -120,7 +120,7 @@ class ObjectReader:
         self.size: int = before * LEAF_SIZE + len(last)
 
     def read(self, start: int, stop: int) -> Iterator[bytes]:
-        """The bytes from `start` to before `stop` (both within the size), a leaf's worth or less at a time.
+        """Yield the bytes from `start` to before `stop` (both within the size), a leaf's worth or less at a time.
 
         Raises MissingBlocks, WrongKey, or DecodeError `bad_tree` for a tree that no ObjectBuilder would have made.
         """
@@ -133,7 +133,7 @@ class ObjectReader:
             yield part
 
     def read_held(self, start: int, stop: int) -> bytes | None:
-        """The same bytes, if they need no lookup: the last leaf was opened for the size, and a small object is all leaf."""
+        """Return the bytes if they need no lookup: the last leaf was opened for the size, and a small object is all leaf."""
         first = self._last[0] * LEAF_SIZE
         if start < first:
             return None
@@ -249,7 +249,7 @@ class _Inner:
 
 
 def build_object(plaintext: bytes, convergence_secret: ConvergenceSecret) -> tuple[Reference, list[Block]]:
-    """The reference and the blocks of an object, root last; equal input gives equal output on every platform.
+    """Return the reference and the blocks of an object, root last; equal input gives equal output on every platform.
 
     Raises DecodeError `too_large` above OBJECT_IN_MEMORY_SIZE_MAX bytes.
     """
@@ -264,7 +264,7 @@ def build_object(plaintext: bytes, convergence_secret: ConvergenceSecret) -> tup
 def open_object(
     reference: Reference, lookup: BlockLookup, convergence_secret: ConvergenceSecret, *, size_max: int
 ) -> bytes:
-    """The plaintext of an object.
+    """Return the plaintext of an object.
 
     Raises MissingBlocks, WrongKey, or DecodeError: `too_large` past `size_max` bytes, `bad_tree` for a tree that
     `build_object` would not have made.

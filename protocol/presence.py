@@ -1,4 +1,4 @@
-"""What `presence1` carries: who has a text open and where the cursor is, signed by the user and sealed for members.
+"""Content of `presence1`: who has a text open and where the cursor is, signed by the user and sealed for members.
 
 The box is XChaCha20-Poly1305 under a key that all who hold the epoch derive. A relay, and a member who was excluded, see
 its size and time alone. Its associated data is the *place*: the topic as this side announces it on this
@@ -52,7 +52,7 @@ class Presence(Wire, frozen=True):
 
     @property
     def has_left(self) -> bool:
-        """Whether the session has closed the text."""
+        """True if the session has closed the text."""
         return not self.root
 
 
@@ -70,7 +70,7 @@ def seal_presence(
     presence: Presence,
     nonce: bytes,
 ) -> bytes:
-    """The content of `presence1`. `place` is this side's; `nonce` is 24 random bytes."""
+    """Return the content of `presence1`. `place` is this side's; `nonce` is 24 random bytes."""
     signature = sign(hashing.presence_digest(place + encode(presence)))
     plain = encode(_Signed(user, presence, signature))
     key = hashing.presence_key(read_key)
@@ -78,7 +78,7 @@ def seal_presence(
 
 
 def open_presence(read_key: ReadKey, place: PresencePlace, box: bytes) -> tuple[UserId, Presence]:
-    """Who says it, and what. `place` is the peer's. Raises ForgedPresence."""
+    """Return who says it, and what. `place` is the peer's. Raises ForgedPresence."""
     key = hashing.presence_key(read_key)
     nonce, sealed = box[:PRESENCE_NONCE_SIZE], box[PRESENCE_NONCE_SIZE:]
     try:

@@ -50,7 +50,7 @@ _SPACES: Final = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f\u3000]")
 
 
 def find_fault(name: str) -> str:
-    """What is wrong with a person's name, as the end of a sentence about it; empty where nothing is."""
+    """Return what is wrong with a person's name, as the end of a sentence about it; empty where nothing is."""
     if not 0 < len(name) <= PROFILE_NAME_LENGTH_MAX:
         return f"has 1 to {PROFILE_NAME_LENGTH_MAX} characters, not {len(name)}"
     if found := _FORBIDDEN.search(name):

@@ -33,7 +33,7 @@ class _Paired(Wire, frozen=True):
 
 
 def certify_repo(repo_seed: RepoSeed, name: str, owners: tuple[UserId, ...]) -> Signature:
-    """The repo key's one signature: over its own id, the name and the founding owners."""
+    """Return the repo key's one signature: over its own id, the name and the founding owners."""
     repo_id, secret = signing.key_pair(repo_seed)
     return signing.sign(secret, hashing.repo_digest(encode(_Certified(repo_id, name, owners))))
 
@@ -45,7 +45,7 @@ def verify_certificate(repo_id: RepoId, body: RepoInit) -> None:
 
 
 def prove_invitation(invitation_seed: InvitationSeed, repo_id: RepoId, user: UserId) -> Signature:
-    """The invitation key's signature that admits `user` to the repo, and nobody else."""
+    """Return the invitation key's signature that admits `user` to the repo, and nobody else."""
     return signing.sign(
         signing.key_pair(invitation_seed)[1], hashing.invitation_digest(encode(_Admitted(repo_id, user)))
     )
@@ -61,12 +61,12 @@ def verify_invitation_proof(
 
 
 def device_digest(repo_id: RepoId, person: UserId, device: UserId, since: int) -> Digest:
-    """What both sign, so that members of the repo are shown `device` as a device of `person`; `since` in unix ms."""
+    """Return what both sign, so that members of the repo are shown `device` as a device of `person`; `since` in unix ms."""
     return hashing.device_digest(encode(_Paired(repo_id, person, device, since)))
 
 
 def device_end_digest(repo_id: RepoId, person: UserId, device: UserId, until: int) -> Digest:
-    """What one of them signs to take that back; `until` in unix ms."""
+    """Return what one of them signs to take that back; `until` in unix ms."""
     return hashing.device_end_digest(encode(_Paired(repo_id, person, device, until)))
 
 

@@ -2,7 +2,7 @@
 
 The commit's key is hidden by 32 bytes that follow from the topic's read key, the topic and the commit's id: anyone who may
 read the topic opens it, and it cannot be moved to another commit or topic. Nothing else authenticates it, since the key of a
-block is the hash of what it opens. So a publication follows from the commit and the topic's keys, whoever makes it. The
+block is the hash of what it opens. So a publication follows from the commit and the topic's keys alone. The
 signature lets a relay refuse what no holder of the topic's key sent, without knowing who the members are.
 
 A *bare* publication names the body's block and does not carry it: its sender has not got it. The signature is the same.
@@ -73,7 +73,7 @@ class Publication(Value, frozen=True):
 
     @property
     def encoded(self) -> bytes:
-        """Its one encoding: the bytes that it was decoded from."""
+        """Encoding that it was decoded from."""
         blocks = tuple([block.encoded for block in self.blocks])
         if self.body_id is None:
             return encode_publication(self.topic, self.hidden_key, blocks, self.signature)
@@ -81,13 +81,13 @@ class Publication(Value, frozen=True):
 
     @property
     def digest(self) -> Digest:
-        """What the topic's key signed."""
+        """Digest that the topic's key signed."""
         named = () if self.body_id is None else (self.body_id,)
         return _digest(self.topic, self.hidden_key, (*(block.block_id for block in self.blocks), *named))
 
     @property
     def publication_id(self) -> PublicationId:
-        """Its id (`publication_id`)."""
+        """Id of the publication (`publication_id`)."""
         return _id(self.commit_id, self.digest)
 
 
@@ -116,7 +116,7 @@ def open_hidden_key(publication: Publication, read_key: ReadKey) -> BlockKey:
 def encode_publication(
     topic: TopicKey, hidden_key: bytes, blocks: tuple[bytes, ...], signature: Signature
 ) -> bytes:
-    """The encoding of a publication from its parts, blocks as stored. Raises DecodeError `too_large`."""
+    """Return the encoding of a publication from its parts, blocks as stored. Raises DecodeError `too_large`."""
     encoded = encode(_PublicationEncoding(topic, hidden_key, blocks, signature))
     if len(encoded) > PUBLICATION_SIZE_MAX or len(blocks) > PUBLICATION_BLOCK_COUNT_MAX:
         raise DecodeError("too_large", f"a publication of {len(encoded)} bytes in {len(blocks)} blocks")
@@ -126,17 +126,17 @@ def encode_publication(
 def encode_bare(
     topic: TopicKey, hidden_key: bytes, block: bytes, body_id: ObjectId, signature: Signature
 ) -> bytes:
-    """The encoding of a bare publication: the commit's block as stored, and the id of its body's."""
+    """Return the encoding of a bare publication: the commit's block as stored, and the id of its body's."""
     return encode(_BareEncoding(topic, hidden_key, block, body_id, signature))
 
 
 def is_bare(encoded: bytes) -> bool:
-    """Whether what is encoded is a bare publication, if it is any."""
+    """Return True if what is encoded is a bare publication, if it is any."""
     return encoded.startswith(_BARE_START)
 
 
 def decode_publication(encoded: bytes) -> Publication:
-    """The publication whose encoding is given, its block ids computed. Raises DecodeError."""
+    """Return the publication whose encoding is given, its block ids computed. Raises DecodeError."""
     if is_bare(encoded):
         bare = decode(_BareEncoding, encoded, size_max=PUBLICATION_SIZE_MAX)
         return Publication(
@@ -155,7 +155,7 @@ def sign_publication(
     blocks: tuple[bytes, ...],
     body_id: ObjectId | None = None,
 ) -> Signature:
-    """The topic's signature of a publication, made again from its parts, blocks as stored."""
+    """Return the topic's signature of a publication, made again from its parts, blocks as stored."""
     ids = tuple(map(hashing.block_id, blocks)) + (() if body_id is None else (body_id,))
     return signing.sign(topic_secret, _digest(topic, hidden_key, ids))
 
@@ -163,7 +163,7 @@ def sign_publication(
 def publication_id(
     topic: TopicKey, hidden_key: bytes, blocks: tuple[bytes, ...], body_id: ObjectId | None = None
 ) -> PublicationId:
-    """The id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
+    """Return the id of a publication, from its parts, blocks as stored: 8 bytes of its commit's id, then 24 of its digest.
 
     All that it carries follows from it but the topic's signature. A commit's id does not say how its key is sealed, nor
     whether its body is there, so who cannot open publications tells them apart by this. Of a commit whose body was erased

@@ -16,7 +16,7 @@ Host = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Reach(IntEnum):
-    """Who can dial an address."""
+    """Reach of an address: who can dial it."""
 
     MACHINE = 0
     PRIVATE = 1
@@ -24,7 +24,7 @@ class Reach(IntEnum):
 
 
 def host_of(address: str) -> Host | None:
-    """The host of host:port, where it is a number and the port is one that can be dialed."""
+    """Return the host of host:port, where it is a number and the port is one that can be dialed."""
     host, _, port = address.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
         return None
@@ -36,7 +36,7 @@ def host_of(address: str) -> Host | None:
 
 
 def host_named(text: str) -> Host | None:
-    """The host that a number names, without brackets and port; None of anything else."""
+    """Return the host that a number names, without brackets and port; None of anything else."""
     try:
         return ipaddress.ip_address(text)
     except ValueError:
@@ -44,7 +44,7 @@ def host_named(text: str) -> Host | None:
 
 
 def reach_of(host: Host) -> Reach | None:
-    """Who can dial a host; None of one that means nothing elsewhere (every interface, multicast, one link)."""
+    """Return who can dial a host; None of one that means nothing elsewhere (every interface, multicast, one link)."""
     if isinstance(host, ipaddress.IPv6Address) and (host.ipv4_mapped or host.scope_id):
         return None
     if host.is_loopback:
@@ -55,13 +55,13 @@ def reach_of(host: Host) -> Reach | None:
 
 
 def may_travel(address: str, across: str) -> bool:
-    """Whether an address may be told, or believed, on a connection with the peer at `across` (host:port)."""
+    """Return True if an address may be told, or believed, on a connection with the peer at `across` (host:port)."""
     reach, distance = _reach(address), _reach(across)
     return reach is not None and distance is not None and reach >= distance
 
 
 def is_public(address: str) -> bool:
-    """Whether everybody can dial an address, which is a number."""
+    """Return True if everybody can dial an address, which is a number."""
     return _reach(address) is Reach.EVERYBODY
 
 
@@ -72,7 +72,9 @@ def _reach(address: str) -> Reach | None:
 
 
 def as_seen(address: str, across: str) -> str | None:
-    """What a peer says of itself, with the host that it is seen at where it names every interface; None if not dialable."""
+    """Return what a peer says of itself, with the host that it is seen at where it names every interface; None if not
+    dialable.
+    """
     host, other = host_of(address), host_of(across)
     if host is None or other is None:
         return None
@@ -83,7 +85,7 @@ def as_seen(address: str, across: str) -> str | None:
 
 
 def network_of(host: Host) -> str:
-    """What counts as one host where hosts are counted: an IPv6 address stands for its network of 64 bits."""
+    """Return what counts as one host where hosts are counted: an IPv6 address stands for its network of 64 bits."""
     if isinstance(host, ipaddress.IPv6Address):
         return str(ipaddress.IPv6Network((int(host), 64), strict=False))
     return str(host)

@@ -72,12 +72,14 @@ def public_key(seed: InvitationSeed) -> InvitationKey: ...
 @overload
 def public_key(seed: TopicSeed) -> TopicKey: ...
 def public_key(seed: Seed) -> Any:
-    """The public key of a seed."""
+    """Return the public key of a seed."""
     return bindings.crypto_sign_seed_keypair(seed)[0]
 
 
 def sign(secret_key: SigningKey, message: bytes) -> Signature:
-    """The deterministic Ed25519 signature (64 bytes) of a message: a 32-byte digest, or a context and a handshake's hash."""
+    """Return the deterministic Ed25519 signature (64 bytes) of a message: a 32-byte digest, or a context and a handshake's
+    hash.
+    """
     return Signature(bindings.crypto_sign(message, secret_key)[:64])
 
 
@@ -98,7 +100,7 @@ def verify_signature(key: PublicKey, message: bytes, signature: Signature) -> No
 
 
 class Claim(NamedTuple):
-    """That `key` signed `digest` with `signature`: to be checked."""
+    """Signature to be checked: `key` signed `digest` with `signature`."""
 
     key: PublicKey
     digest: Digest
@@ -123,7 +125,7 @@ def _holds(key: PublicKey, digest: Digest, signature: Signature) -> bool:
 
 
 def is_good_point(encoded: bytes) -> bool:
-    """Whether 32 bytes are the canonical encoding of a y coordinate that no point of small order has."""
+    """Return True if 32 bytes are the canonical encoding of a y coordinate that no point of small order has."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)
     return y < _FIELD_PRIME and y not in _SMALL_ORDER_Y
 

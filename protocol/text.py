@@ -21,19 +21,19 @@ _ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 
 
 def id_text(raw: Id) -> str:
-    """The text form of 32 bytes: 52 characters."""
+    """Return the text form of 32 bytes: 52 characters."""
     return _id_text(raw)
 
 
 @lru_cache(maxsize=_IDS_REMEMBERED_MAX)
 def _id_text(raw: Id) -> str:
-    """Those of repos, branches and authors are asked for again and again."""
+    """Cached text of an id: those of repos, branches and authors are asked for again and again."""
     return base32_text(raw)
 
 
 @lru_cache(maxsize=_IDS_REMEMBERED_MAX)  # each request names the same branch again
 def parse_id_prefix(text: str) -> tuple[AnyId, AnyId]:
-    """The least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
+    """Return the least and the greatest id whose text begins with `text`. Raises DecodeError `bad_id`."""
     digits = [_ALPHABET.find(char) for char in text]
     loose_bits = 0b1111 if len(text) == _ID_TEXT_SIZE else 0
     if not 0 < len(text) <= _ID_TEXT_SIZE or -1 in digits or digits[-1] & loose_bits:
@@ -49,7 +49,7 @@ def parse_id_prefix(text: str) -> tuple[AnyId, AnyId]:
 
 @lru_cache(maxsize=_IDS_REMEMBERED_MAX)
 def parse_id(text: str) -> AnyId:
-    """The 32 bytes of a full text id. Raises DecodeError `bad_id`."""
+    """Return the 32 bytes of a full text id. Raises DecodeError `bad_id`."""
     raw = parse_base32(text, "bad_id")
     if len(raw) != 32:
         raise DecodeError("bad_id", "an id has 52 characters")
@@ -62,7 +62,9 @@ def base32_text(raw: bytes) -> str:
 
 
 def parse_base32(text: str, reason: str) -> bytes:
-    """The bytes that `text` stands for. Raises DecodeError `reason` for any text but the one that `base32_text` gives."""
+    """Return the bytes that `text` stands for. Raises DecodeError `reason` for any text but the one that `base32_text`
+    gives.
+    """
     padded = text.upper() + "=" * (-len(text) % 8)
     try:
         raw = base64.b32decode(padded)
@@ -74,5 +76,7 @@ def parse_base32(text: str, reason: str) -> bytes:
 
 
 def pasted_word(text: str) -> str:
-    """The text without white space and invisible marks, which mail, chats and clipboards put into and around a long word."""
+    """Return the text without white space and invisible marks, which mail, chats and clipboards put into and around a long
+    word.
+    """
     return "".join(char for char in text if not char.isspace() and unicodedata.category(char) != "Cf")

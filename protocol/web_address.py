@@ -30,7 +30,7 @@ _PORTS: Final = {True: 443, False: 80}
 
 @dataclass(frozen=True, slots=True)
 class WebAddress:
-    """Where a node is reached by WebSocket. `is_secure`: in TLS."""
+    """Address of a node by WebSocket. `is_secure`: in TLS."""
 
     is_secure: bool
     host: str
@@ -44,11 +44,11 @@ class WebAddress:
 
     @property
     def full(self) -> str:
-        """As web clients write it."""
+        """Return the address as web clients write it."""
         return f"{self._scheme}://{self.host}:{self.port}{self.path}"
 
     def __str__(self) -> str:
-        """As short as it is written."""
+        """Return the shortest form of the address."""
         port = "" if self.port == _PORTS[self.is_secure] else f":{self.port}"
         return f"{self._scheme}://{self.host}{port}{'' if self.path == WEB_PATH else self.path}"
 
@@ -62,7 +62,7 @@ class WebAddress:
 
 
 def parse_web_address(text: str) -> WebAddress | None:
-    """The WebSocket address that a text is; None for what is none, or fits into no link."""
+    """Return the WebSocket address that a text is; None for what is none, or fits into no link."""
     scheme, separator, rest = text.partition("://")
     host, slash, path = rest.partition("/")
     found = _WRITTEN.fullmatch(f"{scheme.lower()}{separator}{host.lower()}{slash}{path}")
@@ -70,23 +70,23 @@ def parse_web_address(text: str) -> WebAddress | None:
 
 
 def is_web_path(path: str) -> bool:
-    """Whether a node that listens by WebSocket answers at this path."""
+    """Return True if a node that listens by WebSocket answers at this path."""
     return _PATH.fullmatch(path) is not None
 
 
 def is_web_address(address: str) -> bool:
-    """Whether an address that can be dialed is one of WebSocket."""
+    """Return True if an address that can be dialed is one of WebSocket."""
     return "://" in address
 
 
 def to_link(address: str) -> str:
-    """An address as links say it: that of WebSocket in a form that older nodes pass over, any other as it is."""
+    """Return an address as links say it: that of WebSocket in a form that older nodes pass over, any other as it is."""
     web = parse_web_address(address)
     return address if web is None else web._in_link
 
 
 def from_link(address: str) -> str:
-    """The other way; any other address, and a malformed one, as it is."""
+    """Return the address that a link's form stands for; any other address, and a malformed one, as it is."""
     found = _IN_LINK.fullmatch(address)
     web = None if found is None else _fitting(found[3], found[1], found[4], found[2].replace(".=", "/"))
     return address if web is None else str(web)

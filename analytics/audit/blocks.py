@@ -139,7 +139,7 @@ def wrong_acks(read: DataFrame, stated: DataFrame) -> DataFrame:
 
 
 def unmatched(rows: DataFrame, stated: DataFrame, due: DataFrame) -> DataFrame:
-    """Find commits without a row for their own block in an export with blocks, and blocks of commits that their export lacks.
+    """Find commits without a row for their own block, and blocks of commits that their export lacks.
 
     What a node forgot before blocks were asked for has no rows, and need not.
     """

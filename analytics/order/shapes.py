@@ -14,7 +14,7 @@ from analytics.order.kernel import Ints
 
 @dataclass(frozen=True, slots=True)
 class Shapes:
-    """Columns with a row for each commit. Only placed commits count, as causes and as effects. A repeated ack counts once."""
+    """Columns with a row for each commit. Only placed commits count, as causes and effects; a repeated ack counts once."""
 
     acks_count: Ints  # commits that it acks, whether or not they have a place
     acked_at: (

@@ -124,7 +124,7 @@ class Causes:
         return entry
 
     def complete(self, entry: Entry) -> list[Entry]:
-        """Return all that waits no longer now that this commit is here, itself included, causes first. Ranks are final."""
+        """Return all commits that this one completes, itself included, causes first. Ranks are final."""
         if entry.lacking:
             return []
         completed = [entry]

@@ -42,7 +42,7 @@ def empty_changes(count: int) -> tuple[Table, Table]:
 
 @compiled
 def note_change(changes: Table, arrived: int, commit: int, rank: int, entry: int, changed: int) -> int:
-    """Note that a commit is about to leave its rank, and return how many have by now. Quick where the last name of a rank comes
+    """Note that a commit is about to leave its rank, and return how many have. Quick where the last name of a rank comes
     first.
     """
     if changes[_CHANGED_AT, commit] == arrived:

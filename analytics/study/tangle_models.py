@@ -91,7 +91,7 @@ def bursts(height: int, width: int, seed: int) -> Graph:
 
 
 def partitions(height: int, width: int, seed: int) -> Graph:
-    """Build a tangle whose halves do not see each other for every other `PARTITION_COMMITS` commits. `width` is at least 4."""
+    """Build a tangle whose halves are apart for every other `PARTITION_COMMITS` commits. `width` is at least 4."""
     growing = _Growing(width, seed)
     halves = (range(width // 2), range(width // 2, width))
     while growing.count < height:

@@ -143,7 +143,7 @@ class _Timeline(ABC):
         return TimelineChange(tuple(edits))
 
     def _came(self, _entry: Entry) -> None:
-        """Take up a commit that came. Its effects may have ranks that are too low, which matters only where they are shown."""
+        """Take up a new commit. Its effects may have ranks that are too low, which matters only where they are shown."""
         return
 
     @abstractmethod

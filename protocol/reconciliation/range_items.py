@@ -2,7 +2,7 @@
 
 An *item* is a commit id with its depth: a number that both sides derive from the commit's past alone, and coarse (rank
 divided by a power of two, say), so that what was written lately stands together at the end. Where two sides hold an id
-at different depths, it is told as differing on both, which costs bytes and is seen by looking it up; nothing is lost.
+at different depths, it is reported as differing on both, which costs bytes and is seen by looking it up; nothing is lost.
 
 Items are sorted by (depth, id). A *bound* is (depth, some first bytes of an id), and lies before all items that begin
 with it; a range is what lies from one bound up to another.
@@ -30,7 +30,7 @@ END: Final[Bound] = (DEPTH_MAX, b"")
 
 
 class RangeLookup(Protocol):
-    """What reconciliation asks of a set of items, which must not change between the calls that answer one frame.
+    """Lookups in a set of items, which must not change between the calls that answer one frame.
 
     A store has an index on (depth, id). Counting and fingerprinting read the whole range.
     """
@@ -42,14 +42,14 @@ class RangeLookup(Protocol):
         """`hashing.range_fingerprint` of their ids, in order."""
 
     def items(self, low: Bound, high: Bound, limit: int) -> Sequence[Item]:
-        """The first of them, in order, at most so many."""
+        """Return the first of them, in order, at most so many."""
 
     def neighbours(self, low: Bound, high: Bound, offsets: Sequence[int]) -> Sequence[tuple[Item, Item]]:
-        """For each offset, from 1 to below the count, the item before it and the one at it, counted from 0."""
+        """Return for each offset, from 1 to below the count, the item before it and the one at it, counted from 0."""
 
 
 def bound_between(before: Item, after: Item) -> Bound:
-    """The shortest bound that parts two items that follow one another."""
+    """Return the shortest bound that parts two items that follow one another."""
     depth, commit_id = after
     if before[0] < depth:
         return (depth, b"")

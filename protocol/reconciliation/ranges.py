@@ -80,7 +80,7 @@ class Ranges(Wire, frozen=True, tag="ranges1"):
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """What the asker asks of a range; DIFFERS while it is not decided how to go on."""
+    """Question of the asker about a range; DIFFERS while it is undecided."""
 
     low: Bound
     high: Bound
@@ -110,12 +110,12 @@ class _Writer:
         self._end = end
 
     def frame(self) -> bytes:
-        """The frame."""
+        """Return the frame."""
         return encode(Ranges(tuple(self._ranges)))
 
 
 def decode_ranges(frame: bytes) -> list[tuple[Bound, Range]]:
-    """The ranges of a frame, each with where it begins. Raises DecodeError."""
+    """Return the ranges of a frame, each with where it begins. Raises DecodeError."""
     ranges = decode(Ranges, frame, size_max=RANGE_FRAME_SIZE_MAX).ranges
     found: list[tuple[Bound, Range]] = []
     low = START
@@ -131,7 +131,7 @@ def decode_ranges(frame: bytes) -> list[tuple[Bound, Range]]:
 
 
 def answer_ranges(lookup: RangeLookup, key: HashKey, frame: bytes) -> bytes:
-    """The answerer's frame for one of the asker's. Raises DecodeError."""
+    """Return the answerer's frame for one of the asker's. Raises DecodeError."""
     writer = _Writer(RANGE_FRAME_SIZE_MAX)
     for low, said in decode_ranges(frame):
         if said.kind == LATER or (said.kind == LIST and said.content):
@@ -192,15 +192,15 @@ class RangesAsker:
 
     @property
     def is_done(self) -> bool:
-        """Whether everything was compared."""
+        """True if everything was compared."""
         return not self._pending and not self._asked
 
     def start(self) -> bytes:
-        """The first frame."""
+        """Return the first frame."""
         return self._ask()
 
     def handle_frame(self, frame: bytes) -> bytes | None:
-        """The answer to the last frame; the next one, or None at the end.
+        """Return the answer to the last frame; the next one, or None at the end.
 
         Raises DecodeError and Unreconciled; after either this machine has ended, and `here` and `there` may be used.
         """
@@ -220,7 +220,7 @@ class RangesAsker:
         return self._ask()
 
     def _compare(self, low: Bound, said: Range, asked: Sequence[_Question]) -> list[_Question]:
-        """What must be asked further of a range that was answered."""
+        """Return what must be asked further of a range that was answered."""
         first = bisect_right(asked, low, key=_low) - 1
         if said.kind == NOTHING:
             return []
@@ -256,7 +256,7 @@ class RangesAsker:
             raise Unreconciled("too_many_differences")
 
     def _ask(self) -> bytes:
-        """A frame of what is to be asked next."""
+        """Return a frame of what is to be asked next."""
         self._frame_count += 1
         # Each range may have a gap before it.
         room = (RANGE_FRAME_SIZE_MAX - _HEAD_SIZE) // (2 * _RANGE_SIZE_MAX + FINGERPRINT_SIZE)
@@ -273,7 +273,7 @@ class RangesAsker:
         return writer.frame()
 
     def _refine(self, question: _Question) -> list[_Question]:
-        """How to go on with a range that differs: list it if few items are here, else compare its parts."""
+        """Return how to go on with a range that differs: list it if few items are here, else compare its parts."""
         low, high = question.low, question.high
         if question.kind != DIFFERS:
             return [question]

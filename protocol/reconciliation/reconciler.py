@@ -42,7 +42,7 @@ from protocol.reconciliation.unreconciled import Unreconciled
 
 
 class FrameKind(IntEnum):
-    """What a frame of a reconciliation is."""
+    """Kind of a frame of a reconciliation."""
 
     SYMBOLS = 0
     ASK_SYMBOLS = 1
@@ -58,13 +58,13 @@ class HeldSet(Protocol):
     """The commits of a topic that are held here, at one moment."""
 
     def symbols(self) -> Sequence[int]:
-        """The kept prefix (`riblt.Prefix.symbols`)."""
+        """Return the kept prefix (`riblt.Prefix.symbols`)."""
 
     def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
         """Numbers of those of these commits that are here."""
 
     def lookup(self) -> RangeLookup:
-        """The whole set, to be looked up by ranges."""
+        """Return the whole set, to be looked up by ranges."""
 
     def everything(self) -> Sequence[int]:
         """Numbers of all commits, causes before effects."""
@@ -72,7 +72,7 @@ class HeldSet(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to send: frames now, and commits of these numbers. When it is over, no frame is taken any more."""
+    """Output of one step: frames, and numbers of commits to send. When it is over, no frame is taken any more."""
 
     frames: tuple[tuple[FrameKind, bytes], ...] = ()
     nums: Sequence[int] = ()
@@ -96,14 +96,14 @@ class Reconciler:
         self._ranges: RangesAsker | None = None
 
     def open(self, held: HeldSet, *, by_ranges: bool) -> Step:
-        """The answerer's first step."""
+        """Return the answerer's first step."""
         if by_ranges:
             return Step(((FrameKind.BY_RANGES, b""),))
         self._symbols = held.symbols()
         return Step(((FrameKind.SYMBOLS, opening(self._symbols)),))
 
     def handle(self, held: HeldSet, kind: FrameKind, frame: bytes) -> Step:
-        """The step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
+        """Return the step after a frame. Raises DecodeError and Unreconciled for what no honest peer sends."""
         self._frame_count += 1
         if self._frame_count > RECONCILIATION_FRAME_COUNT_MAX:
             raise Unreconciled("too_many_frames")
@@ -150,7 +150,7 @@ class Reconciler:
         return Step(frames)
 
     def _give(self, nums: Iterable[int]) -> list[int]:
-        """Of these, what was not given before."""
+        """Return those of these numbers that were not given before."""
         fresh = sorted(set(nums) - self._given)
         self._given.update(fresh)
         return fresh
@@ -181,7 +181,7 @@ class Reconciler:
         return self._settle(held, differences)
 
     def _settle(self, held: HeldSet, differences: Sequence[ShortId]) -> Step:
-        """What is held here is sent, the rest is asked for."""
+        """Send what is held here, and ask for the rest."""
         ours = held.find(differences)
         lacking = [short_id for short_id in differences if short_id not in ours]
         frames = tuple((FrameKind.LACKS, frame) for frame in encode_lacks(sorted(set(lacking))))

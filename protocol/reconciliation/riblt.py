@@ -68,7 +68,7 @@ def prefix_length(id_count: int) -> int:
 
 
 def is_prefix_length(length: int) -> bool:
-    """Whether `prefix_length` gives this for any set."""
+    """Return True if `prefix_length` gives this for any set."""
     return length in _lengths()
 
 
@@ -109,16 +109,16 @@ class Prefix:
         self.id_count += count
 
     def symbols(self) -> tuple[int, ...]:
-        """The symbols as they are now: what a session goes on with while the prefix changes."""
+        """Return the symbols as they are now: what a session goes on with while the prefix changes."""
         return tuple(self._symbols)
 
     def to_bytes(self) -> bytes:
-        """The prefix for storage: 8 bytes for the number of ids, big-endian, and SYMBOL_SIZE for each symbol."""
+        """Return the prefix for storage: 8 bytes for the number of ids, big-endian, and SYMBOL_SIZE for each symbol."""
         return _count.pack(self.id_count) + pack_symbols(self._symbols)
 
     @classmethod
     def from_bytes(cls, key: HashKey, kept: bytes) -> Self:
-        """The prefix that was kept. Raises DecodeError."""
+        """Return the prefix that was kept. Raises DecodeError."""
         length, rest = divmod(len(kept) - _count.size, SYMBOL_SIZE)
         if rest or not is_prefix_length(length):
             raise DecodeError("bad_shape", f"{len(kept)} bytes are no prefix")
@@ -147,7 +147,7 @@ class Peeler:
 
     @property
     def is_done(self) -> bool:
-        """Whether what was peeled explains every symbol that was received."""
+        """True if what was peeled explains every symbol that was received."""
         return self._received > 0 and self._remaining == 0
 
     @property
@@ -156,7 +156,7 @@ class Peeler:
         return tuple(self._peeled)
 
     def add_symbols(self, symbols: Sequence[int]) -> None:
-        """The other side's next symbols. Raises Unreconciled."""
+        """Take the other side's next symbols. Raises Unreconciled."""
         start, self._received = self._received, self._received + len(symbols)
         if self._received > len(self._left):
             raise Unreconciled("too_many_differences")
@@ -203,7 +203,7 @@ def unpack_symbols(packed: bytes) -> list[int]:
 
 
 def _places(bits: bytes, length: int) -> Iterator[int]:
-    """The symbols, of so many, into which an id falls."""
+    """Yield the symbols, of so many, into which an id falls."""
     jumps = _jumps()
     place = 0
     for draw in _draws.unpack(bits):
@@ -215,7 +215,7 @@ def _places(bits: bytes, length: int) -> Iterator[int]:
 
 @cache
 def _jumps() -> "array[int]":
-    """For each draw u of 2^16: (1 / sqrt((u + 1) / 2^16) - 1) in units of 2^-24, rounded down.
+    """Return for each draw u of 2^16 (1 / sqrt((u + 1) / 2^16) - 1) in units of 2^-24, rounded down.
 
     (i + 1.5) times this, rounded down, is how many symbols an id that is in symbol i skips: the paper's distribution.
     """

@@ -52,16 +52,16 @@ class SetDigest:
             self._odd = (self._odd | _ABOVE) - (odd & _EVEN) & _EVEN
 
     def digest(self) -> Digest:
-        """The digest, 32 bytes."""
+        """Return the digest, 32 bytes."""
         return set_digest(self.to_bytes())
 
     def to_bytes(self) -> bytes:
-        """The lanes, LANES_SIZE bytes."""
+        """Return the lanes, LANES_SIZE bytes."""
         return (self._even | self._odd << 16).to_bytes(LANES_SIZE, "little")
 
     @classmethod
     def from_bytes(cls, lanes: bytes) -> Self:
-        """The digest whose lanes were kept. Raises DecodeError."""
+        """Return the digest whose lanes were kept. Raises DecodeError."""
         if len(lanes) != LANES_SIZE:
             raise DecodeError("bad_shape", f"{len(lanes)} bytes of lanes, not {LANES_SIZE}")
         value = int.from_bytes(lanes, "little")

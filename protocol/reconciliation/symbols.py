@@ -75,7 +75,7 @@ class Lacks(Wire, frozen=True, tag="lacks1"):
 
 
 def decode_symbols(frame: bytes) -> Symbols:
-    """The symbols in a frame. Raises DecodeError."""
+    """Return the symbols in a frame. Raises DecodeError."""
     made = decode(Symbols, frame, size_max=SYMBOL_SIZE * SYMBOL_FRAME_COUNT_MAX + _FRAME_ROOM)
     count, rest = divmod(len(made.symbols), SYMBOL_SIZE)
     if rest or not is_prefix_length(made.length) or made.start + count > made.length:
@@ -86,7 +86,7 @@ def decode_symbols(frame: bytes) -> Symbols:
 
 
 def decode_ask(frame: bytes) -> AskSymbols:
-    """The question in a frame. Raises DecodeError."""
+    """Return the question in a frame. Raises DecodeError."""
     return decode(AskSymbols, frame, size_max=_FRAME_ROOM)
 
 
@@ -99,7 +99,7 @@ def encode_lacks(short_ids: Sequence[ShortId]) -> list[bytes]:
 
 
 def decode_lacks(frame: bytes) -> list[ShortId]:
-    """The short ids in a frame. Raises DecodeError."""
+    """Return the short ids in a frame. Raises DecodeError."""
     packed = decode(Lacks, frame, size_max=SHORT_ID_SIZE * SHORT_ID_FRAME_COUNT_MAX + _FRAME_ROOM).short_ids
     if len(packed) % SHORT_ID_SIZE:
         raise DecodeError("bad_shape", f"{len(packed)} bytes of short ids")
@@ -110,12 +110,12 @@ def decode_lacks(frame: bytes) -> list[ShortId]:
 
 
 def opening(symbols: Sequence[int]) -> bytes:
-    """The answerer's first frame."""
+    """Return the answerer's first frame."""
     return encode(Symbols(len(symbols), 0, pack_symbols(symbols[:OPENING_COUNT]), _marks(symbols)))
 
 
 def answer(symbols: Sequence[int], frame: bytes) -> Iterator[bytes]:
-    """The answerer's frames for one question. Raises DecodeError, also for symbols that there are not."""
+    """Return the answerer's frames for one question. Raises DecodeError, also for symbols that there are not."""
     asked = decode_ask(frame)
     end = asked.start + asked.count
     if end > len(symbols):
@@ -151,12 +151,12 @@ class SymbolsAsker:
 
     @property
     def is_done(self) -> bool:
-        """Whether the difference is told."""
+        """True once the difference is known."""
         return self._peeler is not None and self._peeler.is_done
 
     @property
     def has_all(self) -> bool:
-        """Whether all symbols came that were asked for: more are often asked for than turn out to be needed."""
+        """True if all symbols came that were asked for: more are often asked for than turn out to be needed."""
         return self._heard >= self._asked
 
     @property
@@ -165,7 +165,7 @@ class SymbolsAsker:
         return self._peeler.differences if self._peeler is not None else ()
 
     def handle_frame(self, frame: bytes) -> bytes | None:
-        """A frame of the answerer; what to ask, or None while it is still sending, and at the end.
+        """Return a frame of the answerer; what to ask, or None while it is still sending, and at the end.
 
         Raises DecodeError and Unreconciled; after either this machine has ended.
         """
@@ -214,18 +214,18 @@ def _mark_places(length: int) -> list[int]:
 
 
 def _marks(symbols: Sequence[int]) -> bytes:
-    """Two marks in a byte, the first one in its lower half."""
+    """Return two marks in a byte, the first one in its lower half."""
     marks = [symbols[place] & 15 for place in _mark_places(len(symbols))]
     return bytes([low | high << 4 for low, high in zip(marks[::2], marks[1::2], strict=True)])
 
 
 def _symbols_needed(difference: float) -> int:
-    """What 99 of 100 differences of this size take; fitted to what was measured for 10 to 30,000."""
+    """Return what 99 of 100 differences of this size take; fitted to what was measured for 10 to 30,000."""
     return ceil(1.37 * difference + 3.5 * sqrt(difference))
 
 
 def _estimate(places: Sequence[int], equal: Sequence[bool], limit: int) -> int:
-    """The most likely number of ids that differ, if these symbols' marks are equal or not; at most twice the limit.
+    """Return the most likely number of ids that differ, if these symbols' marks are equal or not; at most twice the limit.
 
     Each id that differs is in symbol i with a probability of 2 / (i + 2), and one in 16 marks is equal by chance. The
     likelihood has one maximum; where its slope changes sign is found by halving.

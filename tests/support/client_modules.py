@@ -221,7 +221,7 @@ def _calls_module(subject: str, endpoints: list[AnyEndpoint]) -> str:
         "",
         "",
         f"class Async{title}(AsyncCaller):",
-        f'{_INDENT}"""The same to be awaited."""',
+        f'{_INDENT}"""Methods to await."""',
         *awaiting,
     ]
     return "\n".join(lines) + "\n"

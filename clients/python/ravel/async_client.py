@@ -45,7 +45,7 @@ def connect_async(
     repo: str = "",
     seconds_max: float = math.inf,
 ) -> "AsyncClient":
-    """As `connect`, for a client whose methods are awaited: `async with ravel.connect_async() as client: ...`."""
+    """Return a client like that of `connect`, with methods to await: `async with ravel.connect_async() as client: ...`."""
     return AsyncClient(find_target(home, url, token, repo), seconds_max)
 
 
@@ -77,18 +77,18 @@ class AsyncClient(AsyncAllCalls):
 
     @property
     def url(self) -> str:
-        """Where the daemon answers."""
+        """Address at which the daemon answers."""
         return self._memory.target.url
 
     async def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """The content of the answer to a request that this client has no method for. Raises RavelError.
+        """Return the content of the answer to a request that this client has no method for. Raises RavelError.
 
         `path` is below `/api/v1`, and may have a query. `body` is JSON. A write whose answer is lost is not repeated.
         """
         return await self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX))
 
     async def page(self, path: str) -> str:
-        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
+        """Return what the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
         outcome = await self._send(Send(self._memory.target, Request("GET", path)), None)
         if not isinstance(outcome, Answer):
             raise self._memory.target.lost()
@@ -98,7 +98,7 @@ class AsyncClient(AsyncAllCalls):
     async def get_file(
         self, branch: str, file: str, *, start: int = 0, stop: int | None = None
     ) -> AsyncIterator[Download[AsyncIterator[bytes]]]:
-        """A file's bytes from `start` to before `stop`, streamed.
+        """Stream a file's bytes from `start` to before `stop`.
 
         Raises RavelError, on the way `interrupted` where the daemon or the connection stops: the rest may be asked for.
         """
@@ -163,7 +163,7 @@ class AsyncClient(AsyncAllCalls):
 
     @asynccontextmanager
     async def _opened(self, step: Send) -> AsyncIterator[httpx.Response]:
-        """An answer whose content is read while the block runs. Raises RavelError."""
+        """Open an answer whose content is read while the block runs. Raises RavelError."""
         request = _built(self._http, step, None, _TIMEOUT_SECONDS)
         try:
             response = await self._http.send(request, stream=True)
@@ -200,7 +200,7 @@ def _built(
 
 
 def _streamed(content: Iterable[bytes] | AsyncIterable[bytes] | None) -> AsyncIterable[bytes] | None:
-    """What is sent as it comes. An iterable that does not await is read in the event loop."""
+    """Yield what is sent as it comes. An iterable that does not await is read in the event loop."""
     if content is None or isinstance(content, AsyncIterable):
         return content
 
@@ -235,7 +235,7 @@ async def _pieces(response: httpx.Response) -> AsyncGenerator[bytes]:
 
 
 async def _raw(response: httpx.Response) -> AsyncGenerator[bytes]:
-    """The content as it comes.
+    """Yield the content as it comes.
 
     httpx nests generators, which trio complains of when they are dropped before their end. So all end: they are closed
     underneath, and asked once more.

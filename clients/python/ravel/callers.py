@@ -1,4 +1,4 @@
-"""What the generated calls stand on: one way to call an operation, for a client that waits and for one that awaits."""
+"""Base of the generated calls: one way to call an operation, for a client that waits and for one that awaits."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Iterable, Mapping

@@ -39,7 +39,8 @@ def connect(
     repo: str = "",
     seconds_max: float = math.inf,
 ) -> Client:
-    """A client of the daemon of a folder (`home`, else RAVEL_HOME, else ~/.local/share/ravel), or of the one at `url`.
+    """Return a client of the daemon of a folder (`home`, else RAVEL_HOME, else ~/.local/share/ravel), or of the one at
+    `url`.
 
     Without `token`, it shows the token in the folder. Names of branches mean first those of `repo`, an id, if one is
     given. An answer may take `seconds_max`. Raises RavelError `not_running`, `not_initialised`, `bad_config`,
@@ -71,18 +72,18 @@ class Client(AllCalls):
 
     @property
     def url(self) -> str:
-        """Where the daemon answers."""
+        """Address at which the daemon answers."""
         return self._memory.target.url
 
     def request(self, method: str, path: str, body: bytes | None = None) -> bytes:
-        """The content of the answer to a request that this client has no method for. Raises RavelError.
+        """Return the content of the answer to a request that this client has no method for. Raises RavelError.
 
         `path` is below `/api/v1`, and may have a query. `body` is JSON. A write whose answer is lost is not repeated.
         """
         return self._run(Request(method, raw_path(path), body=body, seconds_max=RAW_SECONDS_MAX))
 
     def page(self, path: str) -> str:
-        """What the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
+        """Return what the daemon serves beside the API, whatever its status: `/metrics`, `/readyz`. Raises RavelError."""
         outcome = self._send(Send(self._memory.target, Request("GET", path)), None)
         if not isinstance(outcome, Answer):
             raise self._memory.target.lost()
@@ -92,7 +93,7 @@ class Client(AllCalls):
     def get_file(
         self, branch: str, file: str, *, start: int = 0, stop: int | None = None
     ) -> Iterator[Download[Iterator[bytes]]]:
-        """A file's bytes from `start` to before `stop`, streamed.
+        """Stream a file's bytes from `start` to before `stop`.
 
         Raises RavelError, on the way `interrupted` where the daemon or the connection stops: the rest may be asked for.
         """
@@ -159,7 +160,7 @@ class Client(AllCalls):
 
     @contextmanager
     def _opened(self, step: Send) -> Iterator[HttpResponse]:
-        """An answer whose content is read while the block runs. Raises RavelError."""
+        """Open an answer whose content is read while the block runs. Raises RavelError."""
         try:
             with self._http_for(step.target).open(
                 "GET", step.request.path, query=step.request.query, headers=step.request.headers

@@ -1,4 +1,4 @@
-"""What goes wrong, as one exception: its code, a message for a person, and advice."""
+"""One exception for all failures: its code, a message for a person, and advice."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ class RavelError(Exception):
             self.add_note(advice)  # a traceback shows it, too
 
     def as_json(self) -> dict[str, object]:
-        """The one JSON form of an error, in answers of the API and of commands."""
+        """Return the one JSON form of an error, in answers of the API and of commands."""
         return {"error": {"code": self.code, "message": self.message, "next": self.advice}}
 
 
@@ -36,7 +36,7 @@ class _ErrorAnswer(msgspec.Struct):
 
 
 def read_error(content: bytes | str) -> RavelError | None:
-    """An error in its JSON form; None for what is none."""
+    """Return an error in its JSON form; None for what is none."""
     try:
         error = msgspec.json.decode(content, type=_ErrorAnswer).error
     except (msgspec.DecodeError, ValueError, RecursionError):
@@ -45,12 +45,12 @@ def read_error(content: bytes | str) -> RavelError | None:
 
 
 def error_of(status: int, content: bytes) -> RavelError:
-    """The error that an answer of this HTTP status states; `incompatible` for what is none of the API's."""
+    """Return the error that an answer of this HTTP status states; `incompatible` for what is none of the API's."""
     return read_error(content) or incompatible(f"the daemon answered {status} without JSON")
 
 
 def incompatible(message: str) -> RavelError:
-    """The error for an answer that this client cannot read."""
+    """Return the error for an answer that this client cannot read."""
     advice = "client and daemon are to have the same version: after an upgrade, start the daemon again"
     return RavelError("incompatible", message, advice)
 

@@ -33,7 +33,7 @@ class StreamCut(Exception):
 
 
 class Following:
-    """Where a reader of events is, and when it asks again: what both kinds of stream share."""
+    """Position of a reader of events and the time of its next request, for both kinds of stream."""
 
     def __init__(self, memory: Memory, request: Request, *, reconnect: bool) -> None:
         self._memory = memory
@@ -45,13 +45,13 @@ class Following:
         """Of the latest event that had one."""
 
     def begin(self) -> Send:
-        """What to ask for. What was heard of an event that was cut is forgotten."""
+        """Return what to ask for. What was heard of an event that was cut is forgotten."""
         self._lines = {}
         headers = {**self._request.headers, **({"Last-Event-ID": self.cursor} if self.cursor else {})}
         return Send(self._memory.target, replace(self._request, headers=headers))
 
     def hear(self, line: str) -> StreamEvent | None:
-        """The event that this line ends, if it ends one. Raises StreamCut, and RavelError as the daemon does."""
+        """Return the event that this line ends, if it ends one. Raises StreamCut, and RavelError as the daemon does."""
         key, _, value = line.partition(": ")
         if line:
             if key in ("event", "id", "data"):  # else a comment, or what a later version says
@@ -124,7 +124,7 @@ class EventStream:
 
     @property
     def cursor(self) -> str:
-        """Where another stream goes on: after the latest event."""
+        """Cursor for another stream: after the latest event."""
         return self._following.cursor
 
     def _open(self) -> None:
@@ -146,7 +146,7 @@ class EventStream:
 
 
 class AsyncEventStream:
-    """The same to be awaited: `async with client.watch_edits(branch) as events: async for event in events: ...`."""
+    """Awaitable stream of events: `async with client.watch_edits(branch) as events: async for event in events: ...`."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class AsyncEventStream:
         open_lines: Callable[[Send], AbstractAsyncContextManager[AsyncIterator[str]]],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """As EventStream. `sleep` waits so many seconds."""
+        """Open the stream. `sleep` waits so many seconds."""
         self._following = following
         self._open_lines = open_lines
         self._sleep = sleep
@@ -187,7 +187,7 @@ class AsyncEventStream:
 
     @property
     def cursor(self) -> str:
-        """Where another stream goes on: after the latest event."""
+        """Cursor for another stream: after the latest event."""
         return self._following.cursor
 
     async def _open(self) -> None:

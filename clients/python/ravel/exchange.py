@@ -1,6 +1,6 @@
-"""What is sent, when it is sent again, and what comes of it: the rules of both clients, without input or output.
+"""Requests, their repetition and their outcome: the rules of both clients, without input or output.
 
-A client runs `exchange`, which yields what to do next and is sent what came of it. A request is sent again where its
+A client runs `exchange`, which yields what to do next and is sent the outcome. A request is sent again where its
 answer was lost, and only where nothing can be done twice by that: it reads, or it had not been sent, or the daemon knows
 it by its idempotency key.
 """
@@ -63,7 +63,7 @@ Outcome = Answer | Lost | None
 
 
 class Memory:
-    """What a client knows of its daemon: where it is, and the latest run that it stated."""
+    """Knowledge of a client about its daemon: its address, and the latest run that it stated."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -77,7 +77,7 @@ class Memory:
 
 
 def too_slow() -> RavelError:
-    """The error where no answer comes in time. What was asked for may go on."""
+    """Return the error where no answer comes in time. What was asked for may go on."""
     return RavelError("not_running", "the daemon does not answer in time", "look at its log")
 
 
@@ -90,14 +90,14 @@ def check_size(size: int) -> None:
 
 
 def new_key() -> str:
-    """An idempotency key: 128 random bits."""
+    """Return an idempotency key: 128 random bits."""
     return os.urandom(16).hex()
 
 
 def exchange(
     memory: Memory, request: Request, *, is_streamed: bool = False
 ) -> Generator[Step, Outcome, bytes]:
-    """The content of the answer. `is_streamed`: the request's content is gone once it was sent.
+    """Yield the content of the answer. `is_streamed`: the request's content is gone once it was sent.
 
     Raises RavelError as the daemon does, and `not_running`; `answer_lost` where nothing tells whether a write
     was done, and `interrupted` where that is an upload.

@@ -14,7 +14,7 @@ P = TypeVar("P", Iterator[bytes], AsyncIterator[bytes])
 
 
 def encode_head(name: str, size: int) -> bytes:
-    """The line before a file's content, of `size` bytes, in what `add_files` sends. `name` may be a path, by `/`."""
+    """Return the line before a file's content, of `size` bytes, in what `add_files` sends. `name` may be a path, by `/`."""
     return msgspec.json.encode({"name": name, "size": size}) + b"\n"
 
 
@@ -27,7 +27,7 @@ def pieces_of(
 def pieces_of(
     content: bytes | Iterable[bytes] | AsyncIterable[bytes],
 ) -> Iterable[bytes] | AsyncIterable[bytes]:
-    """The content of an upload, in pieces. Raises RavelError `bad_request` for a text: the caller encodes it."""
+    """Return the content of an upload, in pieces. Raises RavelError `bad_request` for a text: the caller encodes it."""
     if isinstance(content, str):
         raise RavelError(
             "bad_request", "the content is a text, and must be bytes", "encode it: text.encode()"
@@ -46,14 +46,14 @@ class Download(Generic[P]):
 
 
 def range_headers(start: int, stop: int | None) -> Mapping[str, str]:
-    """What asks for a part. A range that begins at the very start is none: an empty file has no first byte."""
+    """Return what asks for a part. A range that begins at the very start is none: an empty file has no first byte."""
     if not start and stop is None:
         return {}
     return {"Range": f"bytes={start}-{'' if stop is None else stop - 1}"}
 
 
 def download_of(header: Callable[[str], str], pieces: P) -> "Download[P]":
-    """What an answer's headers state. Raises RavelError `incompatible`."""
+    """Return what an answer's headers state. Raises RavelError `incompatible`."""
     found = re.fullmatch(r"bytes [0-9]+-[0-9]+/([0-9]+)", header("content-range"))
     size = found[1] if found else header("content-length")
     if not re.fullmatch(r"[0-9]{1,18}", size):
@@ -63,7 +63,7 @@ def download_of(header: Callable[[str], str], pieces: P) -> "Download[P]":
 
 
 def cut_short(error: Exception) -> RavelError:
-    """The error where the bytes stop coming."""
+    """Return the error where the bytes stop coming."""
     return RavelError(
         "interrupted", f"the daemon stopped sending: {error}", "ask again: what the node fetched stays there"
     )

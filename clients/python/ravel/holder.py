@@ -31,7 +31,7 @@ class Holder:
 
     @classmethod
     def this(cls) -> "Holder":
-        """This process."""
+        """Return this process as a holder."""
         pid = os.getpid()
         return cls(pid, _start_of(pid), _read(_BOOT), _space("pid"), _space("net"))
 

@@ -35,7 +35,7 @@ class RunFile:
 
 
 def find_home(home: str | Path | None = None) -> Path:
-    """The folder that is meant: the one given, else the one that RAVEL_HOME names, else the default one.
+    """Return the folder that is meant: the one given, else the one that RAVEL_HOME names, else the default one.
 
     Raises RavelError `bad_request` where that is no path, or none that can be said in JSON and in advice.
     """
@@ -83,7 +83,7 @@ def read_run_file(path: Path) -> RunFile:
 
 
 def out_of_reach(path: Path) -> RavelError:
-    """The error for a daemon that runs where this process cannot reach it."""
+    """Return the error for a daemon that runs where this process cannot reach it."""
     return RavelError(
         "already_running",
         f"the daemon of {path} runs in another container or on another machine",
@@ -92,17 +92,17 @@ def out_of_reach(path: Path) -> RavelError:
 
 
 def not_running(path: Path) -> RavelError:
-    """The error for a daemon that does not answer."""
+    """Return the error for a daemon that does not answer."""
     return RavelError("not_running", f"no daemon runs in {path}", f"start it with: {command_for(path)} up")
 
 
 def command_for(path: Path) -> str:
-    """How to call `ravel` for a folder, for advice that can be pasted."""
+    """Return how to call `ravel` for a folder, for advice that can be pasted."""
     return f"ravel --home {shlex.quote(str(path))}"
 
 
 def read_token(path: Path) -> str:
-    """The node's own token of its API. Raises RavelError `bad_config`, `not_initialised`."""
+    """Return the node's own token of its API. Raises RavelError `bad_config`, `not_initialised`."""
     try:
         token = bytes.fromhex(read_private(path / TOKEN_NAME, _TOKEN_FILE_SIZE_MAX).decode("ascii").strip())
     except ValueError:
@@ -115,7 +115,9 @@ def read_token(path: Path) -> str:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a daemon holds the folder. Asking takes its locks for a moment: a daemon that starts tries more than once."""
+    """Return True if a daemon holds the folder. Asking takes its locks for a moment: a daemon that starts tries more than
+    once.
+    """
     return _is_held(path / LOCK_NAME) or _is_held(path)
 
 
@@ -137,7 +139,7 @@ def _is_held(path: Path) -> bool:
 
 
 def read_private(path: Path, size_max: int) -> bytes:
-    """A file that only its owner may read. Raises RavelError `bad_config`, `not_initialised`."""
+    """Return a file that only its owner may read. Raises RavelError `bad_config`, `not_initialised`."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(handle, "rb") as file:

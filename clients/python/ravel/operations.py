@@ -1,4 +1,4 @@
-"""What an operation of the API is, and how its arguments make a request."""
+"""Operations of the API, and the request that their arguments make."""
 
 import json
 from base64 import b64encode
@@ -40,7 +40,7 @@ class Operation(Generic[A]):
     seconds_max: float = 60.0
 
     def read(self, content: bytes) -> A:
-        """The answer. Raises RavelError `incompatible`."""
+        """Return the answer. Raises RavelError `incompatible`."""
         answer: A = decode(content, _find_type(self.answer))
         return answer
 
@@ -62,7 +62,7 @@ class Request:
 
 
 def request_of(operation: Operation[Any], arguments: Mapping[str, object], key: str = "") -> Request:
-    """The request of an operation with these arguments. What is as it is by default is left out.
+    """Return the request of an operation with these arguments. What is as it is by default is left out.
 
     Raises RavelError `bad_request` for what JSON or UTF-8 cannot say.
     """
@@ -83,7 +83,7 @@ def request_of(operation: Operation[Any], arguments: Mapping[str, object], key: 
 
 
 def encode(body: object) -> bytes:
-    """A body as JSON, with bytes in base64. Raises RavelError `bad_request`."""
+    """Return a body as JSON, with bytes in base64. Raises RavelError `bad_request`."""
     try:
         text = json.dumps(
             body, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=_encode_other
@@ -108,7 +108,7 @@ def path_part(text: str) -> str:
 
 
 def raw_path(path: str) -> str:
-    """A path below `/api/v1` that is given as text. Raises RavelError `bad_request` for what cannot be sent."""
+    """Return a path below `/api/v1` that is given as text. Raises RavelError `bad_request` for what cannot be sent."""
     if not path.startswith("/") or not path.isascii() or not path.isprintable() or " " in path:
         raise RavelError("bad_request", f"{path!r} is no path", "it begins with /, and is quoted as in a URL")
     return path if path.startswith(f"{PREFIX}/") else PREFIX + path
@@ -141,7 +141,7 @@ def _encode_other(value: object) -> object:
 
 @cache
 def _find_type(name: str) -> Any:  # noqa: ANN401  # types of answers have no type of their own
-    """A type of answers, whose module is imported when it is first needed."""
+    """Return a type of answers, whose module is imported when it is first needed."""
     if not name:
         return dict[str, Any]
     module, _, kind = name.partition(".")

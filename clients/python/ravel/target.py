@@ -1,4 +1,4 @@
-"""Which daemon a client calls, and as who."""
+"""Choice of the daemon that a client calls, and of the token."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -25,17 +25,17 @@ class Target:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What every request carries."""
+        """Headers of every request."""
         return {"Authorization": f"Bearer {self.token}", **({REPO_HEADER: self.repo} if self.repo else {})}
 
     def lost(self) -> RavelError:
-        """The error where it does not answer."""
+        """Return the error where it does not answer."""
         if self.home is not None:
             return not_running(self.home)
         return RavelError("not_running", f"no daemon answers at {self.url}", "start it with: ravel up")
 
     def found_again(self) -> "Target":
-        """The same daemon where it answers now: after a start it may have another port. Raises RavelError `not_running`."""
+        """Find the daemon again: after a restart it may have another port. Raises RavelError `not_running`."""
         if self.home is None:
             return self
         found = read_run_file(self.home)
@@ -45,7 +45,7 @@ class Target:
 def find_target(
     home: str | Path | None = None, url: str | None = None, token: str | None = None, repo: str = ""
 ) -> Target:
-    """The daemon of a folder, or the one at an address; an address needs a token.
+    """Return the daemon of a folder, or the one at an address; an address needs a token.
 
     Raises RavelError: `not_running`, `not_initialised`, `bad_config`, and `bad_request` for arguments that name none.
     """
@@ -77,7 +77,7 @@ def _checked(url: str) -> str:
 
 
 def _checked_token(token: str) -> str:
-    """The token, which is sent in a header: a line break in it would begin another."""
+    """Return the token, which is sent in a header: a line break in it would begin another."""
     if not token.isascii() or not token.isprintable() or " " in token:
         raise RavelError(
             "bad_request", "the token has characters that no token has", "give it as it was printed"

@@ -38,7 +38,7 @@ class NotSent(ConnectionLost):
 
 
 class NoAnswer(ConnectionLost):
-    """None came in time."""
+    """No answer came in time."""
 
 
 _KINDS: Final[Mapping[str, type[http.client.HTTPConnection]]] = {
@@ -56,30 +56,30 @@ class HttpResponse:
 
     @property
     def is_error(self) -> bool:
-        """Whether the status says that the request failed."""
+        """True if the status says that the request failed."""
         return self.status >= http.client.BAD_REQUEST
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of the content has been read."""
+        """True if all of the content has been read."""
         return self._response.isclosed()
 
     @property
     def keeps_open(self) -> bool:
-        """Whether the connection serves another request afterwards."""
+        """True if the connection serves another request afterwards."""
         return not self._response.will_close
 
     def header(self, name: str) -> str:
-        """A header's value; empty where there is none."""
+        """Return a header's value; empty where there is none."""
         return self._response.headers.get(name, "")
 
     def read(self) -> bytes:
-        """The rest of the content. Raises ConnectionLost."""
+        """Return the rest of the content. Raises ConnectionLost."""
         with _lost():
             return self._response.read()
 
     def pieces(self, size: int) -> Iterator[bytes]:
-        """The content in pieces of at most `size` bytes. Raises ConnectionLost."""
+        """Yield the content in pieces of at most `size` bytes. Raises ConnectionLost."""
         with _lost():
             while piece := self._response.read(size):
                 yield piece
@@ -88,7 +88,7 @@ class HttpResponse:
                 raise http.client.IncompleteRead(b"", self._response.length)
 
     def lines(self) -> Iterator[str]:
-        """The content's lines, as they come, without their ends. Raises ConnectionLost."""
+        """Yield the content's lines, as they come, without their ends. Raises ConnectionLost."""
         with _lost():
             while line := self._response.readline(LINE_SIZE_MAX):
                 yield line.decode("utf-8", "replace").rstrip("\r\n")
@@ -131,7 +131,7 @@ class HttpClient:
         content: Iterable[bytes] | None = None,
         timeout: float | None = None,
     ) -> Answer:
-        """The whole answer. Raises ConnectionLost.
+        """Return the whole answer. Raises ConnectionLost.
 
         `body` is JSON, `content` any bytes, streamed. `timeout`: seconds without a byte after which no answer is expected.
         """
@@ -156,7 +156,7 @@ class HttpClient:
         content: Iterable[bytes] | None = None,
         timeout: float | None = None,
     ) -> Iterator[HttpResponse]:
-        """The same, with the content to be read while the block runs. Raises ConnectionLost."""
+        """Send a request whose answer is read while the block runs. Raises ConnectionLost."""
         sent: bytes | _Content | None = body if content is None else _Content(content)
         told = {**self._headers, **(headers or {})}
         if body is not None:
@@ -179,7 +179,7 @@ class HttpClient:
             self._put_back(connection) if is_reusable else connection.close()
 
     def _take(self, timeout: float) -> http.client.HTTPConnection:
-        """A connection to the daemon: one that is idle, or another, which is opened by its first request."""
+        """Return a connection to the daemon: one that is idle, or another, which is opened by its first request."""
         while True:
             with self._lock:
                 if not self._idle:
@@ -200,7 +200,7 @@ class HttpClient:
 
 
 class _Content:
-    """What is sent, and the error by which it ended, if it did."""
+    """Content that is sent, and the error that ended it, if any."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
         self._pieces = pieces
@@ -215,7 +215,7 @@ class _Content:
 
 
 def _is_open(connection: http.client.HTTPConnection) -> bool:
-    """Whether an idle connection can be used. What is readable before a request is the end: the daemon has closed it."""
+    """Return True if an idle connection can be used. Anything readable before a request means that the daemon closed it."""
     waiting = select.poll()
     waiting.register(connection.sock, select.POLLIN)
     return not waiting.poll(0)

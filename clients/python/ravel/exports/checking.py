@@ -73,7 +73,7 @@ class Quotas:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a store holds in blocks, and what is named there, each as often as it is."""
+    """Counts of blocks that a store holds, and of references to them."""
 
     blocks: int
     bytes: int
@@ -104,12 +104,12 @@ class Export:
 
     @property
     def parts(self) -> tuple[ExportPart, ...]:
-        """Of commits."""
+        """Rows of commits."""
         return self.tables["commits"]
 
     @property
     def voids(self) -> tuple[ExportPart, ...]:
-        """Of voids."""
+        """Rows of voids."""
         return self.tables["voids"]
 
     @property
@@ -130,11 +130,11 @@ def read_export(
     with_bodies: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> Export:
-    """Check an export's manifest and every part that it lists, of blocks `with_blocks` alone, of bodies `with_bodies` alone.
+    """Check an export's manifest and every listed part; parts of blocks and bodies only on request.
 
     Raises ExportError.
 
-    Several parts are checked at once, and `progress` is told of long checks.
+    Several parts are checked at once, and `progress` gets reports of long checks.
     """
     path = folder / MANIFEST_NAME
     try:
@@ -178,7 +178,7 @@ def _read_holdings(stated: Mapping[str, object] | None) -> Holdings | None:
 
 
 def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
-    """A whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
+    """Return a whole number from 0 to `largest`. JSON as Python reads it has fractions, infinities and truth values, too."""
     if type(stated) is not int or not 0 <= stated <= largest:
         said = str(stated)[:_QUOTED_MAX] if isinstance(stated, int | float | str) else type(stated).__name__
         raise ValueError(f"{said} is no whole number from 0 to {largest}")
@@ -186,17 +186,17 @@ def _number(stated: object, largest: int = MANIFEST_NUMBER_MAX) -> int:
 
 
 def authors_agree(exports: Sequence[Export]) -> bool:
-    """Whether one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
+    """Return True if one author is called the same in all of these exports: themselves, or by pseudonyms of one key."""
     return len({export.pseudonyms for export in exports}) <= 1
 
 
 def latest_exports(exports: Sequence[Export]) -> list[Export]:
-    """Of each node the export that was made last; of those of one second the last in the list."""
+    """Return the latest export of each node; of several in one second the last in the list."""
     return [*{export.node: export for export in sorted(exports, key=lambda one: one.created_at)}.values()]
 
 
 def load_manifest(path: Path) -> dict[str, Any]:
-    """A manifest, of a version that is known. Raises ExportError, OSError."""
+    """Return a manifest, of a version that is known. Raises ExportError, OSError."""
     if not path.is_file():
         raise ExportError(
             f"{path} is not there: this is not an export, or one that was never finished (`ravel export` makes one)"
@@ -225,7 +225,7 @@ def load_manifest(path: Path) -> dict[str, Any]:
 def list_tables(
     manifest: Mapping[str, Any], folder: Path, path: Path, *, with_blocks: bool, with_bodies: bool
 ) -> dict[str, tuple[ExportPart, ...]]:
-    """The parts of each table that a manifest lists; `path` is what errors name.
+    """Return the parts of each table that a manifest lists; `path` is what errors name.
 
     Those of blocks are passed over unless `with_blocks`, those of bodies unless `with_bodies`.
     Raises ExportError, KeyError, TypeError, ValueError.
@@ -255,7 +255,7 @@ def _listed_parts(listed: list[dict[str, Any]], folder: Path, path: Path) -> lis
 
 
 def find_part(part: ExportPart, folder: Path) -> ExportPart:
-    """The part by the path that it has longest.
+    """Return the part by the path that it has longest.
 
     Where the exporter gives parts two names, that is the one under KEPT_NAME: the other goes when the part is replaced,
     which may be while Spark reads. Copying an export makes two files of them: the other is then the one that is meant.
@@ -301,7 +301,7 @@ def _check_parts(
 
 
 def check_part(part: ExportPart, expected: pa.Schema) -> None:
-    """A part is what the manifest says, and has these columns. Raises ExportError, OSError."""
+    """Check that a part is what the manifest says, with these columns. Raises ExportError, OSError."""
     if not part.path.is_file():
         raise ExportError(f"{part.path} is missing, but the manifest lists it")
     size = part.path.stat().st_size

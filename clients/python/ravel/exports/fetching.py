@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 class _Files(Protocol):
-    """What is asked of fsspec's file systems, which have no types."""
+    """Interface of fsspec's file systems, which have no types."""
 
     def info(self, path: str) -> Mapping[str, Any]:
         """Facts of a file, its `size` among them."""
@@ -41,7 +41,7 @@ def fetch_exports(
     with_blocks: bool = False,
     with_bodies: bool = False,
 ) -> list[Path]:
-    """The folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
+    """Return the folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
 
     Blocks are brought `with_blocks` alone, bodies `with_bodies` alone. An export that is named twice is refused: its rows
     would count twice. Raises ExportError, OSError.
@@ -64,7 +64,7 @@ def fetch_exports(
 
 
 def local_folder(source: str) -> Path | None:
-    """The folder that a path or URL names, None where it is elsewhere."""
+    """Return the folder that a path or URL names, None where it is elsewhere."""
     url = _URL.fullmatch(source)
     if url is None:
         return Path(source)

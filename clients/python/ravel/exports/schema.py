@@ -70,12 +70,12 @@ engines that count microseconds fail on what 64 bits of milliseconds can say."""
 
 
 def with_manifest_checksum(content: bytes) -> bytes:
-    """A manifest that has NO_CHECKSUM, with the right one: BLAKE3 (hex) of all its bytes as they were given."""
+    """Return a manifest that has NO_CHECKSUM, with the right one: BLAKE3 (hex) of all its bytes as they were given."""
     return _with_checksum(content, blake3(content).hexdigest())
 
 
 def has_manifest_checksum(content: bytes) -> bool:
-    """Whether a manifest's bytes are what its checksum says, or it has none. This finds damage, and no forgery."""
+    """Return True if a manifest's bytes are what its checksum says, or it has none. This finds damage, and no forgery."""
     stated = _CHECKSUM.search(content)
     blank = _with_checksum(content, NO_CHECKSUM)
     return stated is None or stated[2] == blake3(blank).hexdigest().encode()
@@ -86,7 +86,7 @@ def _with_checksum(content: bytes, checksum: str) -> bytes:
 
 
 def text_id(raw: bytes) -> str:
-    """The text form of an id, as `ravel` writes and takes it: base32 (RFC 4648) in lower case, without padding.
+    """Return the text form of an id, as `ravel` writes and takes it: base32 (RFC 4648) in lower case, without padding.
 
     Texts do not sort like ids: base32 has its digits after its letters.
     """
@@ -118,7 +118,7 @@ class _Column(NamedTuple):
 
 
 def _utc(name: str, of: str) -> _Column:
-    """A column of timestamps: it stands after the column of integers that it says again."""
+    """Return a column of timestamps: it stands after the column of integers that it says again."""
     return _Column(name, _UTC, f"{of} as a timestamp; null outside of the years 1970 to 2199", optional=True)
 
 
@@ -324,7 +324,7 @@ BLOCK_TABLES: Final = ("blocks", "relay_blocks")
 
 
 def columns_of(table: str, version: int) -> pa.Schema:
-    """The columns of a table as exports of a schema version have them."""
+    """Return the columns of a table as exports of a schema version have them."""
     missing = {name for since, tables in ADDED.items() if version < since for name in tables.get(table, ())}
     fields = [field for field in TABLES[table] if field.name not in missing]
     if version < 5:

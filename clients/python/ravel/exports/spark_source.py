@@ -67,11 +67,11 @@ class RavelSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` takes."""
+        """Return what `format` takes."""
         return "ravel"
 
     def schema(self) -> str:
-        """The columns in Spark's words."""
+        """Return the columns in Spark's words."""
         return ", ".join(f"`{field.name}` {_kind(field.type)}" for field in plain_schema(self._table))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -153,7 +153,7 @@ class _StreamReader(DataSourceStreamReader):
 
 
 def _list_parts(url: str, table: str) -> tuple[int, list[_Part]]:
-    """Up to where a table is exported, and its parts."""
+    """Return up to where a table is exported, and its parts."""
     with TemporaryDirectory(prefix="ravel-export-") as scratch:
         folder = local_folder(url)
         if folder is None:
@@ -173,7 +173,7 @@ def _list_parts(url: str, table: str) -> tuple[int, list[_Part]]:
 
 
 def _bring(one: _Part, scratch: str) -> ExportPart:
-    """The part as a file of this machine, checked."""
+    """Return the part as a file of this machine, checked."""
     folder = local_folder(one.url)
     if folder is not None:
         part = find_part(one.part, folder)
@@ -185,7 +185,7 @@ def _bring(one: _Part, scratch: str) -> ExportPart:
 
 
 def _span(one: _Part) -> tuple[int, int]:
-    """The first and last sequence of a part, as its rows ascend."""
+    """Return the first and last sequence of a part, as its rows ascend."""
     with TemporaryDirectory(prefix="ravel-export-") as scratch:
         sequences: Any = pq.read_table(_bring(one, scratch).path, columns=["sequence"])["sequence"]
         found: Any = pc.min_max(sequences).as_py()
@@ -209,7 +209,7 @@ def _read(partition: InputPartition) -> Iterator[pa.RecordBatch]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """A type of Arrow in Spark's words."""
+    """Return a type of Arrow in Spark's words."""
     if pa.types.is_list(kind):
         return f"array<{_kind(kind.value_type)}>"
     if pa.types.is_timestamp(kind):
@@ -218,7 +218,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _spark_type(kind: pa.DataType) -> pa.DataType:
-    """A type as Spark demands it of batches: microseconds, and elements of this name."""
+    """Return a type as Spark demands it of batches: microseconds, and elements of this name."""
     if pa.types.is_list(kind):
         return pa.list_(pa.field("element", kind.value_type))
     return pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind

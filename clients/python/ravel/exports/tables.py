@@ -41,7 +41,7 @@ def open_export(
 ) -> "OpenExport":
     """Open an export, or several as one: folders, or URLs for which fsspec has a driver.
 
-    The manifest and every part are checked, of blocks `with_blocks` alone; `progress` is told of long checks. From a URL the
+    The manifest and every part are checked, of blocks `with_blocks` alone; `progress` reports long checks. From a URL the
     export is first copied to a temporary folder, which goes with what is returned; `with_bodies=False` leaves out what
     people wrote, where an export has that. Two exports of one node are refused: give the newer one. Raises ExportError,
     OSError.
@@ -99,7 +99,7 @@ class OpenExport:
         return self._with_bodies and any(export.has_bodies for export in self.exports)
 
     def table(self, name: str, *, text_ids: bool = False) -> "Table":
-        """A table of all exports. Raises KeyError for a name that is none of `tables`.
+        """Return a table of all exports. Raises KeyError for a name that is none of `tables`.
 
         With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark. Timelines sort ids by their
         bytes, and texts sort otherwise.
@@ -140,7 +140,7 @@ class Table:
         return schema
 
     def arrow(self) -> pa.Table:
-        """As a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
+        """Read the rows as a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
         schema = plain_schema(self.name)
         read = [schema.empty_table()]
         for export in self._exports:
@@ -160,23 +160,23 @@ class Table:
         return rows.cast(self.schema())
 
     def pandas(self) -> "pd.DataFrame":
-        """As a DataFrame of pandas."""
+        """Read the rows as a DataFrame of pandas."""
         return self.arrow().to_pandas()
 
     def polars(self) -> "pl.DataFrame":
-        """As a DataFrame of polars."""
+        """Read the rows as a DataFrame of polars."""
         import polars
 
         return polars.DataFrame(self.arrow())
 
     def duckdb(self, connection: "duckdb.DuckDBPyConnection | None" = None) -> "duckdb.DuckDBPyRelation":
-        """As a relation of DuckDB, of this connection or the one of the module."""
+        """Open the rows as a relation of DuckDB, of this connection or the one of the module."""
         import duckdb
 
         return (connection or duckdb.default_connection()).from_arrow(self.arrow())
 
     def spark(self, session: "SparkSession") -> "DataFrame":
-        """As a DataFrame of Spark, which reads the parts itself: its workers must see the files.
+        """Open the rows as a DataFrame of Spark, which reads the parts itself: its workers must see the files.
 
         Raises ValueError for ids as texts: `hex(commit_id)` shows them in SQL.
         """
@@ -202,7 +202,7 @@ class Table:
 
 
 def plain_schema(table: str) -> pa.Schema:
-    """The columns of a table, and NODE, of types that all readers take."""
+    """Return the columns of a table, and NODE, of types that all readers take."""
     fields = [field.with_type(_plain(field.type)).with_nullable(True) for field in TABLES[table]]
     described: dict[bytes | str, bytes | str] = dict(list((TABLES[table].metadata or {}).items()))
     return pa.schema([*fields, pa.field(NODE, pa.string())], metadata=described)
@@ -226,7 +226,7 @@ def fit_rows(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
 
 
 def _id_places(table: str) -> list[int]:
-    """The columns that hold ids, or lists of them."""
+    """Return the columns that hold ids, or lists of them."""
     kinds = TABLES[table].types
     return [
         place
