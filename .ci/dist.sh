@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Megabytes of 10^6 bytes without pip and byte code: what a phone line and a small server are asked for.
+BASE_SIZE_MAX=150
 tools=$PWD/.venv/bin
 rm -rf dist
 "$tools/python" -m hatchling build --target sdist --target wheel --directory dist
@@ -39,9 +41,26 @@ for _ in $(seq 100); do
 done
 "${ravel[@]}" status
 "$place/app/bin/python" -c 'import ravel, sys; print(ravel.connect(sys.argv[1]).show_status()["node"])' "$place/home"
+"${ravel[@]}" export 2>refused.txt && exit 1
+grep -q 'PyArrow is not installed' refused.txt
 kill "$daemon"
 wait "$daemon"
 daemon=
-echo "The wheel works in an environment of $(du -sm "$place/venv" | cut -f1) MB."
+rm -rf "$place/venv/lib/python3"*/site-packages/{pip,pip-*}
+size=$(find "$place/venv" -name __pycache__ -prune -o -type f -printf '%s\n' | awk '{ sum += $1 } END { print int(sum / 1000000) }')
+echo "The wheel works in an environment of $size MB."
+[ "$size" -le "$BASE_SIZE_MAX" ]
+
+# Another distribution with a package of one of Ravel's names is noticed at start, and named.
+mkdir -p "$place/other/analytics"
+echo 'VERSION = "1"' >"$place/other/analytics/client.py"
+printf '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.build"\n[project]\nname = "other-analytics"\nversion = "1"\n' \
+    >"$place/other/pyproject.toml"
+printf '[tool.hatch.build.targets.wheel]\nonly-include = ["analytics"]\n' >>"$place/other/pyproject.toml"
+(cd "$place/other" && "$tools/python" -m hatchling build --target wheel --directory "$place/wheels")
+"$tools/python" -m pip --python "$place/venv/bin/python" --quiet --disable-pip-version-check install --no-deps --no-index \
+    "$place"/wheels/*.whl
+"${ravel[@]}" run 2>refused.txt && exit 1
+grep -q 'other-analytics and ravel-node are installed into the same folder' refused.txt
 cd - >/dev/null
 ls -l dist

@@ -56,6 +56,7 @@ from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
 from node.runtime.errors import ServiceError, storage_failed
+from node.runtime.installation import check_installation
 from node.runtime.open_files import allow_open_files
 from node.runtime.port_holders import find_holder
 from node.runtime.readiness import READY, STOPPING, notify
@@ -99,6 +100,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
     logs.configure(home.config.log.level, home.path / DAEMON_LOG_NAME)
     tune_interpreter()
     allow_open_files()
+    check_installation()
     with lock_home(home.path):
         keys = open_keys()
         try:

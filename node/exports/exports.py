@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Final
 
 import msgspec
@@ -20,6 +21,7 @@ from node.contract.node import ExportResult, ExportStatus
 from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
+from node.runtime.install_hint import install_extra
 from node.runtime.metrics import Family, Sample
 from protocol.keys import StoreKey
 from protocol.limits.formats import MIB
@@ -192,6 +194,9 @@ class Exports:
         )
 
     async def _run(self, request: bytes) -> ExportResult:
+        if find_spec("pyarrow") is None:
+            advice = f"install it: {install_extra('export')}"
+            raise ServiceError("missing_extra", "PyArrow is not installed, which writes Parquet", advice)
         try:
             with trio.fail_after(EXPORT_SECONDS_MAX):
                 finished = await trio.run_process(

@@ -10,6 +10,7 @@ import trio
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
+import node.exports.exports
 from node.care.doctor import OK, WARNING, check_export
 from node.contract.node import ExportResult
 from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports
@@ -141,6 +142,26 @@ async def test_what_goes_wrong_in_the_process_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+async def test_without_arrow_an_export_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(node.exports.exports, "find_spec", lambda _name: None)
+    with pytest.raises(ServiceError, match="PyArrow is not installed") as refused:
+        await _exports(tmp_path).write()
+    assert refused.value.code == "missing_extra"
+    assert "[export]" in refused.value.advice
+
+
+@pytest.mark.slow
+def test_a_daemon_needs_no_arrow() -> None:
+    code = """
+import sys
+sys.modules |= dict.fromkeys(("pyarrow", "fsspec", "numpy", "pandas", "duckdb", "pyspark"))
+import node.daemon, node.cli.main, node.cli.command_table, node.api.api, node.care.doctor, node.network.websocket
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": os.pathsep.join(sys.path)})
+
+
 async def test_a_daemon_that_stops_waits_for_no_export(tmp_path: Path) -> None:
     """The export reads from a pipe that nobody fills: it would never end."""
 
