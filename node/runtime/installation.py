@@ -38,7 +38,8 @@ def check_installation(name: str = _NAME) -> None:
 
 def _find_foreign(installed: Distribution) -> str | None:
     """Return the path, from site-packages, of a file at the top of a package that is altered or not ours."""
-    listed = {str(file): file.hash for file in installed.files or () if file.parts[0] in _PACKAGES}
+    files = [file for file in installed.files or () if file.parts[0] in _PACKAGES]
+    listed = {str(file): file.hash.value if file.hash else None for file in files}
     if not listed:
         return None
     root = Path(str(installed.locate_file("")))
@@ -50,7 +51,7 @@ def _find_foreign(installed: Distribution) -> str | None:
             if path.is_dir():
                 if not any(name.startswith(f"{place}/") for name in listed):
                     return place
-            elif place not in listed or not _has_hash(path, listed[place].value if listed[place] else None):
+            elif place not in listed or not _has_hash(path, listed[place]):
                 return place
     return None
 
