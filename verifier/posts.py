@@ -2,11 +2,10 @@
 
 A reply, an edit and a deletion are posts with a place in one more tangle, which the signed header states. So a node that
 does not know them shows plain posts, and one that lacks the body, or has erased it, still knows what it was about. No
-verdict rests on such a place. `resolve_post` is the whole rule, over a set of commits: `storage.commits.post_index` finds
-the same in the store, without reading all of them.
+verdict rests on such a place. `storage.commits.post_index` finds the edit and the deletion that count for a post.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -63,59 +62,6 @@ def find_relation(commit: Commit, *, is_root_branch: bool) -> PostRelation | Non
 def make_place(relation: Relation, about: CommitId, answers: CommitId | None = None) -> TanglePlace:
     """The place that says so."""
     return TanglePlace(relation, about, (about if answers is None else answers,))
-
-
-@dataclass(frozen=True, slots=True)
-class PostFacts:
-    """What the rule asks of an accepted commit that is not void: its place in the canonical order, author and header."""
-
-    commit_id: CommitId
-    order: tuple[int, int, CommitId]  # checkpoints passed, rank, id
-    branch: BranchId
-    author: UserId
-    body_kind: str
-    relation: PostRelation | None
-
-
-def can_be_changed(post: PostFacts) -> bool:
-    """Whether edits and deletions of a commit may count."""
-    return post.body_kind in CHANGED_KINDS and (
-        post.relation is None or post.relation.relation not in CHANGES
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ResolvedPost:
-    """What counts for a post: the last edit, and the first deletion, which is final."""
-
-    edit: CommitId | None
-    deletion: CommitId | None
-
-
-def resolve_post(
-    post: PostFacts, others: Iterable[PostFacts], is_same_person: Callable[[UserId, UserId], bool]
-) -> ResolvedPost:
-    """What counts for a post, of all other commits that are accepted and not void, in any order.
-
-    Edits and deletions count that stand in the post's branch and whose author is the post's, or another device of the same
-    person. Of the edits the last in canonical order says what the post says.
-    """
-    if not can_be_changed(post):
-        return ResolvedPost(None, None)
-    found: dict[Relation, list[PostFacts]] = {relation: [] for relation in CHANGES}
-    for one in others:
-        stated = one.relation
-        if (
-            stated is not None
-            and stated.relation in CHANGES
-            and stated.about == post.commit_id
-            and one.branch == post.branch
-            and is_same_person(one.author, post.author)
-        ):
-            found[stated.relation].append(one)
-    edit = max(found[Relation.EDIT], key=lambda one: one.order, default=None)
-    deletion = min(found[Relation.DELETE], key=lambda one: one.order, default=None)
-    return ResolvedPost(edit.commit_id if edit else None, deletion.commit_id if deletion else None)
 
 
 Hidden = Mapping[BranchId, Mapping[CommitId, UserId]]

@@ -195,19 +195,18 @@ class Rights:
         is_within = self._operations.is_within
         return Deed(user, lambda one: is_within(one, heads), lambda removal: not is_within(removal, heads))
 
-    def holds(self, deed: Deed, right: Right, below: Right | None = None) -> bool:
+    def holds(self, deed: Deed, right: Right) -> bool:
         """Return True if a right is held for a deed (R3): its credential counts, and no removal takes it.
 
         Args:
             deed: What is done, with its past.
             right: A right by a credential in that past, of the user or of a quorum.
-            below: As of `counts`.
         """
         credential = self._operations[right.credential]
-        if not self.counts(credential, below):
+        if not self.counts(credential):
             return False
         is_own = not isinstance(credential.body, Quorum)
-        if is_own and any(True for _ in self.takers(deed, right, below)):
+        if is_own and any(True for _ in self.takers(deed, right)):
             return False
         return self.is_approved(deed.demands, right)
 

@@ -11,7 +11,7 @@ No method recurses, and iterators do no more than is taken from them. n below is
 import heapq
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from protocol.ids import CommitId
@@ -165,10 +165,6 @@ class Tangle:
         """What nothing here follows, sorted: what a new commit follows, all of it and nothing else."""
         return list(self._tip_ids)
 
-    def forks(self) -> list[CommitId]:
-        """Every commit that several follow, in canonical order. In a feed, that is where its author forked it."""
-        return [self._ids[num] for num in sorted(self._branches, key=self._order)]
-
     # --- one commit ---
 
     def rank(self, commit_id: CommitId) -> int:
@@ -178,10 +174,6 @@ class Tangle:
     def previous(self, commit_id: CommitId) -> list[CommitId]:
         """What the commit follows directly, in its own order."""
         return [self._ids[num] for num in self._previous(self._nums[commit_id])]
-
-    def followers(self, commit_id: CommitId) -> list[CommitId]:
-        """What follows the commit directly, sorted."""
-        return sorted(self._ids[num] for num in self._followers(self._nums[commit_id]))
 
     def is_tip(self, commit_id: CommitId) -> bool:
         """Whether nothing follows it."""
@@ -217,11 +209,6 @@ class Tangle:
                     ahead.append(other)
         return {self._ids[num] for num in found}
 
-    def concurrent(self, one: CommitId, other: CommitId) -> bool:
-        """Whether the two differ and neither precedes the other. Costs as much as `precedes`."""
-        first, second = self._nums[one], self._nums[other]
-        return first != second and not self._precedes(first, second) and not self._precedes(second, first)
-
     def last_common(self, ids: Iterable[CommitId]) -> CommitId:
         """The latest commit on every path from these (at least one) to the root; O(log n) for each of them."""
         nums = [self._nums[commit_id] for commit_id in ids]
@@ -230,26 +217,27 @@ class Tangle:
             common = self._tree.meet(common, num)
         return self._ids[common]
 
-    def ancestors(self, commit_id: CommitId) -> Iterator[CommitId]:
-        """All that precedes the commit, the last in canonical order first; a rank is looked at when it is reached."""
-        return self._walk(self._nums[commit_id], self._previous, -1)
-
-    def descendants(self, commit_id: CommitId) -> Iterator[CommitId]:
-        """All that the commit precedes, in canonical order; a rank is looked at when it is reached."""
-        return self._walk(self._nums[commit_id], self._followers, 1)
-
-    def path_to_root(self, commit_id: CommitId) -> Iterator[CommitId]:
-        """From the commit to the root along edges, both included: always to the previous of the lowest (rank, id)."""
-        num = self._nums[commit_id]
-        while num:
-            yield self._ids[num]
-            num = min(self._previous(num), key=self._order)
-        yield self.root
-
     def in_order(self) -> Iterator[CommitId]:
-        """All commits in canonical order, (rank, id), which is a topological one."""
-        yield self.root
-        yield from self._walk(0, self._followers, 1)
+        """Yield all commits in canonical order, (rank, id), which is a topological one.
+
+        Costs O(n log n) for all, and no more than the ranks that are reached for those that are taken.
+        """
+        levels: dict[int, set[int]] = {}
+        ranks: list[int] = []
+        level: Sequence[int] = [0]
+        while True:
+            for num in level:
+                yield self._ids[num]
+                for other in self._followers(num):
+                    rank = self._tree.rank[other]
+                    if rank not in levels:
+                        levels[rank] = set()
+                        heapq.heappush(ranks, rank)
+                    levels[rank].add(other)
+            if not ranks:
+                return
+            # Every edge leads to a higher rank, so the nearest rank is complete.
+            level = sorted(levels.pop(heapq.heappop(ranks)), key=self._ids.__getitem__)
 
     # --- by number ---
 
@@ -261,32 +249,6 @@ class Tangle:
         while edge != _NONE:
             yield self._edge_from[edge]
             edge = self._other_edge[edge]
-
-    def _order(self, num: int) -> tuple[int, CommitId]:
-        return self._tree.rank[num], self._ids[num]
-
-    def _walk(
-        self, start: int, neighbours: Callable[[int], Iterable[int]], direction: int
-    ) -> Iterator[CommitId]:
-        """What is reached over these edges, rank by rank, upwards (1) or downwards (-1)."""
-        rank = self._tree.rank
-        levels: dict[int, set[int]] = {}
-        ranks: list[int] = []
-        level: Sequence[int] = [start]
-        while True:
-            for num in level:
-                for other in neighbours(num):
-                    if rank[other] not in levels:
-                        levels[rank[other]] = set()
-                        heapq.heappush(ranks, direction * rank[other])
-                    levels[rank[other]].add(other)
-            if not ranks:
-                return
-            # Every edge leads to another rank in this direction, so the nearest rank is complete.
-            reached = levels.pop(direction * heapq.heappop(ranks))
-            level = sorted(reached, key=self._ids.__getitem__, reverse=direction < 0)
-            for num in level:
-                yield self._ids[num]
 
     def _precedes(self, earlier: int, later: int) -> bool:
         """Walk back from `later`, and never below the rank of `earlier`.

@@ -1,14 +1,14 @@
 """Table of tangle kinds: which commits belong to each kind, and which earlier commits each one follows.
 
-A kind is *candidates*, a predicate, and a *recipe*, how the graph grows from its root. Kinds stand in a table, and an
-application adds its own, most simply with `stated_kind`: then commits say their place themselves. `KindTangle` grows one
-tangle of one kind from commits in any order; its `graph` answers the questions.
+A kind is *candidates*, a predicate, and a *recipe*, how the graph grows from its root. TANGLE_KINDS has those that Ravel
+knows by name; `node.scuttlebutt.threads` makes one of its own. `KindTangle` grows one tangle of one kind from commits in any
+order; its `graph` answers the questions.
 
 Everything here is derived from what commits say, all of which their signatures cover. Whether a commit may be believed
 is decided before (`verify`), and what is built here decides nothing about it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
@@ -17,7 +17,6 @@ from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, U
 from protocol.commit import Commit
 from protocol.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId
-from protocol.limits.peers import TANGLE_PENDING_COUNT_MAX
 from verifier.tangle import Tangle
 
 GROUP: Final = "group"
@@ -73,12 +72,10 @@ class TangleKind:
 class KindTangle:
     """One tangle of one kind, growing."""
 
-    def __init__(
-        self, kind: TangleKind, root: ReadCommit, *, pending_max: int = TANGLE_PENDING_COUNT_MAX
-    ) -> None:
+    def __init__(self, kind: TangleKind, root: ReadCommit) -> None:
         self.kind = kind
         self.root = root
-        self.graph = Tangle(root.commit.commit_id, pending_max=pending_max)
+        self.graph = Tangle(root.commit.commit_id)
 
     def add(self, commit: ReadCommit) -> tuple[CommitId, ...]:
         """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
@@ -86,52 +83,6 @@ class KindTangle:
         if not is_candidate and not self.kind.hands_on(commit, self.root):
             return ()
         return self.graph.add(commit.commit.commit_id, self.kind.recipe(commit), is_shown=is_candidate)
-
-
-class KindNameInUse(ValueError):
-    """Two kinds of one name."""
-
-
-class TangleKinds:
-    """The table of kinds, by name: those built in, and what an application adds."""
-
-    def __init__(self) -> None:
-        self._kinds = {kind.name: kind for kind in _BUILT_IN}
-
-    def register(self, kind: TangleKind) -> None:
-        """Add a kind. Raises KindTaken."""
-        if kind.name in self._kinds:
-            raise KindNameInUse(f"there is a tangle kind called {kind.name!r}")
-        self._kinds[kind.name] = kind
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._kinds
-
-    def __getitem__(self, name: str) -> TangleKind:
-        """The kind of this name. Raises KeyError."""
-        return self._kinds[name]
-
-    def __iter__(self) -> Iterator[str]:
-        """Names, sorted."""
-        return iter(sorted(self._kinds))
-
-
-def stated_kind(name: str) -> TangleKind:
-    """A kind whose commits state their place: the root, and the tips of the tangle that their author had seen.
-
-    Nobody verifies such a place but its author's signature. Who states what is not so gets set aside for ever, or stands
-    where he says.
-    """
-
-    def is_candidate(commit: ReadCommit, root: ReadCommit) -> bool:
-        place = commit.commit.place(name)
-        return place is not None and place.root == root.commit.commit_id
-
-    def recipe(commit: ReadCommit) -> tuple[CommitId, ...]:
-        place = commit.commit.place(name)
-        return place.previous if place else ()
-
-    return TangleKind(name, is_candidate, recipe)
 
 
 def _is_of_feed(commit: ReadCommit, root: ReadCommit) -> bool:
@@ -176,7 +127,7 @@ def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
     return _is_of_branch(commit, root) and isinstance(commit.body, RepoInit | EpochInit)
 
 
-_BUILT_IN: Final = (
+_KINDS: Final = (
     # What one author wrote in one branch, from the first on. An author forks it by using a place twice.
     TangleKind("feed", _is_of_feed, _feed_previous, scope=TangleScope.BRANCH),
     # All commits of a branch, from the branch's root on.
@@ -188,3 +139,7 @@ _BUILT_IN: Final = (
     # The commits that start epochs, from the repo's init on.
     TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
 )
+TANGLE_KINDS: Final[Mapping[str, TangleKind]] = {
+    kind.name: kind for kind in sorted(_KINDS, key=lambda kind: kind.name)
+}
+"""Kinds of tangles by name, sorted."""

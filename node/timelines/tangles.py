@@ -21,7 +21,7 @@ from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
 from storage.repos.repos import Branch, Repo
-from verifier.tangle_kinds import KindTangle, TangleKind, TangleKinds, TangleScope
+from verifier.tangle_kinds import TANGLE_KINDS, KindTangle, TangleKind, TangleScope
 
 _LOADED_AT_ONCE = 500
 
@@ -60,7 +60,7 @@ def show_tangle(
 
     `branch` and `author` are those that the question names. Raises ServiceError `bad_request`, `not_found`, `too_large`.
     """
-    kinds, kind_name = TangleKinds(), question.kind
+    kinds, kind_name = TANGLE_KINDS, question.kind
     if kind_name not in (*kinds, THREAD):
         raise ServiceError("bad_request", f"a kind is one of {', '.join(kinds)}, {THREAD}, not {kind_name!r}")
     match TangleScope.REPO if kind_name == THREAD else kinds[kind_name].scope:

@@ -1,7 +1,8 @@
 """Finds what posts say of other posts: the edit and the deletion that count, versions of a post, threads.
 
-The rule is `verifier.posts.resolve_post`. Here each answer is read off an index, so that it costs the same whether a post
-was edited once or ten thousand times, and whatever others state of a post that is not theirs.
+Edits and deletions count that stand in the post's branch, are not void, and whose author is the post's, or another device of
+the same person. The last edit in canonical order says what the post says; a deletion is final. Each answer is read off an
+index, so that it costs the same whether a post was edited once or ten thousand times, and whatever others state of it.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -35,7 +36,7 @@ NO_CHANGE: Final = PostChange()
 
 
 def can_be_changed(row: TimelineRow) -> bool:
-    """Whether edits and deletions of a stored commit may count (`verifier.posts.can_be_changed`)."""
+    """Return True if edits and deletions of a stored commit may count."""
     return row.body_kind in CHANGED_KINDS and row.relation not in CHANGES
 
 

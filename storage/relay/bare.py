@@ -104,9 +104,3 @@ def load_lacking(
         query = query.where(~select(other.num).where(is_here).exists())
     found = connection.execute(query.order_by(bare.commit_num.desc()).limit(limit))
     return [(row[0], row[1]) for row in found]
-
-
-def count_bare(connection: Connection, topic_num: int) -> int:
-    """How many publications of a topic have no body."""
-    query = select(func.count()).where(relay_bare.c.topic_num == topic_num)
-    return int(connection.execute(query).scalar_one())

@@ -26,16 +26,9 @@ from storage.commits.post_index import load_changes, load_replies, load_versions
 from storage.repos.repos import Branch
 from tests.support.builders import NOW_MS, World, give
 from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.reference_posts import PostFacts, ResolvedPost, resolve_post
 from verifier.membership import Membership
-from verifier.posts import (
-    PostFacts,
-    Relation,
-    ResolvedPost,
-    find_hidden,
-    find_relation,
-    make_place,
-    resolve_post,
-)
+from verifier.posts import Relation, find_hidden, find_relation, make_place
 from verifier.refusal import CommitRefused
 
 _KINDS: Final = ("post", "imported", "reply", "edit", "edit", "edit", "delete")

@@ -1,7 +1,6 @@
 """Any graph, in any order of arrival, against a reference that walks everything: sets of ancestors, written for clarity."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -77,25 +76,15 @@ def test_every_question_is_answered_as_the_reference_does(graph: _Graph, data: s
     assert (len(tangle), tangle.pending_count, tangle.missing()) == (len(shown), 0, [])
     followers = {number: {other for other in shown if number in graph.previous(other)} for number in shown}
     assert tangle.tips() == sorted(_id(number) for number in shown if not followers[number])
-    assert tangle.forks() == [_id(number) for number in shown if len(followers[number]) > 1]
     for number in shown:
         name, past, previous = _id(number), graph.ancestors(number), graph.previous(number)
         assert tangle.rank(name) == graph.rank(number)
         assert set(tangle.previous(name)) == set(map(_id, previous))
-        assert tangle.followers(name) == sorted(map(_id, followers[number]))
         assert tangle.is_tip(name) == (not followers[number])
         assert tangle.is_branch(name) == (len(followers[number]) > 1)
         assert tangle.is_merge(name) == (len(previous) > 1)
-        assert list(tangle.ancestors(name)) == [_id(other) for other in reversed(shown) if other in past]
-        descendants = [other for other in shown if number in graph.ancestors(other)]
-        assert list(tangle.descendants(name)) == list(map(_id, descendants))
         for other in shown:
             assert tangle.precedes(_id(other), name) == (other in past)
-            is_apart = other not in past and number not in graph.ancestors(other) and other != number
-            assert tangle.concurrent(_id(other), name) == is_apart
-        path = list(tangle.path_to_root(name))
-        assert (path[0], path[-1]) == (name, tangle.root)
-        assert all(low in tangle.previous(high) for high, low in pairwise(path))
 
 
 @given(graph=_graphs(), data=st.data())

@@ -53,21 +53,13 @@ def test_a_long_chain_answers_at_once(chain: _Counted) -> None:
     assert chain.precedes(_id(3), _id(last))
     assert chain.precedes(_id(CHAIN_LENGTH // 2), _id(last))
     assert not chain.precedes(_id(last), _id(CHAIN_LENGTH // 2))
-    assert not chain.concurrent(_id(1), _id(last))
-    assert next(chain.ancestors(_id(last))) == _id(last - 1)
-    assert next(chain.descendants(_id(7))) == _id(8)
-    path = chain.path_to_root(_id(last))
-    assert [next(path), next(path)] == [_id(last), _id(last - 1)]
+    assert [next(order) for order in [chain.in_order()] * 3] == [_id(0), _id(1), _id(2)]
     assert chain.visits < 10
 
 
 @pytest.mark.slow
 def test_a_long_chain_is_walked_without_recursion(chain: _Counted) -> None:
-    last = CHAIN_LENGTH - 1
     assert sum(1 for _ in chain.in_order()) == CHAIN_LENGTH
-    assert sum(1 for _ in chain.ancestors(_id(last))) == last
-    assert sum(1 for _ in chain.descendants(_id(0))) == last
-    assert sum(1 for _ in chain.path_to_root(_id(last))) == CHAIN_LENGTH
 
 
 def test_a_ladder_of_diamonds_answers_at_once(ladder: _Counted) -> None:
@@ -78,17 +70,14 @@ def test_a_ladder_of_diamonds_answers_at_once(ladder: _Counted) -> None:
     assert ladder.precedes(_id(1), _id(top))
     assert ladder.precedes(_id(2), _id(middle + 1))
     assert not ladder.precedes(_id(middle + 1), _id(middle + 2))
-    assert ladder.concurrent(_id(middle + 1), _id(middle + 2))
-    assert not ladder.concurrent(_id(middle + 1), _id(top - 1))
+    assert not ladder.precedes(_id(middle + 2), _id(middle + 1))
+    assert ladder.precedes(_id(middle + 1), _id(top - 1))
     assert ladder.visits < 30
 
 
 def test_a_ladder_of_diamonds_is_walked_without_recursion(ladder: _Counted) -> None:
     top = 3 * DIAMOND_COUNT
     assert sum(1 for _ in ladder.in_order()) == top + 1
-    assert sum(1 for _ in ladder.ancestors(_id(top))) == top
-    assert len(ladder.forks()) == DIAMOND_COUNT
-    assert sum(1 for _ in ladder.path_to_root(_id(top))) == 2 * DIAMOND_COUNT + 1
 
 
 @pytest.mark.slow
@@ -110,7 +99,7 @@ def test_two_long_histories_meet_without_a_walk() -> None:
     tangle.visits = 0
     assert tangle.precedes(_id(17), _id(20_001))
     assert tangle.precedes(_id(18), _id(20_001))
-    assert tangle.concurrent(_id(17), _id(20_000))
+    assert not tangle.precedes(_id(17), _id(20_000))
     assert tangle.visits < 10
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from blake3 import blake3
 from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
@@ -19,7 +20,7 @@ from protocol.keys import ConvergenceSecret
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.engine.errors import StoreLocked
-from storage.engine.revisions import create, revision_of, upgrade
+from storage.engine.revisions import create, revision_of, schema_statements, upgrade
 from storage.engine.sqlite import DATABASE_NAME
 from storage.schema.peer_schema import peers
 from storage.schema.schema import blocks
@@ -61,6 +62,13 @@ def test_migrations_and_a_new_store_have_the_same_tables() -> None:
         engine.dispose()
     assert found[0] == found[1]
     assert found[0][1] == newest_revision(), "alembic's head is the newest"
+
+
+@pytest.mark.sqlite
+def test_the_tables_of_a_released_schema_stay_as_they_are() -> None:
+    """Until 0.1 is released, write the new hash here; afterwards, freeze `r0001_initial` and write a migration."""
+    statements = "\n".join(schema_statements(create_engine("sqlite://").dialect))
+    assert blake3(statements.encode()).hexdigest()[:16] == "f8a3f97574ac0152"
 
 
 @pytest.mark.sqlite
