@@ -1,99 +1,101 @@
-"""Interface that hides the difference between SQLite and PostgreSQL, and the choice between them.
-
-`Database` does the rest, the same for all.
+"""Backend of a store: all that differs between SQLite and PostgreSQL. `Database` does the rest, the same for both.
 
 Transactions are begun and ended by statements of ours: to the driver, connections are in autocommit mode.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from sqlalchemy import Connection
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import DBAPIError
 
-from storage.engine.postgresql import PostgresqlBackend
-from storage.engine.sqlite import FileUse, SqliteBackend
+
+@dataclass(frozen=True, slots=True)
+class FileUse:
+    """Use of the rows' file, in bytes: of all of it, and of the pages that hold nothing."""
+
+    size: int
+    unused: int
 
 
-class Backend(Protocol):
+class Backend(ABC):
     """A place for rows. Its methods raise DBAPIError, OSError, StorageError."""
 
     name: str
-    """What errors call it; no secret is in it."""
+    """Name of the place in errors; without secrets."""
     begin_write: str
+    """Statement that begins a write."""
     begin_read: str
-    """Statements. A read sees one moment, from its first query on, and cannot write."""
+    """Statement that begins a read, which sees one moment, from its first query on, and cannot write."""
 
     def exists(self) -> bool:
-        """Whether there is a store, as far as can be told without asking the database."""
-        ...
+        """Return True if there may be a store, as far as can be told without asking the database."""
+        return True
 
+    @abstractmethod
     def make_engine(self, connections_max: int) -> Engine:
-        """Connections to it; made, if need be, as what nobody else may read."""
-        ...
+        """Make an engine of at most so many connections; create the place, if need be, for its owner alone."""
 
+    @abstractmethod
     def make_reader(self, connections_max: int) -> Engine:
-        """Connections that never write."""
-        ...
+        """Make an engine whose connections never write."""
 
+    @abstractmethod
     def claim(self, writer: Connection) -> None:
-        """Be the only one that writes, as long as this connection lives."""
-        ...
+        """Become the only writer, as long as this connection lives."""
 
-    def close(self) -> None:
-        """Nothing more is written."""
-        ...
+    def close(self) -> None:  # noqa: B027  # nothing to do for one of both
+        """Release what the backend holds: nothing more is written."""
 
-    def bind(self, writer: Connection, *, is_new: bool) -> None:
-        """See that the rows are those of this folder, inside a write transaction; one that is new becomes that."""
-        ...
+    def bind(self, writer: Connection, *, is_new: bool) -> None:  # noqa: B027  # nothing to do for one of both
+        """Raise StorageError unless the rows are those of this folder; bind new rows to it. In a write transaction."""
 
+    @abstractmethod
     def check_bound(self, connection: Connection) -> None:
-        """See that the rows are those of this folder."""
-        ...
+        """Raise StorageError unless the rows are those of this folder."""
 
-    def check_has_rows(self, connection: Connection) -> None:
+    def check_has_rows(self, connection: Connection) -> None:  # noqa: B027  # nothing to do for one of both
         """Raise LostStore if a database without a store is known to have had one."""
-        ...
 
+    @abstractmethod
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
-        """Keep a copy of a store of this schema in the folder, as `copy_beside` names it."""
-        ...
+        """Copy a store of this schema to a file of the folder, named as by `copy_beside`; return its path."""
 
+    @abstractmethod
     def prepare_commit(self, writer: Connection) -> str:
-        """Before the end of a write: see that nothing in it failed. Gives what it is known by afterwards, or ""."""
-        ...
+        """Prepare the end of a write; return the transaction's id, or "". Raises StorageError if a statement failed."""
 
-    def committed(self) -> None:
-        """The write has committed, and no other has begun."""
-        ...
+    def committed(self) -> None:  # noqa: B027  # nothing to do for one of both
+        """Note that the write has committed, before another begins."""
 
     def acknowledge(self) -> str:
-        """Before it is said that a write is durable; others may have begun. Gives what is wrong, or ""."""
-        ...
+        """Note that the write is durable, while others may have begun; return what is wrong, or ""."""
+        return ""
 
-    def was_committed(self, connection: Connection, known_by: str) -> bool:
-        """Whether a write was kept whose end was not heard."""
-        ...
+    def was_committed(self, connection: Connection, transaction_id: str) -> bool:
+        """Return True if a write was kept whose COMMIT got no answer."""
+        raise AssertionError("only a server may leave a COMMIT without an answer")
 
     def find_missing(self) -> str:
-        """Return what is wrong if the rows' file is no longer the one that was opened to write; else nothing."""
-        ...
+        """Return what is wrong if the rows' file is no longer the one that was opened to write; else ""."""
+        return ""
 
+    @abstractmethod
     def probe(self, connection: Connection) -> None:
         """Write something that changes nothing, inside a write transaction."""
-        ...
 
     def size(self, connection: Connection) -> int | None:
-        """Bytes of the rows and their indexes where they are not files of the folder."""
-        ...
+        """Return the bytes of rows and indexes; None where they are in a file of the folder."""
+        return None
 
     def measure_file(self, connection: Connection) -> FileUse | None:
-        """How the rows' file is used; None where they are in none of ours."""
-        ...
+        """Return how the rows' file is used; None where they are in no file of ours."""
+        return None
 
+    @abstractmethod
     def rewrite(
         self,
         connection: Connection,
@@ -102,27 +104,18 @@ class Backend(Protocol):
         keys: tuple[str, ...],
         change: Callable[..., bytes],
     ) -> int:
-        """Change every value of a column that is not NULL, inside a write transaction; gives how many.
+        """Change every value of a column that is not NULL, inside a write transaction; return how many.
 
-        `change` gets the value and those of the columns `keys`. The table is numbered by `num`.
+        `change` gets the value and those of the columns `keys`. The table is numbered by `num`. Costs O(rows).
         """
-        ...
 
+    @abstractmethod
     def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
-        """Write tables anew, so that nothing of what was replaced in them is left; in no transaction.
+        """Rewrite tables so that nothing replaced is left in them; outside of transactions. Costs O(rows).
 
-        False where something is left, since somebody reads it.
+        Return False where something is left, since somebody reads it.
         """
-        ...
 
+    @abstractmethod
     def explain(self, error: DBAPIError) -> str:
-        """What went wrong, without values of rows."""
-        ...
-
-
-def choose_backend(folder: Path, url: str) -> Backend:
-    """Where the rows of the store in a folder are: in a file of it, or in the PostgreSQL database of a URL.
-
-    Raises StorageError for a URL that is none, and where the folder belongs to the other kind.
-    """
-    return PostgresqlBackend(folder, url) if url else SqliteBackend(folder)
+        """Describe an error without values of rows."""

@@ -15,13 +15,14 @@ from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from protocol.keys import StoreKey
-from storage.engine.backends import Backend, choose_backend
+from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, as_option
 from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, StoreLocked
+from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
 from storage.engine.snapshot_copy import OLDER
-from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, FileUse, is_held
+from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, SqliteBackend, is_held
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock
 from storage.schema.schema import sequences
@@ -122,11 +123,11 @@ class Database:
                 try:
                     with turn or nullcontext():
                         yield writer
-                    known_by = self._backend.prepare_commit(writer)
+                    transaction_id = self._backend.prepare_commit(writer)
                 except BaseException:
                     self._undo(writer)
                     raise
-                self._commit(writer, known_by)
+                self._commit(writer, transaction_id)
                 self._backend.committed()
                 self.commit_count += 1
                 self.fault = ""
@@ -262,23 +263,23 @@ class Database:
         run_plain(self._writer, self._backend.begin_write)
         return self._writer
 
-    def _was_committed(self, writer: Connection, known_by: str) -> bool:
-        found = self._backend.was_committed(writer, known_by)
+    def _was_committed(self, writer: Connection, transaction_id: str) -> bool:
+        found = self._backend.was_committed(writer, transaction_id)
         writer.rollback()  # ends SQLAlchemy's own bookkeeping
         return found
 
-    def _commit(self, writer: Connection, known_by: str) -> None:
+    def _commit(self, writer: Connection, transaction_id: str) -> None:
         try:
             run_plain(writer, "COMMIT")
             writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
         except DBAPIError as error:
-            is_unheard = error.connection_invalidated and known_by
+            is_unheard = error.connection_invalidated and transaction_id
             self._undo(writer)
             if not is_unheard:
                 raise
-            self._undecided = known_by
+            self._undecided = transaction_id
             writer = self._writer = self._open_writer()
-            was_committed = self._was_committed(writer, known_by)
+            was_committed = self._was_committed(writer, transaction_id)
             self._undecided = ""
             if not was_committed:
                 raise
@@ -323,6 +324,14 @@ class Database:
                 f"{self._backend.name} has schema {revision}, and could not be copied before it is migrated ({error}); "
                 "it was left as it is"
             ) from error
+
+
+def choose_backend(folder: Path, url: str) -> Backend:
+    """Return the backend of the store in a folder: a file of it, or the PostgreSQL database of a URL, if any.
+
+    Raises StorageError for what is no URL, and where the folder belongs to the other kind.
+    """
+    return PostgresqlBackend(folder, url) if url else SqliteBackend(folder)
 
 
 @contextmanager

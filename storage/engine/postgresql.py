@@ -14,6 +14,7 @@ from sqlalchemy import Connection, create_engine, event, make_url
 from sqlalchemy.engine import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
+from storage.engine.backends import Backend
 from storage.engine.dump_load import copy_to_file
 from storage.engine.errors import StorageError
 from storage.engine.snapshot_copy import copy_beside
@@ -55,14 +56,14 @@ _RISKS: Final = {
 }
 
 
-class PostgresqlBackend:
-    """The database of a URL, and how it is used (`Backend`)."""
+class PostgresqlBackend(Backend):
+    """Backend whose rows are in the PostgreSQL database of a URL."""
 
     begin_write = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
     def __init__(self, folder: Path, url: str) -> None:
-        """Nothing is asked yet. Raises StorageError for a URL that is none."""
+        """Ask nothing yet. Raises StorageError for what is no URL."""
         try:
             check_url(url)
             self._url = make_url(url).set(drivername="postgresql+psycopg")
@@ -73,12 +74,8 @@ class PostgresqlBackend:
         self._folder = folder
         self.name = hide_secrets(url)
 
-    def exists(self) -> bool:
-        """Whether there is a store the database alone can say."""
-        return True
-
     def make_engine(self, connections_max: int) -> Engine:
-        """Connections, none of them made yet."""
+        """Make an engine of at most so many connections, none of them open yet."""
         try:
             engine = create_engine(
                 self._url,
@@ -101,7 +98,7 @@ class PostgresqlBackend:
     make_reader = make_engine
 
     def claim(self, writer: Connection) -> None:
-        """Take the lock that one writer can have; wait a moment for one that was just killed."""
+        """Take the lock that one writer can hold, waiting two seconds for one that was just killed."""
         version, encoding, schema, durable = writer.exec_driver_sql(
             "SELECT current_setting('server_version_num')::int / 10000, current_setting('server_encoding'),"
             " current_schema(), current_setting('synchronous_commit') <> 'off'"
@@ -131,11 +128,8 @@ class PostgresqlBackend:
             ) from None
         writer.exec_driver_sql("SET lock_timeout = 0")
 
-    def close(self) -> None:
-        """The lock goes with the connection."""
-
     def bind(self, writer: Connection, *, is_new: bool) -> None:
-        """See that database and folder say the same; what is new gets a mark."""
+        """Raise StorageError unless database and folder name the same store; mark a new one."""
         if not is_new:
             self.check_bound(writer)
             return
@@ -147,13 +141,13 @@ class PostgresqlBackend:
         self.adopt(writer)
 
     def adopt(self, writer: Connection) -> None:
-        """Let the rows be those of this folder from now on, inside a write transaction."""
+        """Bind the rows to this folder, inside a write transaction."""
         store_id = secrets.token_hex(16)
         write_store_id(self._folder, store_id)
         writer.exec_driver_sql(f"COMMENT ON TABLE alembic_version IS '{_MARK}{store_id}'")
 
     def check_bound(self, connection: Connection) -> None:
-        """See that database and folder say the same."""
+        """Raise StorageError unless database and folder name the same store."""
         found = connection.exec_driver_sql(
             "SELECT obj_description(to_regclass('alembic_version'), 'pg_class')"
         ).scalar()
@@ -163,11 +157,8 @@ class PostgresqlBackend:
                 " database than this store's"
             )
 
-    def check_has_rows(self, connection: Connection) -> None:
-        """What binds a folder to its database tells of another one."""
-
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
-        """Copy the rows to an SQLite file of the folder, which a Ravel of that schema reads."""
+        """Copy the rows to an SQLite file of the folder, which a Ravel of that schema reads. Costs O(rows)."""
 
         def copy(begun: Path) -> None:
             with engine.connect() as connection:
@@ -178,44 +169,30 @@ class PostgresqlBackend:
         return copy_beside(self._folder / DATABASE_NAME, label, copy)
 
     def prepare_commit(self, writer: Connection) -> str:
-        """See that no statement failed, for COMMIT would then undo all and not say so. Gives the transaction's number."""
+        """Return the transaction's id. Raises StorageError if a statement failed: COMMIT would then roll back silently."""
         driver: psycopg.Connection = writer.connection.driver_connection  # type: ignore[assignment]  # SQLAlchemy: any
         if driver.info.transaction_status.name != "INTRANS":
             raise StorageError("a statement of this write failed")
         found = writer.exec_driver_sql("SELECT pg_current_xact_id_if_assigned()::text").scalar()
         return found or ""
 
-    def committed(self) -> None:
-        """The server keeps count."""
-
-    def acknowledge(self) -> str:
-        """Its log is the server's, which checks it."""
-        return ""
-
-    def was_committed(self, connection: Connection, known_by: str) -> bool:
-        """Ask the server. The lock is held again, so that transaction is over."""
-        found = connection.exec_driver_sql("SELECT pg_xact_status(%s::xid8)", (known_by,)).scalar()
+    def was_committed(self, connection: Connection, transaction_id: str) -> bool:
+        """Return True if the server kept a transaction. The lock is held again, so that transaction is over."""
+        found = connection.exec_driver_sql("SELECT pg_xact_status(%s::xid8)", (transaction_id,)).scalar()
         return bool(found == "committed")
 
-    def find_missing(self) -> str:
-        """The server keeps its files itself."""
-        return ""
-
     def probe(self, connection: Connection) -> None:
-        """Take a transaction number, which is written down."""
+        """Take a transaction id, which the server writes down."""
         connection.exec_driver_sql("SELECT pg_current_xact_id()")
 
     def size(self, connection: Connection) -> int | None:
-        """Of all tables of the schema."""
+        """Return the bytes of all tables of the schema, with their indexes."""
         return int(
             connection.exec_driver_sql(
                 "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
                 " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
             ).scalar_one()
         )
-
-    def measure_file(self, connection: Connection) -> None:
-        """The server's files are not ours; VACUUM FULL would lock its tables, and autovacuum has their room used again."""
 
     def rewrite(
         self,
@@ -225,7 +202,7 @@ class PostgresqlBackend:
         keys: tuple[str, ...],
         change: Callable[..., bytes],
     ) -> int:
-        """In pages: PostgreSQL has no function of ours."""
+        """Change every value of a column, a page of rows at a time; return how many. Costs O(rows)."""
         (num,) = (one.name for one in metadata.tables[table].primary_key.columns)
         query = (
             f"SELECT {num}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of the schema
@@ -239,7 +216,7 @@ class PostgresqlBackend:
         return count
 
     def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
-        """Write the tables anew; anyone who reads them for long is not waited for, and makes it fail."""
+        """Write the tables anew. Raises DBAPIError if somebody reads one for more than two seconds. Costs O(rows)."""
         writer.exec_driver_sql(f"SET lock_timeout = '{_CLAIM_SECONDS}s'")
         try:
             writer.exec_driver_sql(f"VACUUM FULL {', '.join(tables)}")
@@ -248,14 +225,14 @@ class PostgresqlBackend:
         return True
 
     def explain(self, error: DBAPIError) -> str:
-        """The first sentence: what the server says below it may hold values of rows, and some of those are secret."""
+        """Return the first sentence: what the server says below it may hold values of rows, and some are secret."""
         diagnosis = getattr(error.orig, "diag", None)
         primary = getattr(diagnosis, "message_primary", None)
         return str(primary or str(error.orig).partition("\n")[0])
 
 
 def find_risks(connection: Connection) -> list[str]:
-    """Settings of a PostgreSQL server with which acknowledged commits may be lost; none of SQLite."""
+    """Return what settings of a PostgreSQL server put acknowledged commits at risk; nothing for SQLite."""
     if connection.dialect.name != "postgresql":
         return []
     off = "SELECT name FROM pg_settings WHERE setting = 'off' AND name = ANY(%s) ORDER BY name"

@@ -9,7 +9,6 @@ lost some.
 import os
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from sqlalchemy.engine import Engine, ExceptionContext
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
+from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import run_plain
 from storage.engine.errors import StorageError
 from storage.engine.folders import open_or_create
@@ -42,22 +42,14 @@ _READER_CACHE_KIB: Final = 4 * 1024
 """The same of each other one, of up to 20. After each write they begin anew, so that they keep the pages of one question."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileUse:
-    """Bytes of the file, and those of its pages that hold nothing."""
-
-    size: int
-    unused: int
-
-
-class SqliteBackend:
-    """The file, and how it is opened (`Backend`)."""
+class SqliteBackend(Backend):
+    """Backend whose rows are in one file of the folder."""
 
     begin_write = "BEGIN IMMEDIATE"
     begin_read = "BEGIN"
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is touched yet."""
+        """Touch nothing yet."""
         self._folder = folder
         self._path = folder / DATABASE_NAME
         self.name = str(self._path)
@@ -78,7 +70,7 @@ class SqliteBackend:
             check_not_lost(self._folder, self._path, read_last_write(self._folder))
 
     def make_engine(self, connections_max: int) -> Engine:
-        """Make the file, for its owner alone, and connections to it."""
+        """Make the file, for its owner alone, and an engine of at most so many connections to it."""
         check_unbound(self._path.parent)
         self._check_not_lost()
         if not self._path.exists():
@@ -100,7 +92,7 @@ class SqliteBackend:
         return engine
 
     def make_reader(self, connections_max: int) -> Engine:
-        """Connections that never write, nor make anything."""
+        """Make an engine whose connections neither write nor make anything."""
         try:
             guard_unused(self._folder, self._path)
             # Before anything is read, which is then no older.
@@ -117,13 +109,16 @@ class SqliteBackend:
         return engine
 
     def _say_damage(self, context: ExceptionContext) -> None:
-        """SQLAlchemy passes on as it is what is no error of the driver's interface."""
+        """Raise StorageError for what a damaged file gives and SQLAlchemy passes on as it is."""
         error = context.original_exception
         if context.sqlalchemy_exception is None and isinstance(error, UNREADABLE):
             raise StorageError(f"{self.name}: it is damaged: {error}") from error
 
     def claim(self, writer: Connection) -> None:
-        """SQLite's own lock keeps writers apart, and the folder's lock daemons. What was lost is written down."""
+        """Count what this writer changes from here on, and write down what was lost.
+
+        SQLite's own lock keeps writers apart, and the folder's lock daemons.
+        """
         assert self._last is not None, "a writer's"
         _driver_of(writer).execute(f"PRAGMA cache_size=-{_WRITER_CACHE_KIB}")
         check_has_rows(_driver_of(writer), self._path, self._last.count)
@@ -135,16 +130,13 @@ class SqliteBackend:
         self._changes = _driver_of(writer).total_changes
 
     def close(self) -> None:
-        """Let others see that nobody writes."""
+        """Release the file that tells others that somebody writes."""
         if self._last is not None:
             self._last.close()
             self._last = None
 
-    def bind(self, writer: Connection, *, is_new: bool) -> None:
-        """The file is the folder's."""
-
     def check_bound(self, connection: Connection) -> None:
-        """The file is the folder's, unless that belongs to another database. What was lost is written down."""
+        """Raise StorageError if the folder belongs to another database; write down what was lost."""
         check_unbound(self._path.parent)
         try:
             check_count(self._folder, _read_count(connection), self._acknowledged)
@@ -152,15 +144,15 @@ class SqliteBackend:
             raise StorageError(f"{self.name}: {error}") from error
 
     def check_has_rows(self, connection: Connection) -> None:
-        """A database without tables is lost if writes in it were acknowledged."""
+        """Raise LostStore for a database without tables in which writes were acknowledged."""
         check_has_rows(_driver_of(connection), self._path, self._acknowledged)
 
     def copy_aside(self, engine: Engine, label: str, revision: str) -> Path:
-        """Copy the file to one beside it."""
+        """Copy the file to one beside it; return its path."""
         return copy_beside(self._path, label, lambda begun: copy_database(self._path, begun))
 
     def prepare_commit(self, writer: Connection) -> str:
-        """SQLite undoes what fails or says so at the end. A write that changed something is counted."""
+        """Count a write that changed something; return "". SQLite itself undoes what fails, or says so at the end."""
         driver = _driver_of(writer)
         self._prepared = self._committed
         if driver.total_changes != self._changes:
@@ -172,11 +164,11 @@ class SqliteBackend:
         return ""
 
     def committed(self) -> None:
-        """It is what others are to find."""
+        """Note the count that others are to find."""
         self._committed = self._prepared
 
     def acknowledge(self) -> str:
-        """Keep the count beside the database. The write itself is durable, so that a failure does not undo it."""
+        """Keep the count beside the database; return what is wrong, or "". The write itself is durable in any case."""
         assert self._last is not None, "a writer's"
         try:
             self._last.acknowledge(lambda: self._committed)
@@ -184,12 +176,8 @@ class SqliteBackend:
             return f"{self.name}: {error}"
         return ""
 
-    def was_committed(self, connection: Connection, known_by: str) -> bool:
-        """Never asked: an end that fails is an end that was heard."""
-        raise AssertionError("a write into a file has no unheard end")
-
     def find_missing(self) -> str:
-        """What is written into a file without a name is lost when the process ends."""
+        """Return what is wrong if the file's name is gone: then what is written is lost when the process ends."""
         try:
             found = self._path.stat().st_ino
         except OSError as error:
@@ -203,16 +191,12 @@ class SqliteBackend:
         )
 
     def probe(self, connection: Connection) -> None:
-        """Write the file's version anew."""
+        """Write the file's version again."""
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         connection.exec_driver_sql(f"PRAGMA user_version={int(version)}")
 
-    def size(self, connection: Connection) -> int | None:
-        """It is a file of the folder."""
-        return None
-
     def measure_file(self, connection: Connection) -> FileUse:
-        """By its pages."""
+        """Return how the file is used, by its pages. Costs O(1)."""
         page, count, free = (
             connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("page_size", "page_count", "freelist_count")
@@ -227,7 +211,7 @@ class SqliteBackend:
         keys: tuple[str, ...],
         change: Callable[..., bytes],
     ) -> int:
-        """Inside SQLite: a million rows are not brought here one by one."""
+        """Change every value of a column inside SQLite, so that no row is brought here; return how many. Costs O(rows)."""
         _driver_of(connection).create_function("ravel_change", -1, change)
         statement = (
             f"UPDATE {table} SET {column} = ravel_change({column}, {', '.join(keys)})"  # noqa: S608  # names of ours
@@ -236,13 +220,13 @@ class SqliteBackend:
         return connection.exec_driver_sql(statement).rowcount
 
     def sweep(self, writer: Connection, _tables: Sequence[str]) -> bool:
-        """Write the whole file anew, and empty its log: until then, the file itself is as it was."""
+        """Write the whole file anew, and empty its log; return False if somebody reads it. Costs O(file)."""
         writer.exec_driver_sql("VACUUM")
         is_busy, *_ = writer.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
         return not is_busy
 
     def explain(self, error: DBAPIError) -> str:
-        """SQLite's messages hold no values."""
+        """Return SQLite's message, which holds no values."""
         return str(error.orig)
 
 
@@ -263,7 +247,6 @@ def _read_count(connection: Connection) -> int:
 
 
 def _signed(count: int) -> int:
-    """As SQLite has it."""
     return count - (_COUNT_MASK + 1) if count > _COUNT_MASK >> 1 else count
 
 

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from storage.engine.backends import FileUse
 from storage.engine.database import Database, StorageError, measure_file
-from storage.engine.sqlite import DATABASE_NAME, FileUse
+from storage.engine.sqlite import DATABASE_NAME
 
 UNUSED_SHARE_MIN: Final = 4
 """One part in so many, a quarter, has to be unused; less is soon used again, and all the rest would be written twice."""

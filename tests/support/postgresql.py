@@ -17,8 +17,8 @@ from typing import Any, Final
 import psycopg
 from sqlalchemy import Connection, text
 
-from storage.engine.backends import Backend, choose_backend
-from storage.engine.database import Database
+from storage.engine.backends import Backend
+from storage.engine.database import Database, choose_backend
 from storage.engine.revisions import upgrade
 from storage.engine.store_identity import read_store_id, write_store_id
 
