@@ -42,11 +42,10 @@ from node.ingest.replica import Replica
 from protocol.content import Post
 from protocol.ids import BlockId, CommitId
 from protocol.keys import UserSeed
-from storage.commits.canonical_order import OrderKey
 from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
 from storage.commits.display import load_display_window
 from storage.commits.edits import Cursor, load_edits, load_last_change
-from storage.commits.position_index import count_changes
+from storage.commits.position_index import OrderKey, count_changes
 from storage.engine.bulk import insert_rows
 from storage.engine.id_keys import PackedIds, id_key, pack_ids
 from storage.repos.epochs import Topic

@@ -77,10 +77,9 @@ from protocol.text import id_text
 from protocol.web_address import is_web_address
 from ravel.home import command_for, owner_advice
 from storage.commits.blocks import DamagedBlock
+from storage.engine.copies import drop_open_copies
 from storage.engine.database import NewerSchema, StorageError
-from storage.engine.snapshot_copy import drop_open_copies
-from storage.peers.addresses import load_reached
-from storage.peers.peers import load_links, load_peers
+from storage.peers.peers import load_links, load_peers, load_reached
 from storage.relay.quotas import RelayQuotas
 
 if TYPE_CHECKING:

@@ -76,8 +76,8 @@ OTHERS: Final = {
     "storage.relay.relay.store_publications.new": "publications, each with its encoding",
     "storage.repos.deletion.forget_sketches.of_topics": "SQLAlchemy's types know columns, not ids",
     "storage.repos.repos.Repo.invitation": "an encoded link, not the id of an invitation",
-    "verifier.snapshots.PlacedSnapshot.end": "a key of a dict as UTF-8",
-    "verifier.snapshots.PlacedSnapshot.first": "a key of a dict as UTF-8",
+    "verifier.documents.PlacedSnapshot.end": "a key of a dict as UTF-8",
+    "verifier.documents.PlacedSnapshot.first": "a key of a dict as UTF-8",
 }
 """Single names, with the reason."""
 

@@ -20,12 +20,15 @@ the last in canonical order is shown first.
 **Snapshots.** A snapshot says again which operations stand of all that it has in its past, about a range of items or keys;
 they stay the operations of the commits that said them, so anyone who replaces one of these by its name still does. Where a
 snapshot counts, what is in its past says nothing of its own about that range, and an operation from there stands if every
-snapshot on top (`snapshots`) that has it in its past says it again. So it comes to the same whether the bodies in its past
-are here or erased, and concurrent snapshots agree: what one of them had seen replaced is replaced.
+snapshot on top that has it in its past says it again. So it comes to the same whether the bodies in its past
+are here or erased, and concurrent snapshots agree: what one of them had seen replaced is replaced. Of the snapshots that
+cover a key, those are *on top* that no other one of them has in its past. Snapshots are bits here, so that "has one of these
+in its past" is one `&`.
 
 Texts are `texts`'s.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -39,7 +42,6 @@ from protocol.document_kinds import (
     ValuesSnapshot,
 )
 from protocol.ids import CommitId
-from verifier.snapshots import Coverage, PlacedSnapshot
 
 OrderKey = tuple[int, int, int, CommitId]
 """Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
@@ -143,6 +145,47 @@ def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]
         if set(snapshot.body.restated()) != wanted:
             false.append(snapshot)
     return false
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSnapshot:
+    """One snapshot: its bit, the bits of those in whose past it is, and its range of keys as UTF-8 bytes (None: no end)."""
+
+    bit: int
+    covered_by: int
+    first: bytes
+    end: bytes | None
+
+
+class Coverage:
+    """What some snapshots of one document cover. Costs O(n^2) of their number, once."""
+
+    def __init__(self, snapshots: Sequence[PlacedSnapshot]) -> None:
+        """Divide all keys where a snapshot begins or ends."""
+        ends = {one.end for one in snapshots if one.end is not None}
+        self._starts = sorted({b"", *(one.first for one in snapshots), *ends})
+        self._relevant: list[int] = []
+        self._on_top: list[int] = []
+        for start in self._starts:
+            here = [one for one in snapshots if one.first <= start and (one.end is None or start < one.end)]
+            relevant = _union(one.bit for one in here)
+            self._relevant.append(relevant)
+            self._on_top.append(_union(one.bit for one in here if not one.covered_by & relevant))
+
+    def on_top(self, key: str) -> int:
+        """Bits of the snapshots that decide about a key."""
+        return self._on_top[bisect_right(self._starts, key.encode()) - 1]
+
+    def is_settled(self, covered_by: int) -> bool:
+        """Whether a commit in the past of these snapshots has nothing to say of its own, whatever keys it is about."""
+        return all(relevant & covered_by for relevant in self._relevant)
+
+
+def _union(bits: Iterable[int]) -> int:
+    union = 0
+    for bit in bits:
+        union |= bit
+    return union
 
 
 def cover(said: Sequence[DocumentCommit]) -> Coverage:

@@ -27,8 +27,15 @@ from protocol.limits.users import (
 )
 from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
-from storage.commits.edit_positions import find_edit_positions
-from storage.commits.edits import START, Cursor, Edit, StoredEdits, load_edits, load_last_change
+from storage.commits.edits import (
+    START,
+    Cursor,
+    Edit,
+    StoredEdits,
+    find_edit_positions,
+    load_edits,
+    load_last_change,
+)
 from storage.repos.repos import Branch
 
 _CURSOR: Final = re.compile(r"([0-9]{1,16})(?:\.([0-9]{1,16}))?")

@@ -31,13 +31,12 @@ from node.runtime.errors import ServiceError, storage_failed
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
-from storage.blobs.packs import FOLDER_NAME as PACKS_NAME
 from storage.engine.backup_rows import load_database, save_database
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
 from storage.engine.sqlite import UNREADABLE
-from storage.engine.store_identity import STORE_ID_NAME
+from storage.engine.store_identity import PACKS_NAME, STORE_ID_NAME
 
 MANIFEST_NAME: Final = "manifest.json"
 _FORMAT: Final = "ravel-backup1"

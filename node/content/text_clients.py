@@ -18,7 +18,7 @@ from protocol.hashing import text_clients
 from protocol.ids import UserId
 from protocol.limits.users import TEXT_SESSION_REST_SECONDS
 from storage.commits.commits import load_void_of_kinds
-from storage.commits.text_sessions import load_sessions, put_session
+from storage.commits.local_state import load_sessions, put_session
 from storage.repos.repos import Branch
 from verifier.texts import is_client_of
 

@@ -22,7 +22,7 @@ from node.contract.node import ExportView
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import EXPORT_MANIFEST_SENT_MAX
-from storage.export.destination_urls import local_path
+from storage.engine.urls import local_path
 
 # As `ravel.exports.schema` and `storage.export.views` have them, which bring Arrow with them.
 MANIFEST_NAME: Final = "manifest.json"

@@ -16,7 +16,7 @@ from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, bod
 from protocol.epochs import EpochHand, EpochInit
 from protocol.ids import EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
-from storage.engine.streaming import stream_rows
+from storage.engine.queries import stream_rows
 from storage.export.export import RepoRights, Unjudged
 from storage.export.parts import ROWS_PER_GROUP, ExportRow
 from storage.export.rows import Pseudonym

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from node.runtime.errors import ServiceError
-from storage.export.destination_urls import check_destination
+from storage.engine.urls import check_destination
 
 INTERVAL_MAX: Final = 525_600
 """Minutes: a year."""

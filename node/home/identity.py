@@ -29,7 +29,7 @@ from node.runtime.errors import ServiceError
 from protocol.keys import NodeSeed, UserSeed
 from protocol.limits.files import KEY_FILE_SIZE_MAX
 from ravel.home import read_private
-from storage.engine.snapshot_copy import drop_open_copies
+from storage.engine.copies import drop_open_copies
 
 
 def read_keys(home: Path) -> KeyFile:

@@ -23,7 +23,7 @@ from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 from storage.commits.heads import count_heads
-from storage.commits.imports import keep_imported, load_imported, load_source_ids
+from storage.commits.lookup import keep_imported, load_imported, load_source_ids
 from storage.repos.repos import Branch
 
 

@@ -58,8 +58,7 @@ from storage.commits.pending_release import (
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key, id_keys
 from storage.repos.epochs import Epoch, Topic
-from storage.repos.repo_changes import rename_repo
-from storage.repos.repos import Branch, Repo, add_branch
+from storage.repos.repos import Branch, Repo, add_branch, rename_repo
 from verifier.facts import BranchFacts, CommitFacts, TopicFacts
 from verifier.membership import Membership
 from verifier.resolution import Settled

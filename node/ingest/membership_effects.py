@@ -9,8 +9,7 @@ from protocol.ids import EpochId
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.repos.epochs import claim_topic, state_writers_topic
-from storage.repos.repo_changes import name_branch, set_writing_epoch
-from storage.repos.repos import Repo
+from storage.repos.repos import Repo, name_branch, set_writing_epoch
 from storage.repos.row_changes import row_changes
 from verifier.membership import Membership
 from verifier.names import find_branch_names

@@ -37,8 +37,7 @@ from storage.commits.pending_release import is_any_pending
 from storage.engine.database import Database, StorageError
 from storage.engine.id_keys import unpack_nums
 from storage.repos.epochs import Epoch, Topic
-from storage.repos.repo_changes import finish_join
-from storage.repos.repos import Branch, Repo
+from storage.repos.repos import Branch, Repo, finish_join
 from storage.repos.row_changes import forget_row_changes, row_changes
 from storage.topics.sketches import Sketches
 from verifier.devices import find_persons

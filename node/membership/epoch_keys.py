@@ -37,8 +37,7 @@ from storage.commits.pending import load_pending
 from storage.engine.id_keys import id_key
 from storage.repos.deletion import forget_claim
 from storage.repos.epochs import Epoch, add_epoch
-from storage.repos.repo_changes import set_writing_epoch
-from storage.repos.repos import Repo
+from storage.repos.repos import Repo, set_writing_epoch
 from verifier.epoch_commits import stated_by
 from verifier.verify import key_mark
 

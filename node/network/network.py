@@ -53,7 +53,7 @@ from protocol.signing import public_key
 from protocol.text import id_text
 from protocol.web_address import is_web_address, parse_web_address
 from storage.engine.database import StorageError
-from storage.peers.addresses import ReachedRow, forget_reached, put_reached
+from storage.peers.peers import ReachedRow, forget_reached, put_reached
 from storage.repos.epochs import Topic
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Final
 from node.contract.node import StorageUse
 from node.observe.watching import free_space, store_sizes
 from node.sync.hub import Hub
-from storage.commits.arrivals import load_growth
+from storage.commits.commits import load_growth
 
 _EPOCH: Final = date(1970, 1, 1)
 

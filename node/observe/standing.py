@@ -32,11 +32,11 @@ from node.sync.sync_progress import TransferRates
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.topic_progress import TopicProgress
 from storage.blobs.unfetched import count_unfetched
-from storage.commits.arrivals import has_newer
+from storage.commits.commits import has_newer
 from storage.engine.bulk import select_in
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks
-from storage.peers.holders import Holder, load_holders, put_holders
+from storage.peers.peers import Holder, load_holders, put_holders
 from storage.repos.repos import Repo
 from storage.schema.schema import authors, branches, commits, topics
 

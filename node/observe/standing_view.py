@@ -14,7 +14,7 @@ from node.sync.sync_progress import progress_of, seconds_left
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
-from storage.peers.holders import Holder
+from storage.peers.peers import Holder
 
 UNHELD_COUNTED_MAX: Final = 1000
 """Commits of one branch that are counted as on this node alone, a millisecond: people need no larger number. Files too."""

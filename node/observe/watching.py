@@ -21,10 +21,10 @@ from node.sync.hub import Hub
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
-from storage.blobs.packs import FOLDER_NAME
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.engine.database import StorageError
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
+from storage.engine.store_identity import PACKS_NAME
 from storage.relay.quotas import VISITOR_KINDS
 from storage.relay.usage import load_usage
 from storage.schema.relay_schema import relay_topics
@@ -368,8 +368,8 @@ def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
             sizes["log"] += path.stat().st_size
         elif path.suffix == ".sqlite":
             sizes["older"] += path.stat().st_size
-    if (home / FOLDER_NAME).exists():
-        sizes["packs"] = sum(path.stat().st_size for path in (home / FOLDER_NAME).iterdir())
+    if (home / PACKS_NAME).exists():
+        sizes["packs"] = sum(path.stat().st_size for path in (home / PACKS_NAME).iterdir())
     return sizes
 
 

@@ -8,7 +8,7 @@ fails; what was dropped is barred for a day, and a host at which dials keep fail
 are said to be there. Only the handshake proves an address.
 
 Pure but for its memory: time is an argument, in seconds as trio counts. `node.network.peer_discovery` dials,
-`storage.peers.addresses` keeps what was reached.
+`storage.peers.peers` keeps what was reached.
 """
 
 from collections import Counter

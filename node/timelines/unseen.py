@@ -19,7 +19,7 @@ from protocol.ids import UserId
 from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
 from protocol.text import id_text
 from storage.commits.commits import load_numbered
-from storage.commits.seen_marks import Unseen, load_mark, load_marks, load_unseen, put_mark
+from storage.commits.local_state import Unseen, load_mark, load_marks, load_unseen, put_mark
 from storage.repos.repos import Branch
 
 _NEVER: Final = 0

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from sqlalchemy import Connection, delete, func, select
 
-from storage.blobs.packs import FOLDER_NAME
 from storage.blobs.reachability import ReachedRows, mark_reached
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.id_keys import chunks
-from storage.engine.streaming import stream_rows
+from storage.engine.queries import stream_rows
+from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import blocks, pack_blocks, packs
 
 _BATCH = 1000
@@ -56,9 +56,9 @@ def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garba
         database.close()
     try:
         for name in garbage.packs:
-            (folder / FOLDER_NAME / name).unlink(missing_ok=True)
+            (folder / PACKS_NAME / name).unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(f"{folder / FOLDER_NAME}: {error}; the next start removes what is left") from error
+        raise StorageError(f"{folder / PACKS_NAME}: {error}; the next start removes what is left") from error
     return garbage
 
 

@@ -28,7 +28,6 @@ from storage.engine.quarantine import restore_packs, set_packs_aside
 from storage.engine.store_identity import PACKS_NAME
 from storage.schema.schema import pack_blocks, packs
 
-FOLDER_NAME: Final = PACKS_NAME
 _SMALL_SIZE: Final = 256 * 1024
 """Bytes up to which an add's blocks are rows: above, a pack and its two fsyncs cost less than the log."""
 _FLUSH_SIZE: Final = 4 << 20
@@ -55,7 +54,7 @@ class Packs:
     def __init__(self, database: Database) -> None:
         """Packs lie in a folder beside the database, which is made when it is first needed."""
         self._database = database
-        self._folder = database.folder / FOLDER_NAME
+        self._folder = database.folder / PACKS_NAME
         self._has_durable_folder = False
 
     def sweep(self) -> int:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
@@ -15,20 +16,14 @@ from protocol.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId, ObjectId
-from storage.blobs.packs import FOLDER_NAME
+from storage.blobs.files import IS_REMOVED
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, unpack_nums
-from storage.engine.streaming import stream_rows
-from storage.schema.schema import blocks, commits, file_removals, files, pack_blocks, packs
+from storage.engine.queries import stream_rows
+from storage.engine.store_identity import PACKS_NAME
+from storage.schema.schema import blocks, commits, files, pack_blocks, packs
 
-_REMOVERS = commits.alias()
-_IS_THERE = ~(
-    select(file_removals.c.file_num)
-    .join(_REMOVERS, _REMOVERS.c.num == file_removals.c.commit_num)
-    .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
-    .exists()
-)
-_BATCH: int = 1000
+_BATCH: Final = 1000
 
 
 @dataclass(slots=True)
@@ -61,9 +56,9 @@ def mark_reached(
         for num in unpack_nums(nums):
             if 0 <= num < len(reached.rows):
                 reached.rows[num] = 1
-    condition: ColumnElement[bool] = true() if with_removed else _IS_THERE
+    condition: ColumnElement[bool] = true() if with_removed else ~IS_REMOVED
     wanted = select(files.c.object_id).where(condition).distinct()
-    walk = _Walk(connection, folder / FOLDER_NAME, reached, on_missing)
+    walk = _Walk(connection, folder / PACKS_NAME, reached, on_missing)
     for (object_id,) in stream_rows(connection, wanted, _BATCH):
         reached.objects += 1
         reached.incomplete += not walk.mark(object_id)

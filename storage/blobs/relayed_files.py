@@ -15,11 +15,12 @@ from protocol.ids import BlockId, ObjectId, PeerId, ShortId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from protocol.limits.peers import RELAYED_INNER_COUNT_MAX
 from storage.blobs.files import IS_REMOVED
-from storage.blobs.packs import FOLDER_NAME, Packs
+from storage.blobs.packs import Packs
 from storage.blobs.reachability import packed_children
 from storage.commits.blocks import DamagedBlock
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks, id_key
+from storage.engine.store_identity import PACKS_NAME
 from storage.schema.peer_schema import relayed_files
 from storage.schema.schema import commits, files, pack_blocks, packs
 
@@ -154,7 +155,7 @@ def _look_at(
     """Bytes and children of a block."""
     for found, name, offset, size in select_rows(connection, _PACKED, key=id_key(block_id)):
         if found == block_id:
-            return size, packed_children(root / FOLDER_NAME / name, offset, size)
+            return size, packed_children(root / PACKS_NAME / name, offset, size)
     try:
         block = blobs.find(connection, block_id)
     except DamagedBlock:

@@ -17,11 +17,10 @@ from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.reconciliation.riblt import Prefix
 from protocol.reconciliation.set_digest import SetDigest
 from storage.check.check_integrity import CheckFindings
-from storage.commits.canonical_order import CANONICAL_ORDER, FIRST, OrderKey
+from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks, id_key, unpack_ids
-from storage.engine.streaming import stream_rows
-from storage.engine.sums import sum_of
+from storage.engine.queries import stream_rows, sum_of
 from storage.relay.relay import RELAY
 from storage.repos.epochs import Topic
 from storage.schema.schema import (

@@ -19,13 +19,13 @@ from protocol.codec import DecodeError
 from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
-from storage.blobs.packs import FOLDER_NAME
 from storage.check.schema_check import find_altered
 from storage.engine.database import DATABASE_NAME, StorageError
 from storage.engine.id_keys import BLOCK_NUM_SIZE, id_key
 from storage.engine.last_write import LAST_WRITE_NAME
 from storage.engine.losses import read_loss
-from storage.engine.streaming import stream_rows
+from storage.engine.queries import stream_rows
+from storage.engine.store_identity import PACKS_NAME
 from storage.schema import relay_schema, schema
 from storage.schema.schema import blocks, pack_blocks, packs
 from storage.schema.tables import metadata
@@ -220,7 +220,7 @@ def inspect_packs(connection: Connection, folder: Path, findings: CheckFindings)
     """Hash every block in packs, and see that each pack is there and as long as it is said to be."""
     for num, name, size in connection.execute(select(packs).order_by(packs.c.num)):
         findings.checked["packs"] += 1
-        path = folder / FOLDER_NAME / name
+        path = folder / PACKS_NAME / name
         try:
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
@@ -270,7 +270,7 @@ def count_unnamed_packs(connection: Connection, folder: Path) -> int:
     """Files among the packs that no row names: what an interrupted add left, or what lost rows named."""
     named = set(connection.execute(select(packs.c.name)).scalars())
     try:
-        return sum(path.name not in named for path in (folder / FOLDER_NAME).iterdir())
+        return sum(path.name not in named for path in (folder / PACKS_NAME).iterdir())
     except FileNotFoundError:
         return 0
 

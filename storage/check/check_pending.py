@@ -11,7 +11,7 @@ from protocol.ids import CommitId
 from protocol.publication import decode_publication
 from storage.commits.pending import CAUSES
 from storage.engine.id_keys import chunks, id_key
-from storage.engine.streaming import stream_rows
+from storage.engine.queries import stream_rows
 from storage.schema.schema import commits, pending, pending_causes, pending_publications
 
 _BATCH: Final = 500

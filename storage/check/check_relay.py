@@ -13,8 +13,7 @@ from protocol.ids import ObjectId
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_integrity import CheckFindings
 from storage.engine.id_keys import id_key, pack_ids
-from storage.engine.streaming import stream_rows
-from storage.engine.sums import sum_of
+from storage.engine.queries import stream_rows, sum_of
 from storage.relay.damaged_files import COUNTED_SIZE
 from storage.schema import relay_schema
 from storage.schema.relay_schema import relay_accounts, relay_blocks, relay_file_blocks, relay_files

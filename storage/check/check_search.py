@@ -14,7 +14,7 @@ from storage.commits.search_index import (
     load_state,
 )
 from storage.commits.search_texts import load_content
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.schema.schema import branches
 from storage.schema.search_schema import search_parts, search_texts, search_words
 

@@ -24,8 +24,7 @@ from storage.check.check_derived import (
 )
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_pending import find_wrong_pending
-from storage.commits.canonical_order import FIRST
-from storage.commits.position_index import count_changes
+from storage.commits.position_index import FIRST, count_changes
 from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks, id_key
 from storage.repos.epochs import Topic

@@ -12,8 +12,7 @@ from protocol.ids import CommitId
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_relay import find_incomplete
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
-from storage.engine.streaming import stream_rows
-from storage.engine.sums import sum_of
+from storage.engine.queries import stream_rows, sum_of
 from storage.relay.damaged_files import break_files, drop_blocks, restate_sizes
 from storage.schema.relay_schema import (
     relay_account_links,

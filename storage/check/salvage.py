@@ -15,7 +15,7 @@ from storage.blobs.reachability import mark_reached
 from storage.check.check_integrity import REFERENCES, Damage
 from storage.commits.damaged import mark_blocks_damaged
 from storage.engine.id_keys import chunks, id_key, unpack_nums
-from storage.engine.streaming import stream_rows
+from storage.engine.queries import stream_rows
 from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,

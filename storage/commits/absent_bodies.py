@@ -20,7 +20,7 @@ from storage.commits.search_index import look_again
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
 from storage.engine.id_keys import BLOCK_NUM_SIZE, PackedNums, chunks, id_key, pack_nums, unpack_nums
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.schema.schema import blocks, commits, erasures
 
 _MISSING = (

@@ -15,10 +15,9 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from protocol.body import Checkpoint
 from protocol.ids import CommitId
-from storage.commits.canonical_order import CANONICAL_ORDER
-from storage.commits.changes import record_changes
 from storage.commits.commits import NewCommit, load_places
-from storage.commits.position_index import Gain, count_changes
+from storage.commits.edits import record_changes
+from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedIds, chunks, id_key, pack_ids, unpack_ids

@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, tuple_, update
 
 from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
@@ -18,13 +18,13 @@ from protocol.commit import Commit
 from protocol.hashing import block_id, timeline_digest
 from protocol.ids import CommitId, UserId
 from protocol.keys import BlockKey
+from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
-from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads
-from storage.commits.position_index import Gain, count_changes, find_position, find_start
+from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
@@ -39,7 +39,7 @@ from storage.engine.id_keys import (
     pack_nums,
     unpack_ids,
 )
-from storage.engine.streaming import stream_parts, stream_rows
+from storage.engine.queries import stream_parts, stream_rows, sum_of
 from storage.repos.repos import Branch
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import (
@@ -501,3 +501,39 @@ def number_authors(database: Database, connection: Connection, users: set[UserId
         )
         found.update(zip(new, nums, strict=True))
     return found
+
+
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+
+
+class Day(NamedTuple):
+    """What came on one day: commits, and bytes of their blocks."""
+
+    day: int  # since 1970-01-01 in UTC
+    commits: int
+    size: int
+
+
+def load_growth(connection: Connection) -> list[Day]:
+    """Days on which commits came, the latest first, GROWTH_DAY_COUNT_MAX at most.
+
+    The latest GROWTH_COMMIT_COUNT_MAX commits are looked at: of more, the earliest day given is not whole.
+    """
+    latest = (
+        select((commits.c.received_at // _DAY_MS).label("day"), commits.c.size)
+        .order_by(commits.c.num.desc())
+        .limit(GROWTH_COMMIT_COUNT_MAX)
+        .subquery()
+    )
+    query = select(latest.c.day, func.count(), sum_of(latest.c.size)).group_by(latest.c.day)
+    query = query.order_by(latest.c.day.desc())
+    return [Day(*row) for row in connection.execute(query.limit(GROWTH_DAY_COUNT_MAX))]
+
+
+def has_newer(connection: Connection, branch_nums: Sequence[int], upto: int) -> bool:
+    """Whether a commit of these branches came after the one of that number, by any author."""
+    for part in chunks(branch_nums):
+        query = select(commits.c.num).where(commits.c.branch_num.in_(part), commits.c.num > upto).limit(1)
+        if connection.execute(query).first() is not None:
+            return True
+    return False

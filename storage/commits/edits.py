@@ -5,18 +5,26 @@ keeps commits sorted by place needs no positions, which every insert in front wo
 the edits lead through exactly the timelines that the store had: each commit is shown as it stood when the edit was
 made, though its row says how it stands now.
 
+An insert costs no row: the commit's own is its record. Other changes are logged in `changes`, with numbers of the same
+sequence, of which the newest are kept. Positions in a plain list (`find_edit_positions`) are not stored: they are counted
+back from now, so a follower too far behind gets none.
+
 Who begins, or comes back after changes that are not kept any more, gets a *snapshot* first: what stood in the timeline
 at one change number, in windows, whatever happens meanwhile.
 """
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, bindparam, delete, func, select, update
 
 from protocol.ids import CommitId
-from storage.engine.bulk import select_in, select_rows
+from protocol.limits.users import CHANGES_KEPT_MAX, EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
+from storage.commits.position_index import OrderKey, find_position
+from storage.engine.bulk import insert_rows, select_in, select_rows
+from storage.engine.database import Database, remember_last_number
 from storage.engine.id_keys import chunks
 from storage.schema.schema import branches, changes, commits
 
@@ -195,3 +203,95 @@ def _load_before(connection: Connection, nums: Sequence[int], change: int) -> di
     for part in chunks(nums):
         found.update((row[0], row[1]) for row in select_in(connection, _BEFORE, part, after=change))
     return found
+
+
+_COLUMNS: Final = ("num", "branch_num", "commit_num", "passed_before", "passed_after")
+
+Change = tuple[int, int | None, int | None]
+"""A commit's number, and the checkpoints it had passed before and has now; None where it does not stand there."""
+
+
+def record_changes(
+    database: Database, connection: Connection, branch_num: int, new: Sequence[Change]
+) -> None:
+    """Write down what has changed in a branch's timeline, in this order, in the transaction that changes it."""
+    if not new:
+        return
+    nums = database.next_nums(connection, commits, len(new))
+    insert_rows(
+        connection,
+        changes,
+        _COLUMNS,
+        [(num, branch_num, *change) for num, change in zip(nums, new, strict=True)],
+    )
+    remember_last_number(connection, commits, nums[-1])
+    query = (
+        select(changes.c.num)
+        .where(changes.c.branch_num == branch_num)
+        .order_by(changes.c.num.desc())
+        .offset(CHANGES_KEPT_MAX)
+        .limit(1)
+    )
+    last_gone = connection.execute(query).scalar()
+    if last_gone is not None:
+        connection.execute(
+            delete(changes).where(changes.c.branch_num == branch_num, changes.c.num <= last_gone)
+        )
+        connection.execute(
+            update(branches).where(branches.c.num == branch_num).values(changes_from=last_gone)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EditPosition:
+    """Where a commit stood before an edit, and where it stands after it; None where it did not, or does not."""
+
+    before: int | None
+    after: int | None
+
+
+def find_edit_positions(
+    connection: Connection, branch_num: int, window: StoredEdits
+) -> list[EditPosition] | None:
+    """Positions of a window's edits, applied one after the other to a list that had all before them.
+
+    None where more than `EDIT_POSITIONS_MAX` edits lead from the window's begin to now.
+    """
+    edits = list(window.edits)
+    last = window
+    while last.has_more:
+        if len(edits) > EDIT_POSITIONS_MAX:
+            return None
+        last = load_edits(connection, branch_num, last.next, EDIT_WINDOW_MAX)
+        edits += last.edits
+    if len(edits) > EDIT_POSITIONS_MAX:
+        return None
+    inserted: list[OrderKey] = []
+    removed: list[OrderKey] = []
+
+    def count_back(key: OrderKey) -> int:
+        now = find_position(connection, branch_num, key)
+        return now - bisect_left(inserted, key) + bisect_left(removed, key)
+
+    found: list[EditPosition] = []
+    for number, edit in reversed(list(enumerate(edits))):
+        is_wanted = number < len(window.edits)
+        old, new = _keys(edit)
+        after = count_back(new) if is_wanted and new else None
+        if new:
+            insort(inserted, new)
+        if old:
+            insort(removed, old)
+        before = count_back(old) if is_wanted and old else None
+        if is_wanted:
+            found.append(EditPosition(before, after))
+    return found[::-1]
+
+
+def _keys(edit: Edit) -> tuple[OrderKey | None, OrderKey | None]:
+    """Where the commit stood before the edit, and where it stands after it."""
+    key = (edit.passed, edit.rank, edit.commit_id)
+    if edit.kind == "insert":
+        return None, key
+    assert edit.passed_before is not None, "it stood somewhere"
+    return (edit.passed_before, edit.rank, edit.commit_id), None if edit.kind == "remove" else key

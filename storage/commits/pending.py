@@ -32,7 +32,7 @@ from protocol.publication import decode_publication, is_bare
 from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.schema.schema import branches, pending, pending_causes, pending_publications, rejections
 from verifier.verify import Rejected, key_mark
 

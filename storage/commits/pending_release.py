@@ -16,7 +16,7 @@ from protocol.ids import CommitId
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.engine.bulk import change_rows, select_rows
 from storage.engine.id_keys import chunks, id_key
-from storage.engine.streaming import stream_parts, stream_rows
+from storage.engine.queries import stream_parts, stream_rows
 from storage.schema.schema import commits, pending, pending_causes, pending_publications, rejections
 
 _ANY_PENDING = select(pending.c.num).limit(1)

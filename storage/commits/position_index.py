@@ -29,11 +29,18 @@ from sqlalchemy import (
     update,
 )
 
-from storage.commits.canonical_order import CANONICAL_ORDER, FIRST, OrderKey
+from protocol.ids import NO_COMMIT, CommitId
 from storage.engine.bulk import change_rows, insert_rows, select_rows
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.schema.columns import Bytes
 from storage.schema.schema import commits, order_spans
+
+OrderKey = tuple[int, int, CommitId]
+"""Checkpoints passed, rank and id of a commit: by this the commits of a branch are ordered."""
+
+CANONICAL_ORDER: Final = (commits.c.passed, commits.c.rank, commits.c.commit_id)
+"""Of the commits of one branch."""
+FIRST: Final[OrderKey] = (0, 0, NO_COMMIT)
 
 Gain = tuple[OrderKey, int, int]
 """At a key, how many commits came into the order, and how many of these are not void; less than 0 where they left it."""

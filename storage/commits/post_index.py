@@ -13,8 +13,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, ScalarSelect, bindparam, select, tuple_, update
 
 from protocol.ids import CommitId, UserId
-from storage.commits.canonical_order import CANONICAL_ORDER
 from storage.commits.commits import ROWS, TimelineRow, load_numbered, relation_columns, timeline_row
+from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.bulk import select_in
 from storage.engine.column_encryption import cipher_of
 from storage.engine.id_keys import chunks

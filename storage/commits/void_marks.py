@@ -8,10 +8,9 @@ from sqlalchemy import Connection, Select, select, update
 
 from protocol.ids import CommitId, UserId
 from protocol.keys import BlockKey
-from storage.commits.canonical_order import CANONICAL_ORDER
-from storage.commits.changes import Change, record_changes
 from storage.commits.checkpoints import recount_checkpoints
-from storage.commits.position_index import Gain, count_changes
+from storage.commits.edits import Change, record_changes
+from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.commits.search_texts import withdraw_texts
 from storage.engine.bulk import beside_keys
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place

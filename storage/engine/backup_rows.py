@@ -7,14 +7,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from storage.engine.copies import copy_database, copy_to_file, load_from_file
 from storage.engine.database import FAILURES, explain, read_store
-from storage.engine.dump_load import copy_to_file, load_from_file
 from storage.engine.errors import NoStore, StorageError
 from storage.engine.last_write import read_last_write
 from storage.engine.losses import check_has_rows, guard_unused
 from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import newest_revision, revision_of
-from storage.engine.snapshot_copy import copy_database
 from storage.engine.sqlite import DATABASE_NAME, SqliteBackend
 from storage.engine.store_identity import check_unbound
 

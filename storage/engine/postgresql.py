@@ -15,9 +15,8 @@ from sqlalchemy.engine import Engine
 from sqlalchemy.exc import ArgumentError, DBAPIError
 
 from storage.engine.backends import Backend
-from storage.engine.dump_load import copy_to_file
+from storage.engine.copies import copy_beside, copy_to_file
 from storage.engine.errors import StorageError
-from storage.engine.snapshot_copy import copy_beside
 from storage.engine.sqlite import DATABASE_NAME
 from storage.engine.store_identity import has_packs, read_store_id, write_store_id
 from storage.engine.urls import check_url, hide_secrets

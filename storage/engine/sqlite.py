@@ -19,11 +19,11 @@ from sqlalchemy.pool import QueuePool
 
 from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import run_plain
+from storage.engine.copies import copy_beside, copy_database
 from storage.engine.errors import StorageError
 from storage.engine.folders import open_or_create
 from storage.engine.last_write import LastWrite, next_count, read_last_write
 from storage.engine.losses import check_count, check_has_rows, check_not_lost, guard_log, guard_unused
-from storage.engine.snapshot_copy import copy_beside, copy_database
 from storage.engine.store_identity import STORE_ID_NAME, check_unbound
 
 DATABASE_NAME: Final = "ravel.sqlite"

@@ -22,7 +22,7 @@ from protocol.ids import BlockId, CommitId
 from protocol.publication import decode_publication
 from ravel.exports.schema import BLOCKS
 from storage.engine.id_keys import chunks, id_key, unpack_nums
-from storage.engine.streaming import stream_parts
+from storage.engine.queries import stream_parts
 from storage.export.parts import batch_rows
 from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import blocks, commits, damaged_commits, erasures

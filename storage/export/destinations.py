@@ -23,8 +23,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from ravel.exports.schema import KEPT_NAME, TABLES
 from storage.engine.database import StorageError
-from storage.engine.folders import make_folder, move_file
-from storage.export.destination_urls import local_path
+from storage.engine.folders import make_folder, move_file, sync_file, sync_folder
+from storage.engine.urls import local_path
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -139,9 +139,9 @@ class LocalFolder:
             make_folder(target.parent)
             beside = self._folder / f"{name}.tmp"
             beside.write_bytes(content)
-            _sync(beside)
+            sync_file(beside)
             beside.replace(target)
-            _sync(target.parent)
+            sync_folder(target.parent)
 
     def find(self, folder: str) -> list[str]:
         """See Destination."""
@@ -159,9 +159,9 @@ class LocalFolder:
         with self._failing():
             target = self._folder / KEPT_NAME / name
             make_folder(target.parent)
-            _sync(source)
+            sync_file(source)
             source.replace(target)
-            _sync(target.parent)
+            sync_folder(target.parent)
 
     def fetch(self, name: str, scratch: Path) -> Path:
         """See Destination."""
@@ -201,7 +201,7 @@ class LocalFolder:
                     other.rename(beside / other.name)
             shown.rename(former)
             beside.rename(shown)
-            _sync(self._folder)
+            sync_folder(self._folder)
             shutil.rmtree(former)
         elif wanted - there:
             _link_all(sorted(wanted - there), aside, shown)
@@ -367,7 +367,7 @@ def _link_all(names: Collection[str], source: Path, target: Path) -> None:
         make_folder(target)
         for name in names:
             os.link(source / name, target / name)
-        _sync(target)
+        sync_folder(target)
 
 
 def _places(listed: set[str], replaced: set[str], *, all_aside: bool) -> tuple[set[str], set[str]]:
@@ -424,11 +424,3 @@ def _strings_of(value: object) -> set[str]:
     if isinstance(value, list | tuple):
         return {text for one in value for text in _strings_of(one)}
     return set()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

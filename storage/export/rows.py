@@ -20,8 +20,8 @@ from protocol.content import Imported
 from protocol.ids import Digest, UserId
 from protocol.publication import decode_publication
 from ravel.exports.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
-from storage.commits.canonical_order import CANONICAL_ORDER
-from storage.engine.streaming import stream_parts
+from storage.commits.position_index import CANONICAL_ORDER
+from storage.engine.queries import stream_parts
 from storage.export.manifest import Mark
 from storage.export.parts import ROWS_PER_GROUP, batch_rows, make_batch
 from storage.schema.relay_schema import relay_commits, relay_topics

@@ -17,12 +17,11 @@ from sqlalchemy import Connection, Table, case, func, select
 from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
-from storage.blobs.packs import FOLDER_NAME
 from storage.blobs.reachability import child_ids, packed_children
 from storage.engine.database import StorageError
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
-from storage.engine.streaming import stream_parts
-from storage.engine.sums import sum_of
+from storage.engine.queries import stream_parts, sum_of
+from storage.engine.store_identity import PACKS_NAME
 from storage.export.manifest import Holdings
 from storage.schema.schema import blocks, commits, files, pack_blocks, packs
 
@@ -56,7 +55,7 @@ def count_holdings(connection: Connection, before: Counted, folder: Path) -> Cou
     if state == before.state:
         return before
     try:
-        of_files = _count_files(connection, folder / FOLDER_NAME)
+        of_files = _count_files(connection, folder / PACKS_NAME)
     except StorageError:  # `ravel fsck` names it; nobody misses an export for it
         return Counted(None, "")
     if of_files is None:

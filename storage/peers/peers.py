@@ -1,15 +1,24 @@
-"""Table of peers to stay connected with, their repos, and banned peers."""
+"""Tables of peers: those to dial, those that are banned, where each was last reached, and who holds all of a repo.
 
-from collections.abc import Collection, Sequence
+Addresses that were only heard of are not kept: a restart forgets them.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import PEER_ADDRESSES_MAX
-from storage.peers.addresses import forget_reached
-from storage.schema.peer_schema import link_peers, peer_addresses, peers
+from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
+from storage.schema.peer_schema import (
+    link_peers,
+    peer_addresses,
+    peers,
+    reached_peers,
+    reached_repos,
+    repo_holders,
+)
 
 CONFIGURED: Final = "configured"
 """Where an address is from that a user has named."""
@@ -130,3 +139,82 @@ def _put(
         connection.execute(delete(table).where(table.c.peer == peer))
     row = {"peer": peer, "address": address, "is_banned": is_banned, "is_relay": is_relay, "source": source}
     connection.execute(insert(peers).values(row))
+
+
+@dataclass(frozen=True, slots=True)
+class ReachedRow:
+    """A peer, where and when (unix seconds) it was last reached, how that address was learned, and repos it has."""
+
+    peer: PeerId
+    address: str
+    source: str
+    reached_at: int
+    repos: frozenset[RepoId]
+
+
+def load_reached(connection: Connection) -> list[ReachedRow]:
+    """All peers that were reached, the latest first."""
+    repos: dict[PeerId, set[RepoId]] = {}
+    for peer, repo_id in connection.execute(select(reached_repos.c.peer, reached_repos.c.repo_id)):
+        repos.setdefault(peer, set()).add(repo_id)
+    table = reached_peers
+    query = select(table.c.peer, table.c.address, table.c.source, table.c.reached_at)
+    return [
+        ReachedRow(*row, frozenset(repos.get(row.peer, ())))
+        for row in connection.execute(query.order_by(table.c.reached_at.desc(), table.c.peer))
+    ]
+
+
+def put_reached(
+    connection: Connection, peer: PeerId, address: str, source: str, reached_at: int, repos: Iterable[RepoId]
+) -> None:
+    """Note that a peer proved its key at an address, in place of the one before; of too many peers the oldest go."""
+    forget_reached(connection, peer)
+    connection.execute(
+        insert(reached_peers).values(peer=peer, address=address, source=source, reached_at=reached_at)
+    )
+    for repo_id in sorted(repos):
+        connection.execute(insert(reached_repos).values(peer=peer, repo_id=repo_id))
+    table = reached_peers
+    over = connection.execute(select(func.count()).select_from(table)).scalar_one() - REACHED_PEERS_MAX
+    if over > 0:
+        oldest = select(table.c.peer).order_by(table.c.reached_at, table.c.peer).limit(over)
+        for old in connection.execute(oldest).scalars().all():
+            forget_reached(connection, old)
+
+
+def forget_reached(connection: Connection, peer: PeerId) -> None:
+    """Forget where a peer was."""
+    for table in (reached_peers, reached_repos):
+        connection.execute(delete(table).where(table.c.peer == peer))
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A peer, when it was last seen to hold all (unix milliseconds), and the last commit's number then."""
+
+    peer: PeerId
+    held_at: int
+    upto: int
+
+
+def load_holders(connection: Connection) -> dict[int, list[Holder]]:
+    """All of them, by the number of the repo."""
+    found: dict[int, list[Holder]] = {}
+    table = repo_holders
+    for repo_num, *rest in connection.execute(
+        select(table.c.repo_num, table.c.peer, table.c.held_at, table.c.upto)
+    ):
+        found.setdefault(repo_num, []).append(Holder(*rest))
+    return found
+
+
+def put_holders(connection: Connection, holders: Mapping[int, Sequence[Holder]]) -> None:
+    """Enter those of some repos (by number) in place of the ones before."""
+    for repo_num, each in holders.items():
+        connection.execute(delete(repo_holders).where(repo_holders.c.repo_num == repo_num))
+        rows = [
+            {"repo_num": repo_num, "peer": one.peer, "held_at": one.held_at, "upto": one.upto} for one in each
+        ]
+        if rows:
+            connection.execute(insert(repo_holders), rows)

@@ -14,7 +14,7 @@ from protocol.ids import PeerId
 from protocol.keys import AccountToken
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX, RELAY_ACCOUNTS_MAX
 from storage.engine.database import Database
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.relay.quotas import Account, used_by
 from storage.relay.relay import forget_knowing, know_topics
 from storage.schema.relay_schema import (

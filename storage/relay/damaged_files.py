@@ -13,7 +13,7 @@ from protocol.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.peers import RELAYED_FILE_OVERHEAD
 from storage.engine.id_keys import chunks
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.relay.files import find_kept_block
 from storage.relay.quotas import take_back_share
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics

@@ -20,7 +20,7 @@ from protocol.limits.peers import RELAY_FILES_SHARE
 from protocol.publication import Publication
 from storage.engine.database import keep_last_number
 from storage.engine.id_keys import chunks
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.repos.deletion import forget_sketches
 from storage.schema.relay_schema import (
     relay_account_nodes,

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Table, case, func, select
 
 from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_GROWTH_COUNT_MAX, RELAY_GROWTH_DAYS
-from storage.engine.sums import sum_of
+from storage.engine.queries import sum_of
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER
 from storage.schema.relay_schema import (
     relay_account_nodes,

@@ -66,4 +66,4 @@ repo_holders = Table(
     Column("held_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("upto", BigInteger, nullable=False),  # number of the last commit that was here then
 )
-"""Which peers were last seen to hold all that this node had of a repo; see `holders`."""
+"""Which peers were last seen to hold all that this node had of a repo."""

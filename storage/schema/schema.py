@@ -1,4 +1,4 @@
-"""The tables, in SQLAlchemy Core. `migrations/` creates them; a test holds the two equal.
+"""The tables, in SQLAlchemy Core; a test holds that migrations make the same.
 
 Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`):
 random 32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an
@@ -280,7 +280,7 @@ seen_marks = Table(
     Column("num", NUM, nullable=False),  # of `commits.num`: all up to it was seen
     Column("seen_at", BigInteger, nullable=False),  # unix milliseconds
 )
-"""How far the user has seen branches; see `seen_marks` of commits. Of this node alone: no other learns it."""
+"""How far the user has seen branches; see `commits.local_state`. No other node learns it."""
 
 text_sessions = Table(
     "text_sessions",
@@ -289,7 +289,7 @@ text_sessions = Table(
     Column("session", Integer, primary_key=True),  # the part of a Yjs client id that is free
     Column("given_at", BigInteger, nullable=False),  # unix milliseconds
 )
-"""Session numbers that were given to editors of branches' texts; see `text_sessions` of commits. Of this node alone."""
+"""Session numbers that were given to editors of branches' texts; see `commits.local_state`."""
 
 changes = Table(
     "changes",

@@ -23,8 +23,8 @@ from protocol.ids import BranchId
 from protocol.text import id_text, parse_id
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import MANIFEST_NAME, TABLES
+from storage.engine.copies import drop_open_copies
 from storage.engine.database import StorageError
-from storage.engine.snapshot_copy import drop_open_copies
 from tests.powercut.disk import State
 from tests.powercut.looking import find_ids, hash_files
 from tests.support.delta_logs import read_delta

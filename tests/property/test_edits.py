@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from node.ingest.replica import Replica
 from protocol.ids import CommitId
-from storage.commits.edit_positions import find_edit_positions
-from storage.commits.edits import START, Cursor, load_edits
+from storage.commits.edits import START, Cursor, find_edit_positions, load_edits
 from storage.commits.void_marks import load_judged, mark_void
 from storage.repos.repos import Branch
 from tests.support.builders import STORE_KEY, World, give, timeline
@@ -69,7 +68,7 @@ def test_copies_are_kept_right_by_nothing_but_edits(
     with (
         tempfile.TemporaryDirectory() as folder,
         closing(World(Path(folder) / "world")) as world,
-        patch("storage.commits.changes.CHANGES_KEPT_MAX", kept),
+        patch("storage.commits.edits.CHANGES_KEPT_MAX", kept),
         patch("storage.commits.position_index.COMMITS_PER_SPAN_MAX", 4),
         closing(TableCopy()) as table,
         closing(TableCopy()) as late_table,

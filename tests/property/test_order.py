@@ -15,10 +15,9 @@ from sqlalchemy import Connection
 from protocol.ids import NO_COMMIT
 from storage.check.check_derived import recount_order
 from storage.check.check_integrity import CheckFindings
-from storage.commits.canonical_order import FIRST, OrderKey
 from storage.commits.checkpoints import _count_up
 from storage.commits.commits import load_rows, load_timeline
-from storage.commits.position_index import find_position, find_start
+from storage.commits.position_index import FIRST, OrderKey, find_position, find_start
 from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
 from tests.support.rows import put_branch, put_commits, some_id

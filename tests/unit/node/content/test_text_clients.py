@@ -13,7 +13,7 @@ from node.runtime.errors import ServiceError
 from protocol.document_kinds import TEXT_SESSION_BITS
 from protocol.limits.users import TEXT_SESSION_REST_SECONDS
 from protocol.text import parse_id
-from storage.commits.text_sessions import load_sessions, put_session
+from storage.commits.local_state import load_sessions, put_session
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.editors import Editor, client_of
 from tests.support.ids import as_commit_id

@@ -22,7 +22,7 @@ from storage.repos import epochs as epochs_module
 from storage.repos import repos as repos_module
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import state_writers_topic
-from storage.repos.repo_changes import rename_repo
+from storage.repos.repos import rename_repo
 from storage.topics.difference import TopicSummary, summarise
 from storage.topics.sketches import Sketches
 from tests.support.builders import World

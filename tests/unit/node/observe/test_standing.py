@@ -41,7 +41,7 @@ from protocol.limits.peers import STATED_COUNT_MAX
 from protocol.text import id_text
 from storage.commits.pending import count_pending
 from storage.engine.errors import StorageError
-from storage.peers.holders import Holder, load_holders, put_holders
+from storage.peers.peers import Holder, load_holders, put_holders
 from storage.schema.schema import authors, commits
 from storage.topics.difference import plan_sending
 from tests.support.builders import writing_topic

@@ -19,7 +19,7 @@ from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress
 from protocol.session_outputs import FindPeers, LearnPeers
 from protocol.text import id_text
-from storage.peers.addresses import load_reached
+from storage.peers.peers import load_reached
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together, until_equal
 

@@ -11,7 +11,7 @@ from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
 from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_numbered
-from storage.commits.seen_marks import Unseen, load_marks, load_unseen, put_mark
+from storage.commits.local_state import Unseen, load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from tests.support.machine import fail_after

@@ -25,8 +25,8 @@ from storage.blobs.unfetched import (
     find_unfetched,
     note_fetched,
 )
-from storage.commits.arrivals import has_newer
-from storage.peers.holders import Holder, load_holders, put_holders
+from storage.commits.commits import has_newer
+from storage.peers.peers import Holder, load_holders, put_holders
 from storage.repos.deletion import forget_repo
 from storage.schema.peer_schema import relayed_files
 from storage.schema.schema import commits

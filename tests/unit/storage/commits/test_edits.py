@@ -5,10 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.commits import changes as changes_module
-from storage.commits import edit_positions as edit_positions_module
-from storage.commits.edit_positions import EditPosition, find_edit_positions
-from storage.commits.edits import START, Cursor, StoredEdits, load_edits
+from storage.commits import edits as edits_module
+from storage.commits.edits import START, Cursor, EditPosition, StoredEdits, find_edit_positions, load_edits
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.builders import World, timeline
 from tests.support.replicas import ListCopy, follow
@@ -92,7 +90,7 @@ def test_a_snapshot_is_of_one_moment_whatever_happens_between_its_windows(world:
 def test_only_the_newest_changes_are_kept_and_who_stopped_before_them_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes_module, "CHANGES_KEPT_MAX", 4)
+    monkeypatch.setattr(edits_module, "CHANGES_KEPT_MAX", 4)
     world.write("a, b")
     start = _read(world, START).next
     for is_void in (True, False, True, False):
@@ -111,11 +109,11 @@ def test_positions_are_told_of_as_many_edits_as_the_bound_says(
 ) -> None:
     here = _read(world, START).next
     world.write("a, a <- b, b <- c, c <- d")
-    monkeypatch.setattr(edit_positions_module, "EDIT_POSITIONS_MAX", 4)
+    monkeypatch.setattr(edits_module, "EDIT_POSITIONS_MAX", 4)
     with world.replica.database.read() as connection:
         found = find_edit_positions(connection, world.branch.num, _read(world, here, 2))
         assert found == [EditPosition(None, 1), EditPosition(None, 2)]
-    monkeypatch.setattr(edit_positions_module, "EDIT_POSITIONS_MAX", 3)
+    monkeypatch.setattr(edits_module, "EDIT_POSITIONS_MAX", 3)
     with world.replica.database.read() as connection:
         for limit in (2, 100):
             assert find_edit_positions(connection, world.branch.num, _read(world, here, limit)) is None

@@ -9,11 +9,10 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from storage.check.check_derived import recount_order
 from storage.check.check_integrity import CheckFindings
-from storage.commits.canonical_order import OrderKey
 from storage.commits.commits import load_position, load_rows, load_timeline
 from storage.commits.display import DISPLAY_ORDER, load_display_window
 from storage.commits.heads import load_heads
-from storage.commits.position_index import find_position, find_start
+from storage.commits.position_index import OrderKey, find_position, find_start
 from storage.commits.void_marks import mark_void
 from storage.engine.database import Database
 from storage.schema.schema import commits, heads

@@ -18,7 +18,7 @@ from node.care.fsck import check_store
 from node.ingest.replica import Replica
 from protocol.block import encrypt_block
 from protocol.keys import ConvergenceSecret, StoreKey
-from storage.blobs.packs import FOLDER_NAME, Packs
+from storage.blobs.packs import Packs
 from storage.check.check_integrity import count_rows
 from storage.commits.commits import digest_timeline, iterate_arrivals
 from storage.engine.backup_rows import load_database, save_database
@@ -33,6 +33,7 @@ from storage.engine.database import (
 )
 from storage.engine.postgresql import PostgresqlBackend, find_risks
 from storage.engine.revisions import upgrade
+from storage.engine.store_identity import PACKS_NAME
 from storage.repos.epochs import load_epochs
 from storage.repos.repos import load_repos
 from storage.schema.peer_schema import peers
@@ -344,13 +345,13 @@ def test_a_folder_opens_its_own_database_and_no_other(
     for folder in (with_file, with_packs):
         folder.mkdir()
     Database(with_file).close()
-    (with_packs / FOLDER_NAME).mkdir()
-    (with_packs / FOLDER_NAME / "a").write_bytes(b"large")
+    (with_packs / PACKS_NAME).mkdir()
+    (with_packs / PACKS_NAME / "a").write_bytes(b"large")
     empty = postgresql_server.make_database()
     for folder in (with_file, with_packs):
         with pytest.raises(StorageError, match="has a store already"):
             Database(folder, url=empty)
-    assert (with_packs / FOLDER_NAME / "a").exists(), "nothing was swept"
+    assert (with_packs / PACKS_NAME / "a").exists(), "nothing was swept"
     with pytest.raises(NoStore), read_store(tmp_path, url=empty):
         raise AssertionError("read")
 

@@ -18,8 +18,8 @@ from protocol.object import build_object
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_rows
 from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place
+from storage.engine.copies import copy_database, drop_open_copies
 from storage.engine.database import Database, StorageError, read_store
-from storage.engine.snapshot_copy import copy_database, drop_open_copies
 from storage.engine.sqlite import SqliteBackend
 from storage.repos.epochs import load_epochs
 from storage.repos.repos import load_branches, load_repos

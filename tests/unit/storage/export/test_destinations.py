@@ -12,7 +12,7 @@ from ravel.exports.checking import read_export
 from ravel.exports.fetching import fetch_exports
 from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 from storage.engine.database import StorageError
-from storage.export.destination_urls import check_destination, local_path
+from storage.engine.urls import check_destination, local_path
 from storage.export.destinations import RemoteFolder, open_destination
 from storage.export.export import ExportPlan, export_store
 from tests.support.builders import World

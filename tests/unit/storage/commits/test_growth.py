@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from storage.commits.arrivals import load_growth
+from storage.commits.commits import load_growth
 from storage.schema.schema import commits
 from tests.support.nodes import open_nodes
 
@@ -26,7 +26,7 @@ def test_growth_is_told_by_day_and_bounded(tmp_path: Path, monkeypatch: pytest.M
             assert [(one.day, one.commits) for one in days[:2]] == [(20_000, 2), (19_999, 2)]
             assert sum(one.commits for one in days) == len(nums)
             assert all(one.size > 0 for one in days)
-            monkeypatch.setattr("storage.commits.arrivals.GROWTH_COMMIT_COUNT_MAX", 3)
+            monkeypatch.setattr("storage.commits.commits.GROWTH_COMMIT_COUNT_MAX", 3)
             assert [one.commits for one in load_growth(connection)] == [2, 1]
-            monkeypatch.setattr("storage.commits.arrivals.GROWTH_DAY_COUNT_MAX", 1)
+            monkeypatch.setattr("storage.commits.commits.GROWTH_DAY_COUNT_MAX", 1)
             assert [one.commits for one in load_growth(connection)] == [2]

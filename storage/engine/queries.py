@@ -1,12 +1,13 @@
-"""Reads query results in parts, so that memory stays bounded and an early stop leaves no cursor open.
+"""Helpers of queries: integer sums, and results read in parts.
 
-Without this, PostgreSQL's driver has all rows in memory before the first is seen.
+Reading in parts bounds memory, and an early stop leaves no cursor open. PostgreSQL's driver would otherwise fetch all rows
+before the first is seen.
 """
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, cast, func
 
 
 def stream_parts(
@@ -26,3 +27,8 @@ def stream_rows(
     """The rows of a query, one by one; `size` of them are in memory."""
     for part in stream_parts(connection, query, size):
         yield from part
+
+
+def sum_of(column: "ColumnElement[Any]") -> "ColumnElement[int]":
+    """The sum of a column over the rows of a query; 0 of none."""
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)

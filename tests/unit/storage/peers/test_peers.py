@@ -7,14 +7,17 @@ import pytest
 from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
 from storage.engine.database import Database
-from storage.peers.addresses import ReachedRow, forget_reached, load_reached, put_reached
 from storage.peers.peers import (
+    ReachedRow,
     ban_peer,
     forget_peer,
+    forget_reached,
     keep_peer,
     link_peer,
     load_links,
     load_peers,
+    load_reached,
+    put_reached,
     replace_links,
 )
 

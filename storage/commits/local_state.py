@@ -1,17 +1,20 @@
-"""How far the user of this node has seen each branch: a mark, and what was accepted since.
+"""State of this node alone: how far its user has seen each branch, and session numbers of its editors of texts.
 
 A mark is a number of `commits.num`, which grows in the order of acceptance: what comes late and stands far up in the
 timeline is new all the same.
+
+A session number is the free part of a Yjs client id. One that was given is written down before its editor learns it, so that
+no restart gives it to a second one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from protocol.ids import UserId
-from storage.schema.schema import authors, branches, commits, seen_marks
+from storage.schema.schema import authors, branches, commits, seen_marks, text_sessions
 
 SEEN_KINDS: Final = ("post", "files", "imported")
 """Kinds of bodies that people write to each other. Documents change with each letter that is typed."""
@@ -80,3 +83,21 @@ def _behind(branch_num: int, mark: int, limit: int) -> Select[Any]:
         .order_by(commits.c.num.desc())
         .limit(limit)
     )
+
+
+def load_sessions(connection: Connection, branch_num: int) -> dict[int, int]:
+    """Return when each session number of a branch was given last, in unix milliseconds."""
+    query = select(text_sessions.c.session, text_sessions.c.given_at).where(
+        text_sessions.c.branch_num == branch_num
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def put_session(connection: Connection, branch_num: int, session: int, now: int) -> None:
+    """Note that a session number of a branch is given now, in unix milliseconds."""
+    connection.execute(
+        delete(text_sessions).where(
+            text_sessions.c.branch_num == branch_num, text_sessions.c.session == session
+        )
+    )
+    connection.execute(insert(text_sessions).values(branch_num=branch_num, session=session, given_at=now))
