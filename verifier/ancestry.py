@@ -14,7 +14,7 @@ LoadPlaces = Callable[[Iterable[CommitId]], "Mapping[CommitId, GraphNode]"]
 
 
 class GraphNode(NamedTuple):
-    """Where a commit stands in its branch: its rank, and what it acks."""
+    """Node of a branch's graph: its rank, and what it acks."""
 
     rank: int
     acks: Sequence[CommitId]
@@ -25,9 +25,14 @@ def find_outside(
     inside: Iterable[CommitId],
     load_places: LoadPlaces,
 ) -> set[CommitId]:
-    """Those of `ends` and their ancestors that are neither among `inside` nor ancestors of these.
+    """Find those of `ends` and their ancestors that are neither among `inside` nor ancestors of these.
 
-    It costs what lies above the lowest rank of what is found.
+    Costs O(commits above the lowest rank of what is found).
+
+    Args:
+        ends: Ids of 32 bytes.
+        inside: Ids of 32 bytes.
+        load_places: Loads rank and acks of commits, all of which are known; called once for each rank.
     """
     covered = set(inside)
     uncovered = set(ends) - covered

@@ -17,7 +17,7 @@ from verifier.resolution import Resolution
 
 
 def is_signed(repo_id: RepoId, operation: Operation) -> bool:
-    """Whether the signatures inside something said of devices hold, beside the commit's own."""
+    """Return True if the signatures inside a device statement hold, beside the commit's own."""
     body = operation.body
     try:
         match body:
@@ -36,9 +36,14 @@ def is_signed(repo_id: RepoId, operation: Operation) -> bool:
 
 
 def find_persons(now: Resolution, words: Sequence[Operation]) -> dict[UserId, UserId]:
-    """Members who are devices of others, each with the member that its person is known by; of signed `words`.
+    """Find members who are devices of others, each with the member that its person is known by. Costs O(words).
 
-    Of one person, those who have been devices for longest are found, with it DEVICE_COUNT_MAX.
+    Args:
+        now: What counts.
+        words: Device statements whose inner signatures hold (`is_signed`).
+
+    Returns:
+        Of one person, the DEVICE_COUNT_MAX - 1 that have been devices for longest.
     """
     since: dict[tuple[UserId, UserId], int] = {}
     until: dict[tuple[UserId, UserId], int] = {}

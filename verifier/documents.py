@@ -53,7 +53,7 @@ _SILENT: Final[dict[str, DocumentBody]] = {
 
 @dataclass(frozen=True, slots=True)
 class DocumentCommit:
-    """What one commit says (None: its body was erased): `name` is the id that it had first.
+    """Commit as a document reads it (body None: erased); `name` is the id that it had first.
 
     Snapshots of the document have a `bit` each; `covered_by` are the bits of those that have the commit in their past.
     """
@@ -67,7 +67,7 @@ class DocumentCommit:
 
 @dataclass(frozen=True, slots=True)
 class DocumentValue:
-    """An operation that stands: the value of an item or key, or None where it is gone. An item's value is ""."""
+    """Operation that stands: the value of an item or key, or None if it is gone. An item's value is ""."""
 
     name: CommitId
     place: OrderKey
@@ -76,18 +76,18 @@ class DocumentValue:
 
 @dataclass(frozen=True, slots=True)
 class DocumentEntry:
-    """All standing operations about one item or key, in canonical order: its *tips*, which the next operation replaces."""
+    """Standing operations about one item or key, in canonical order: its *tips*, which the next one replaces."""
 
     tips: tuple[DocumentValue, ...]
 
     @property
     def values(self) -> tuple[DocumentValue, ...]:
-        """Those that say it is there, the last in canonical order first. None at all: it is gone."""
+        """Return the operations that say it is there, the last in canonical order first; none: it is gone."""
         return tuple(operation for operation in reversed(self.tips) if operation.value is not None)
 
 
 class ErasedValues(Exception):
-    """What a document holds cannot be told: so many bodies were erased that no snapshot or snapshot here stands for."""
+    """Error of a document that cannot be told, since bodies were erased that no snapshot stands for."""
 
     def __init__(self, count: int) -> None:
         super().__init__(f"{count} bodies that the document needs are not here")
@@ -95,10 +95,18 @@ class ErasedValues(Exception):
 
 
 def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
-    """Entries of all items or keys of one document that anything stands about.
+    """Reduce commits to the entries of all items or keys of one document that anything stands about.
 
-    An item is in a set where its entry has values. The first of an entry's values is that of its key in a dict. Costs
-    O(operations * names), where a commit has at most DEP_COUNT_MAX names. Raises ErasedValues.
+    Costs O(operations * names), where a commit has at most DEP_COUNT_MAX names.
+
+    Args:
+        said: Commits that are accepted and not void, in any order.
+
+    Returns:
+        By item or key. An item is in a set where its entry has values; a dict's value is the first of its entry's.
+
+    Raises:
+        ErasedValues: Bodies were erased that no snapshot stands for.
     """
     return _reduce_values(list(said))
 
@@ -106,7 +114,7 @@ def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
 def snapshot_values(
     entries: Mapping[str, DocumentEntry], first: str, end: str | None
 ) -> dict[CommitId, dict[str, str]]:
-    """What a snapshot of these entries says again: by commit, the items or keys of its range and their values."""
+    """Return what a snapshot restates: by commit, the items or keys of its range and their values."""
     start, stop = first.encode(), None if end is None else end.encode()
     operations: dict[CommitId, dict[str, str]] = {}
     for key, entry in entries.items():
@@ -118,14 +126,14 @@ def snapshot_values(
 
 
 def find_settled(said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
-    """What is said of a set or dict, and may be erased: snapshots say again all that stands of it."""
+    """Find commits of a set or dict that may be erased: snapshots restate all that stands of them."""
     everything = list(said)
     coverage = cover(everything)
     return [one for one in everything if coverage.is_settled(one.covered_by)]
 
 
 def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]:
-    """Snapshots that say otherwise than what is in their past comes to, as far as its bodies are here.
+    """Find snapshots that differ from what their past comes to, as far as its bodies are here.
 
     What became void since may make an honest one look false. Costs a reduction for each snapshot.
     """
@@ -149,7 +157,7 @@ def find_false_snapshots(said: Sequence[DocumentCommit]) -> list[DocumentCommit]
 
 @dataclass(frozen=True, slots=True)
 class PlacedSnapshot:
-    """One snapshot: its bit, the bits of those in whose past it is, and its range of keys as UTF-8 bytes (None: no end)."""
+    """Snapshot: its bit, the bits of those in whose past it is, and its range of keys as UTF-8 bytes."""
 
     bit: int
     covered_by: int
@@ -158,7 +166,7 @@ class PlacedSnapshot:
 
 
 class Coverage:
-    """What some snapshots of one document cover. Costs O(n^2) of their number, once."""
+    """Keys that the snapshots of one document cover. Costs O(n^2) in their number, once."""
 
     def __init__(self, snapshots: Sequence[PlacedSnapshot]) -> None:
         """Divide all keys where a snapshot begins or ends."""
@@ -173,11 +181,11 @@ class Coverage:
             self._on_top.append(_union(one.bit for one in here if not one.covered_by & relevant))
 
     def on_top(self, key: str) -> int:
-        """Bits of the snapshots that decide about a key."""
+        """Return the bits of the snapshots that decide about a key. Costs O(log n)."""
         return self._on_top[bisect_right(self._starts, key.encode()) - 1]
 
     def is_settled(self, covered_by: int) -> bool:
-        """Whether a commit in the past of these snapshots has nothing to say of its own, whatever keys it is about."""
+        """Return True if a commit in the past of these snapshots says nothing of its own about any key."""
         return all(relevant & covered_by for relevant in self._relevant)
 
 
@@ -189,7 +197,7 @@ def _union(bits: Iterable[int]) -> int:
 
 
 def cover(said: Sequence[DocumentCommit]) -> Coverage:
-    """What the snapshots among these cover."""
+    """Compute what the snapshots among these commits cover."""
     return Coverage(
         [
             PlacedSnapshot(
@@ -265,7 +273,7 @@ def _place_of(operation: DocumentValue) -> OrderKey:
 def _said_again(
     said: Sequence[DocumentCommit], coverage: Coverage, covered_by: Mapping[CommitId, int]
 ) -> Iterator[tuple[CommitId, str, str]]:
-    """Operations that all snapshots on top say again that have them in their past."""
+    """Yield operations that all snapshots on top with them in their past say again."""
     sayers: dict[tuple[CommitId, str, str], int] = {}
     for one in said:
         if one.bit and isinstance(one.body, ValuesSnapshot):
@@ -278,7 +286,7 @@ def _said_again(
 
 
 def say_nothing(body_kind: str) -> DocumentBody | None:
-    """What a commit says whose body cannot be read, by the kind that its header says; None: it is of no document.
+    """Return an empty body for one that cannot be read, by the kind in its header; None: of no document.
 
     It keeps its name and place: snapshots may say of it what they say of one whose body is not here.
     """
@@ -286,10 +294,10 @@ def say_nothing(body_kind: str) -> DocumentBody | None:
 
 
 def pass_over_missing(kind: DocumentKind, said: Iterable[DocumentCommit]) -> list[DocumentCommit]:
-    """The same as if commits whose bodies are not here said nothing of the document."""
+    """Replace bodies that are not here by ones that say nothing of the document."""
     return [one if one.body is not None else replace(one, body=kind.nothing) for one in said]
 
 
 def in_byte_order(entries: Mapping[str, DocumentEntry]) -> list[str]:
-    """Items or keys that are there, by their UTF-8 bytes: in the same order on every machine."""
+    """Sort the items or keys that are there by their UTF-8 bytes: the same order on every machine."""
     return sorted((key for key, entry in entries.items() if entry.values), key=lambda key: key.encode())

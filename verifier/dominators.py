@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 
 class DominatorTree:
-    """Nodes are numbered 0, 1, 2, ... in the order of their addition; 0 is the root, its own dominator, with rank 0.
+    """Dominator tree, whose nodes are numbered in the order of addition; 0 is the root, its own dominator.
 
     The rank is the length of the longest path to the root, so it rises along every path, the tree's too. Memory: four
     integers of eight bytes for a node.
@@ -26,7 +26,7 @@ class DominatorTree:
         self._depth = array("q", [0])
 
     def add(self, previous: Sequence[int]) -> int:
-        """Add a node that follows these (at least one), and give its number."""
+        """Add a node that follows these (at least one); return its number. Costs O(log n) for each."""
         rank = self.rank
         above = previous[0]
         highest = rank[above]
@@ -44,11 +44,11 @@ class DominatorTree:
         return len(rank) - 1
 
     def dominator(self, num: int) -> int:
-        """The latest node on every path from the root to this one; the root's is the root."""
+        """Return the latest node on every path from the root to this one; the root's is the root."""
         return self._dominator[num]
 
     def meet(self, one: int, other: int) -> int:
-        """The latest node on every path from the root to either."""
+        """Return the latest node on every path from the root to either. Costs O(log n)."""
         dominator, jump, depth = self._dominator, self._jump, self._depth
         if depth[one] < depth[other]:
             one, other = other, one
@@ -64,7 +64,7 @@ class DominatorTree:
         return one
 
     def lift(self, num: int, floor: int) -> int:
-        """The earliest node of rank above `floor` among this one (which must be) and those that dominate it."""
+        """Return the earliest node of rank above `floor` among this one (above it too) and its dominators."""
         rank, dominator, jump = self.rank, self._dominator, self._jump
         while rank[above := dominator[num]] > floor:
             num = far if rank[far := jump[num]] > floor else above

@@ -11,7 +11,7 @@ from verifier.resolution import Resolution
 
 
 def is_renewal_due(membership: Membership, now: Resolution, author: UserId) -> bool:
-    """Whether a link of this author was used up or revoked, and the epoch that is written in does not know of it."""
+    """Return True if a link of this author ended, and the epoch that is written in does not know of it."""
     operations, preferred = membership.operations, membership.epochs.find_preferred(now)
     if preferred is None:
         return False  # another epoch is due anyhow
@@ -24,7 +24,7 @@ def is_renewal_due(membership: Membership, now: Resolution, author: UserId) -> b
 
 
 def _ends(operations: Operations, now: Resolution, invitation: Operation, uses: int) -> list[Operation]:
-    """What ended a link: revocations that count, and where no use is left, the joins."""
+    """Return what ended a link: revocations that count, and where no use is left, the joins."""
     ends = [one for one in operations.revocations_of(invitation.commit_id) if now.has_effect(one)]
     joins = [one for one in operations.joins_by(invitation.commit_id) if now.counts(one)]
     return ends + (joins if len({join.author for join in joins}) >= uses else [])

@@ -27,7 +27,7 @@ _PASTS_REMEMBERED: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class EpochPlan:
-    """For whom an init has boxes (E2), sorted. Of more than a commit can hold, the first."""
+    """Users for whom an init has boxes (E2), sorted. Of more than a commit can hold, the first."""
 
     members: tuple[UserId, ...]
     writers: tuple[UserId, ...]
@@ -54,7 +54,7 @@ def boxed_in(started: Operation) -> tuple[UserId, ...]:
 
 
 class Epochs:
-    """The epochs of one repo. Grown with `Operations`, operation by operation.
+    """Epochs of one repo. Grown with `Operations`, operation by operation.
 
     Sets of epochs are numbers here, with one bit for each epoch in the order of addition.
     """
@@ -245,11 +245,11 @@ class Epochs:
         return self._clean[1]
 
     def is_due(self, before: Resolution) -> bool:
-        """Return True if an epoch is due: none that could be written in is clean."""
+        """Return True if a new epoch must be started: none that could be written in is clean."""
         return bool(before.epoch_tips()) and not self.find_clean(before)
 
     def find_preferred(self, before: Resolution) -> Operation | None:
-        """Return the epoch that members write in, or None while one is due."""
+        """Return the epoch that members write in, or None if a new one must be started."""
         clean = self.find_clean(before)
         return prefer(clean) if clean else None
 
@@ -264,7 +264,7 @@ class Epochs:
         )
 
     def _find_unseen_cuts(self, tip: Operation) -> Iterator[Operation]:
-        """Removals and revocations that are not in the past of a tip. Of those before it, that is remembered."""
+        """Yield removals and revocations that are not in the past of a tip. Earlier ones are remembered."""
         removals, operations = self._operations.removals, self._operations
         end = bisect_left(removals, tip.num, key=lambda one: one.num)
         known = self._unseen_cuts.get(tip.started_epoch)
@@ -382,7 +382,7 @@ class Epochs:
 
 
 class _SureHolders:
-    """The epochs that each user surely holds, by all that is here. Once held, an epoch stays so: the set only grows."""
+    """Epochs that each user surely holds, by all that is here. Once held, an epoch stays so."""
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
@@ -441,7 +441,7 @@ class _SureHolders:
             self._read(user)
 
     def _hold(self, user: UserId, epoch: int) -> bool:
-        """Note that a user holds an epoch; whether that is new."""
+        """Note that a user holds an epoch; return True if that is new."""
         if self.held_by(user) >> epoch & 1:
             return False
         opened = self._epochs.reach(epoch)

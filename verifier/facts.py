@@ -9,7 +9,7 @@ from protocol.keys import EpochKey
 
 
 class CommitFacts(Value, frozen=True):
-    """What the rules need to know of an accepted commit."""
+    """Facts of an accepted commit that the rules look at."""
 
     branch_id: BranchId
     author: UserId
@@ -23,11 +23,11 @@ class CommitLookup(Protocol):
     """Accepted and rejected commits of one node, and the epoch keys that it holds, as they stand now."""
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
-        """Facts of an accepted commit, or None."""
+        """Return the facts of an accepted commit, or None."""
         ...
 
     def is_rejected(self, commit_id: CommitId) -> bool:
-        """Whether the commit was rejected here (which is for good)."""
+        """Return True if the commit was rejected here (which is for good)."""
         ...
 
     def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
@@ -37,7 +37,7 @@ class CommitLookup(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """What a topic carries: of these epochs as their own topic, of those as their writers' topic.
+    """Facts of a topic: the epochs whose own topic it is, and those whose writers' topic.
 
     A link topic carries one branch alone, whichever topic of the epoch a commit says.
     """
@@ -49,7 +49,7 @@ class TopicFacts:
 
 @dataclass(frozen=True, slots=True)
 class BranchFacts:
-    """What pins a branch: its repo, and the one commit that may stand at its root."""
+    """Facts of a branch: its repo, and the one commit that may stand at its root."""
 
     repo_id: RepoId
     init_id: CommitId  # the root branch's first commit

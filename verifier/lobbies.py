@@ -1,4 +1,4 @@
-"""Which requests a lobby holds, and what became of them, computed from what its root branch says (`protocol.lobbies`).
+"""Requests of a lobby, and what became of them, computed from what its root branch says (`protocol.lobbies`).
 
 Nothing rests on it: no right, no verdict, no order. All is a function of the set of commits, so all nodes that follow the
 lobby show the same.
@@ -15,7 +15,7 @@ from verifier.resolution import Resolution
 
 @dataclass(frozen=True, slots=True)
 class FoundRequest:
-    """A user who asks: the first join of that user in canonical order that counts, or counted until the user left."""
+    """User who asks: the first join of that user in canonical order that counts, or counted until the user left."""
 
     operation: Operation
     admissions: tuple[tuple[UserId, Admission], ...]
@@ -28,12 +28,12 @@ class FoundRequest:
 
     @property
     def user(self) -> UserId:
-        """Who asks."""
+        """Return the user who asks."""
         return self.operation.author
 
 
 class LobbyStatements:
-    """What one repo's root branch says of lobbies: of itself, where it is one, and of those beside it."""
+    """Statements about lobbies in one repo's root branch: of itself, where it is one, and of those beside it."""
 
     def __init__(self) -> None:
         self._own: list[Operation] = []
@@ -54,7 +54,7 @@ class LobbyStatements:
                 pass
 
     def target(self, operations: Operations) -> RepoId | None:
-        """The repo that users ask here to be let into, as the founder said first; None where this repo is no lobby."""
+        """Return the repo that users ask to join here, as the founder said first; None if this is no lobby."""
         if any(True for _ in operations.branches()):
             return None  # nodes forget lobbies by themselves, and nobody is to make them forget content
         for one in operations.in_order(self._own):

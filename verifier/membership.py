@@ -1,4 +1,4 @@
-"""Permission rules (M1 to M15): whether a member may make a commit, judged by the commit's own past.
+"""Permission rules (M1 to M15): who may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
 say, for any set of commits. Rules (docs/reference/membership-rules.md has them in words, and why):
@@ -15,7 +15,7 @@ say, for any set of commits. Rules (docs/reference/membership-rules.md has them 
   M7  A removal takes something away. By its own past, the rights that hold it are senior to all that it is to take, and
       its author may write (`removal_check`). Anyone may remove oneself.
   M8  Revoking an invitation, and adopting void commits, need the permission of an admin.
-  M9  Starting an epoch needs the permission of an admin; if one is due after the init's own past, it needs that to write.
+  M9  Starting an epoch needs the permission of an admin, or that to write if the init's own past demands a new epoch (E8).
       The init is as E2 demands (`epoch_commits.check_init`).
   M10 Handing over an epoch needs the permission to write. The epoch was started in the commit's own past, its marks are
       the init's, the users are members after that past, and their boxes are right.
@@ -117,7 +117,7 @@ _RESOLUTIONS_KEPT: Final = 64
 
 
 class Membership:
-    """The membership of one repo, grown commit by commit."""
+    """Membership of one repo, grown commit by commit."""
 
     def __init__(self, repo_id: RepoId) -> None:
         self._repo_id = repo_id

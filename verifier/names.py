@@ -12,14 +12,17 @@ from verifier.membership import Membership
 
 @dataclass(frozen=True, slots=True)
 class BranchName:
-    """How a branch is shown."""
+    """Name of a branch as it is shown, and if it is archived."""
 
     name: str
     is_archived: bool
 
 
 def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
-    """How all branches are shown. Edits that do not count change nothing; a branch whose addition does not is archived."""
+    """Find the names of all branches. Costs O(branches and edits).
+
+    Edits that do not count change nothing; a branch whose addition does not is archived.
+    """
     now, operations = membership.now(), membership.operations
     found: dict[BranchId, BranchName] = {}
     for branch in operations.branches():
@@ -36,7 +39,7 @@ def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
 
 
 def find_tags(membership: Membership) -> dict[str, Tag]:
-    """What each name stands for; names that were taken away are left out."""
+    """Find what each name of a commit stands for, without names that were taken away. Costs O(tags)."""
     now, operations = membership.now(), membership.operations
     found: dict[str, Tag] = {}
     for name, said in operations.tags.items():

@@ -17,7 +17,7 @@ from verifier.resolution import Resolution
 
 @dataclass(frozen=True, slots=True)
 class FoundOffer:
-    """An offer that counts. `is_accepted` is None while nobody has answered."""
+    """Offer that counts. `is_accepted` is None while nobody has answered."""
 
     operation: Operation
     body: Offer
@@ -26,7 +26,7 @@ class FoundOffer:
 
 @dataclass(slots=True)
 class _Kept:
-    """An offer, and what was answered to it: by its author a bounded number, by admins all."""
+    """Offer, and what was answered to it: by its author a bounded number, by admins all."""
 
     operation: Operation
     body: Offer
@@ -36,7 +36,7 @@ class _Kept:
 
 
 class OfferStatements:
-    """The offers of one repo that are considered."""
+    """Offers of one repo that are considered."""
 
     def __init__(self) -> None:
         self._kept: dict[CommitId, _Kept] = {}
@@ -69,7 +69,7 @@ class OfferStatements:
             heappushpop(offer.withdrawals, (operations.place(operation), operation))
 
     def find(self, operations: Operations, now: Resolution, *, accepted: bool = False) -> list[FoundOffer]:
-        """All offers that count, in the order in which they came; or those alone that are accepted."""
+        """Find all offers that count, in the order in which they came; or only those that are accepted."""
         found: list[FoundOffer] = []
         for one in self._kept.values():
             if (accepted and not one.is_accepted) or not now.counts(one.operation):

@@ -38,7 +38,7 @@ _PAIRS_COMPARED_MAX: Final = 64
 
 
 class Right(NamedTuple):
-    """One permission of one credential: the unit that removals take."""
+    """Permission of one credential: the unit that removals take."""
 
     credential: CommitId
     """A founding, a grant, a join, or a quorum that covers removals."""
@@ -58,7 +58,7 @@ class Demand:
 
 
 class Demands(NamedTuple):
-    """What the quorums that cover a removal ask of it where one right is to hold it."""
+    """Demands of the quorums that cover a removal, where one right is to hold it."""
 
     right: Right
     of_each: tuple[Demand, ...]
@@ -66,7 +66,7 @@ class Demands(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EpochStart:
-    """What an epoch's init says of it: who has a box and who a writers' box (sorted), and the epochs whose keys it gives."""
+    """Statement of an epoch's init: who has a box and who a writers' box (sorted), and the epochs it opens."""
 
     members: tuple[UserId, ...]
     writers: tuple[UserId, ...]
@@ -75,7 +75,7 @@ class EpochStart:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One root branch commit."""
+    """Root branch commit, as the rules read it."""
 
     commit_id: CommitId
     author: UserId
@@ -107,12 +107,12 @@ class Operation:
 
     @property
     def started_epoch(self) -> EpochId:
-        """The id of the epoch that this starts, if it is the init of one: the commit's own."""
+        """Return the id of the epoch that this starts, if it is the init of one: the commit's own."""
         return EpochId(self.commit_id)
 
 
 class Operations:
-    """The operations of one repo, grown commit by commit, causes first."""
+    """Operations of one repo, grown commit by commit, causes first."""
 
     def __init__(self) -> None:
         self._graph: Tangle | None = None
@@ -224,38 +224,38 @@ class Operations:
         return commit_id in self._by_id
 
     def __getitem__(self, commit_id: CommitId) -> Operation:
-        """The operation of that commit. Raises KeyError."""
+        """Return the operation of that commit. Raises KeyError."""
         return self._by_id[commit_id]
 
     def find(self, commit_id: CommitId) -> Operation | None:
-        """The operation of that commit, if it is here."""
+        """Return the operation of that commit, or None."""
         return self._by_id.get(commit_id)
 
     def heads(self) -> tuple[CommitId, ...]:
-        """Commits that nothing follows, sorted; none before the root has come."""
+        """Return the commits that nothing follows, sorted; none before the root has come."""
         if self._heads is None:  # they are asked for far more often than there are new ones
             assert self._graph is not None, "something was added"
             self._heads = tuple(self._graph.tips())
         return self._heads
 
     def users(self) -> list[UserId]:
-        """Everyone who was ever granted something, sorted."""
+        """Return everyone who was ever granted something, sorted."""
         return sorted(self._grants)
 
     def authored_by(self, user: UserId) -> Sequence[Operation]:
-        """Everything that this user did."""
+        """Return everything that this user did."""
         return self._authored.get(user, ())
 
     def grants_of(self, user: UserId) -> Sequence[Operation]:
-        """What gives this user permissions: foundings, grants and joins."""
+        """Return what gives this user permissions: foundings, grants and joins."""
         return self._grants.get(user, ())
 
     def removals_of(self, user: UserId) -> Sequence[Operation]:
-        """What takes permissions from this user."""
+        """Return what takes permissions from this user, leaves too."""
         return self._removals_of.get(user, ())
 
     def removals_by_others(self, user: UserId) -> Sequence[Operation]:
-        """Return the same without the user's own: who leaves may do so any number of times at once."""
+        """Return what others did to take permissions from this user. Leaves may be any number at once."""
         return self._removals_by_others.get(user, ())
 
     def admins(self) -> Iterable[UserId]:
@@ -274,7 +274,7 @@ class Operations:
         return self._under.get(commit_id, ())
 
     def contestable_after(self, common: Operation, heads: tuple[CommitId, ...]) -> list[Operation]:
-        """What is `contestable` within `heads`, from `common` on: this is the last operation that all paths from them pass.
+        """Return what is `contestable` within `heads` and later than `common`.
 
         `common` is on every path from the heads to the root. So what is within them and came later has it in its past.
         """
@@ -288,27 +288,27 @@ class Operations:
         return [one for one in later if one.commit_id in within]
 
     def revocations_of(self, invitation: CommitId) -> Sequence[Operation]:
-        """What revokes this invitation."""
+        """Return what revokes this invitation."""
         return self._revocations_of.get(invitation, ())
 
     def joins_by(self, invitation: CommitId) -> Sequence[Operation]:
-        """Joins that name this invitation."""
+        """Return the joins that name this invitation."""
         return self._joins_by.get(invitation, ())
 
     def branches(self) -> Iterable[BranchId]:
-        """Ids of all branches that were ever added."""
+        """Return the ids of all branches that were ever added."""
         return self._branch_adds
 
     def published_in(self, epoch: EpochId) -> Sequence[Operation]:
-        """Everything that was published in this epoch, its init aside."""
+        """Return everything that was published in this epoch, its init aside."""
         return self._published_in.get(epoch, ())
 
     def adoptions_of(self, commit_id: CommitId) -> Sequence[Operation]:
-        """What adopts this content commit."""
+        """Return what adopts this content commit."""
         return self._adoptions_of.get(commit_id, ())
 
     def branch_adds(self, branch: BranchId) -> Sequence[Operation]:
-        """What adds this branch."""
+        """Return what adds this branch."""
         return self._branch_adds.get(branch, ())
 
     def hands_of(self, epoch: EpochId) -> Sequence[Operation]:
@@ -320,15 +320,15 @@ class Operations:
         return self._linked
 
     def approvals_of(self, proposal: CommitId) -> Sequence[Operation]:
-        """What approves of this proposal."""
+        """Return what approves of this proposal."""
         return self._approvals_of.get(proposal, ())
 
     def proposed_removals_of(self, user: UserId) -> Sequence[Operation]:
-        """What asks to take permissions from this user."""
+        """Return what asks to take permissions from this user."""
         return self._proposed_removals.get(user, ())
 
     def granted(self, operation: Operation) -> Permission:
-        """What an operation of `grants_of` gives."""
+        """Return the permission that an operation of `grants_of` gives."""
         match operation.body:
             case RepoInit():
                 return Permission.OWNER
@@ -346,7 +346,7 @@ class Operations:
         return self._graph.previous(commit_id)
 
     def precedes(self, earlier: Operation, later: Operation) -> bool:
-        """Whether `earlier` is in the past of `later`; nothing is in its own."""
+        """Return True if `earlier` is in the past of `later`; nothing is in its own. Costs as `Tangle.precedes`."""
         assert self._graph is not None
         return earlier.num < later.num and self._graph.precedes(earlier.commit_id, later.commit_id)
 
@@ -354,7 +354,7 @@ class Operations:
         return len(self._by_id)
 
     def reduce(self, commit_ids: Iterable[CommitId]) -> tuple[CommitId, ...]:
-        """These commits without those that others of them follow, sorted."""
+        """Return these commits without those that others of them follow, sorted."""
         assert self._graph is not None
         graph, chosen = self._graph, sorted(set(commit_ids))
         return tuple(
@@ -369,21 +369,21 @@ class Operations:
         return tuple(sorted(self._graph.previous(operation.commit_id)))
 
     def last_common(self, heads: Iterable[CommitId]) -> Operation:
-        """The latest operation that every path from these commits to the root passes."""
+        """Return the latest operation that every path from these commits to the root passes."""
         assert self._graph is not None
         return self._by_id[self._graph.last_common(heads)]
 
     def place(self, operation: Operation) -> tuple[int, CommitId]:
-        """Where it is in canonical order."""
+        """Return an operation's key in canonical order: (rank, commit id)."""
         assert self._graph is not None
         return self._graph.rank(operation.commit_id), operation.commit_id
 
     def in_order(self, operations: Iterable[Operation]) -> list[Operation]:
-        """The same in canonical order: by (rank, commit id)."""
+        """Sort operations in canonical order: by (rank, commit id)."""
         return sorted(operations, key=self.place)
 
     def is_within(self, operation: Operation, heads: Iterable[CommitId]) -> bool:
-        """Whether it is one of these commits or in the past of one."""
+        """Return True if an operation is one of these commits or in the past of one."""
         assert self._graph is not None
         commit_id = operation.commit_id
         return any(head == commit_id or self._graph.precedes(commit_id, head) for head in heads)

@@ -1,4 +1,4 @@
-"""What posts say of other posts: replies, edits and deletions; and which posts are hidden.
+"""Relations of posts to other posts: replies, edits and deletions; and which posts are hidden.
 
 A reply, an edit and a deletion are posts with a place in one more tangle, which the signed header states. So a node that
 does not know them shows plain posts, and one that lacks the body, or has erased it, still knows what it was about. No
@@ -19,7 +19,7 @@ from verifier.membership import Membership
 
 
 class Relation(StrEnum):
-    """How a post is about another one; the kind of the tangle in which it has a place."""
+    """Kind of relation to another post; the kind of the tangle in which a post has a place for it."""
 
     REPLY = "reply"
     EDIT = "edit"
@@ -36,7 +36,7 @@ HIDDEN_KINDS: Final = (*CHANGED_KINDS, "carried")
 
 @dataclass(frozen=True, slots=True)
 class PostRelation:
-    """What a post's header says: it is about the post `about`; of a reply, the first of the thread, and `answers` one."""
+    """Relation that a post's header states to the post `about`; of a reply, the first of the thread."""
 
     relation: Relation
     about: CommitId
@@ -44,7 +44,7 @@ class PostRelation:
 
 
 def find_relation(commit: Commit, *, is_root_branch: bool) -> PostRelation | None:
-    """What a commit is about, if it states to be a post and to be about just one other.
+    """Return the relation that a commit states, if it states to be a post and to be about just one other.
 
     Nobody checks that the other exists. A reply has one `previous`, which is what it answers.
     """
@@ -60,7 +60,7 @@ def find_relation(commit: Commit, *, is_root_branch: bool) -> PostRelation | Non
 
 
 def make_place(relation: Relation, about: CommitId, answers: CommitId | None = None) -> TanglePlace:
-    """The place that says so."""
+    """Make the place that states a relation."""
     return TanglePlace(relation, about, (about if answers is None else answers,))
 
 
@@ -69,7 +69,7 @@ Hidden = Mapping[BranchId, Mapping[CommitId, UserId]]
 
 
 def find_hidden(membership: Membership) -> Hidden:
-    """What admins hide: of several words about a commit that count, the last in canonical order holds."""
+    """Find what admins hide: of several words about a commit that count, the last in canonical order holds."""
     now, operations = membership.now(), membership.operations
     found: dict[BranchId, dict[CommitId, UserId]] = {}
     for one in operations.in_order(membership.hides):
@@ -88,7 +88,7 @@ def find_hidden(membership: Membership) -> Hidden:
 def devices_of(
     persons: Mapping[UserId, UserId], users: Collection[UserId]
 ) -> dict[UserId, tuple[UserId, ...]]:
-    """For each of some users, all users of the same person, itself included."""
+    """Return, for each of some users, all users of the same person, itself included."""
     named = {user: persons.get(user, user) for user in users}
     wanted = set(named.values())
     members: dict[UserId, list[UserId]] = {person: [person] for person in wanted}

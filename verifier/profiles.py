@@ -1,4 +1,4 @@
-"""Which of the statements that members make of themselves (`protocol.profiles`) are shown: the latest that counts.
+"""Statements that members make of themselves (`protocol.profiles`): the latest that counts is shown.
 
 Nothing rests on it: no right, no verdict, no order. What is kept is a function of the set of commits, whatever the order of
 arrival, and is bounded for each author: of each stated minute the first statement in canonical order, of the latest
@@ -13,7 +13,7 @@ from verifier.resolution import Resolution
 
 
 class ProfileStatements:
-    """The statements of one repo that are considered."""
+    """Profile statements of one repo that are considered."""
 
     def __init__(self) -> None:
         self._by_author: dict[UserId, dict[int, Operation]] = {}
@@ -37,7 +37,7 @@ class ProfileStatements:
         self.change_count += 1
 
     def find_latest(self, operations: Operations, now: Resolution) -> dict[UserId, Operation]:
-        """The statement of each author that is shown: the last in canonical order of those that count."""
+        """Find the statement of each author that is shown: the last in canonical order that counts."""
         found = {}
         for author, considered in self._by_author.items():
             for one in reversed(operations.in_order(considered.values())):
@@ -47,7 +47,7 @@ class ProfileStatements:
         return found
 
     def is_free(self, author: UserId, timestamp_ms: int) -> bool:
-        """Whether a statement of the author with this time would be considered, if it was the last in canonical order."""
+        """Return True if a statement with this time, as the last in canonical order, would be considered."""
         considered = self._by_author.get(author, {})
         minute = timestamp_ms // PROFILE_INTERVAL_MS
         is_full = len(considered) >= PROFILE_STATEMENTS_MAX

@@ -1,4 +1,4 @@
-"""Quorum rules (Q1 to Q3): which signers must approve a removal or a checkpoint.
+"""Quorum rules (Q1 to Q3): how many signers must approve a removal or a checkpoint, and what counts.
 
 Rules (docs/reference/membership-rules.md):
 
@@ -15,8 +15,8 @@ approvals; of each signer, on its first approval that counts there. All of these
 fixes them, for each right by which the removal may be held: a signer whom less senior rights exclude goes on signing (R6).
 
 A quorum that covers removals is also a credential of owner to its signers together (`rights.rights_for`): a removal that
-they approved is their act, whoever publishes it. An approval is a commit in the root branch, signed like every commit: no
-other signature has to be carried or checked.
+they approved is their act, no matter who publishes it. An approval is a commit in the root branch, signed like every
+commit: no other signature has to be carried or checked.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,17 @@ def find_demands(
     quorums: Sequence[Operation],
     right: Right | None = None,
 ) -> tuple[Demand, ...]:
-    """Return what each of these quorums asks for, with the first approval by each of its signers that counts there.
+    """Find what each of these quorums demands, with the first approval by each signer that counts there (Q2).
 
-    The first is that in canonical order. With a `right`, what counts there is told as R6 says.
+    Args:
+        operations: All that is here.
+        before: What counts in the past of the removal or checkpoint.
+        proposal: What was approved of.
+        quorums: Quorums in force.
+        right: Of a removal, the right that would hold it: approvals count as R6 says.
+
+    Returns:
+        One demand for each quorum; approvals in the order of signers, each the first in canonical order.
     """
     approvals: dict[UserId, CommitId] = {}
     for one in operations.in_order(operations.approvals_of(proposal.commit_id)):

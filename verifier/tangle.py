@@ -23,7 +23,7 @@ _NONE = -1
 
 @dataclass(slots=True)
 class _SetAside:
-    """A commit that waits for `lacking` others."""
+    """Commit that waits for `lacking` others."""
 
     previous: tuple[CommitId, ...]
     is_shown: bool
@@ -31,7 +31,7 @@ class _SetAside:
 
 
 class Tangle:
-    """One tangle, from its root on. Questions about commits that are not in it raise KeyError.
+    """Tangle, from its root on. Questions about commits that are not in it raise KeyError.
 
     Memory: about 300 bytes for a commit. At most `pending_max` commits are set aside; what comes beyond is not kept, and
     can be added again later.
@@ -63,7 +63,7 @@ class Tangle:
     def add(
         self, commit_id: CommitId, previous: Iterable[CommitId], *, is_shown: bool = True
     ) -> tuple[CommitId, ...]:
-        """Add a commit that follows `previous` (at least one), and give the ids of all that entered by it, in order.
+        """Add a commit that follows `previous` (at least one); return the ids of all that entered by it, in order.
 
         Nothing enters while something it follows is missing, or when it is here already. A commit that is not shown is
         not part of the tangle and hands on what it follows to those that follow it; nothing, where it lies beside or
@@ -105,7 +105,7 @@ class Tangle:
         return tuple(entered)
 
     def _resolve(self, followed: Sequence[CommitId]) -> tuple[int, ...]:
-        """Numbers of what these ids stand for, without those that others among them imply."""
+        """Return the numbers that these ids stand for, without those that others among them imply."""
         if len(followed) == 1:
             num = self._nums.get(followed[0])
             return self._hidden[followed[0]] if num is None else (num,)
@@ -143,7 +143,7 @@ class Tangle:
 
     @property
     def root(self) -> CommitId:
-        """The first commit."""
+        """Return the first commit."""
         return self._ids[0]
 
     def __len__(self) -> int:
@@ -154,43 +154,43 @@ class Tangle:
 
     @property
     def pending_count(self) -> int:
-        """How many commits are set aside."""
+        """Return how many commits are set aside."""
         return len(self._waiting)
 
     def missing(self) -> list[CommitId]:
-        """What commits that are set aside lack and what is not set aside itself: what to ask others for. Sorted."""
+        """Return, sorted, what commits that are set aside lack: what to ask others for."""
         return sorted(self._waiting_for.keys() - self._waiting.keys())
 
     def tips(self) -> list[CommitId]:
-        """What nothing here follows, sorted: what a new commit follows, all of it and nothing else."""
+        """Return, sorted, what nothing here follows: what a new commit follows, all of it and nothing else."""
         return list(self._tip_ids)
 
     # --- one commit ---
 
     def rank(self, commit_id: CommitId) -> int:
-        """Length of the longest path to the root."""
+        """Return the length of the longest path to the root. Costs O(1)."""
         return self._tree.rank[self._nums[commit_id]]
 
     def previous(self, commit_id: CommitId) -> list[CommitId]:
-        """What the commit follows directly, in its own order."""
+        """Return what the commit follows directly, in its own order."""
         return [self._ids[num] for num in self._previous(self._nums[commit_id])]
 
     def is_tip(self, commit_id: CommitId) -> bool:
-        """Whether nothing follows it."""
+        """Return True if nothing follows the commit."""
         return self._nums[commit_id] in self._tips
 
     def is_branch(self, commit_id: CommitId) -> bool:
-        """Whether several commits follow it directly."""
+        """Return True if several commits follow it directly."""
         return self._nums[commit_id] in self._branches
 
     def is_merge(self, commit_id: CommitId) -> bool:
-        """Whether it follows several commits directly."""
+        """Return True if it follows several commits directly."""
         return len(self._previous(self._nums[commit_id])) > 1
 
     # --- several commits ---
 
     def precedes(self, earlier: CommitId, later: CommitId) -> bool:
-        """Whether a path leads from `later` to `earlier`; no commit precedes itself.
+        """Return True if a path leads from `later` to `earlier`; no commit precedes itself.
 
         O(w log n), where w counts the commits of higher rank than `earlier` in the part of the tangle around it that no
         single commit separates from it: one in a chain or in a ladder of diamonds, however far apart the two are.
@@ -198,7 +198,7 @@ class Tangle:
         return self._precedes(self._nums[earlier], self._nums[later])
 
     def past_above(self, ids: Iterable[CommitId], floor: CommitId) -> set[CommitId]:
-        """These commits and what precedes them, as far as its rank is above that of `floor`; it costs what is found."""
+        """Return these commits and what precedes them, as far as its rank is above `floor`'s. Costs O(found)."""
         rank, lowest = self._tree.rank, self._tree.rank[self._nums[floor]]
         ahead = [num for commit_id in ids if rank[num := self._nums[commit_id]] > lowest]
         found = set(ahead)
@@ -210,7 +210,7 @@ class Tangle:
         return {self._ids[num] for num in found}
 
     def last_common(self, ids: Iterable[CommitId]) -> CommitId:
-        """The latest commit on every path from these (at least one) to the root; O(log n) for each of them."""
+        """Return the latest commit on every path from these (at least one) to the root. Costs O(log n) for each."""
         nums = [self._nums[commit_id] for commit_id in ids]
         common = nums[0]
         for num in nums[1:]:

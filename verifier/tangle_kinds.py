@@ -24,16 +24,16 @@ GROUP: Final = "group"
 
 
 class ReadCommit(Protocol):
-    """A commit with its decoded body: signed and verified ones are such."""
+    """Commit with its decoded body: signed and verified ones are such."""
 
     @property
     def commit(self) -> Commit:
-        """The commit."""
+        """Return the commit."""
         ...
 
     @property
     def body(self) -> Body | UnknownBody:
-        """What it says."""
+        """Return the decoded body."""
         ...
 
 
@@ -42,7 +42,7 @@ Predicate = Callable[[ReadCommit, ReadCommit], bool]
 
 
 class TangleScope(StrEnum):
-    """The branches of a repo that hold the commits of a kind."""
+    """Branches of a repo that hold the commits of a kind."""
 
     BRANCH = "branch"
     ROOT_BRANCH = "root branch"
@@ -55,7 +55,7 @@ def _never(_commit: ReadCommit, _root: ReadCommit) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TangleKind:
-    """Candidates and recipe.
+    """Kind of tangle: candidates and recipe.
 
     `recipe` gives the ids that a commit follows, the root's aside. Ids may be given that others among them imply. What
     is no candidate and `hands_on` is not in the tangle either, but what follows it follows what it follows: so the
@@ -70,7 +70,7 @@ class TangleKind:
 
 
 class KindTangle:
-    """One tangle of one kind, growing."""
+    """Tangle of one kind, growing."""
 
     def __init__(self, kind: TangleKind, root: ReadCommit) -> None:
         self.kind = kind
@@ -78,7 +78,7 @@ class KindTangle:
         self.graph = Tangle(root.commit.commit_id)
 
     def add(self, commit: ReadCommit) -> tuple[CommitId, ...]:
-        """Ids that enter the tangle by this commit: itself and what had waited for it, or none."""
+        """Add a commit; return the ids that enter by it: itself and what had waited for it, or none."""
         is_candidate = self.kind.is_candidate(commit, self.root)
         if not is_candidate and not self.kind.hands_on(commit, self.root):
             return ()

@@ -70,10 +70,10 @@ def _continues(client: int, one: Struct, last: TextItem) -> bool:
 
 
 class Places:
-    """The lists in which the items of a text stand."""
+    """Lists in which the items of a text stand."""
 
     def __init__(self, base: "Places | None" = None) -> None:
-        """`base` has what is there already. It stays as it is."""
+        """Begin with what `base` has, which stays as it is."""
         self._base = base
         self._ends: dict[int, int] = {}
         self._starts: dict[int, list[int]] = {}

@@ -49,11 +49,11 @@ WHOLE: Final = None
 
 
 class TooManyDeletions(Exception):
-    """Deletions and the commits that they name are too many to compare."""
+    """Error of too many deletions, and commits that they name, to be compared."""
 
 
 class TextFault(StrEnum):
-    """Why an update, or a part of it, says nothing."""
+    """Reason why an update, or a part of it, says nothing."""
 
     UNREADABLE = "unreadable"
     OTHER_CLIENT = "other_client"

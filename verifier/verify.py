@@ -99,7 +99,7 @@ class Accepted(Value, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Nothing speaks against it, but these causes are not here, or something else is awaited.
+    """Verdict: nothing speaks against a commit, but causes are not here, or something else is awaited.
 
     `awaited` is the mark of that (`key_mark`, `pin_mark`); no peer can be asked for it.
     """
@@ -120,7 +120,7 @@ class Rejected(Value, frozen=True, tag="rejected"):
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """It was published where it does not belong (V1): its publisher is to blame, so nothing is held against the commit."""
+    """Verdict: a commit was published where it does not belong (V1). Its publisher is to blame, not its author."""
 
     code: str
 
@@ -133,14 +133,21 @@ class _MisplacedCommit(Exception):
 
 
 def author_claim(commit: Commit) -> Claim:
-    """What the author's signature claims; to be checked, perhaps among many, before `sign_off`."""
+    """Return the claim of the author's signature, to be checked, perhaps among many, before `sign_off`."""
     return Claim(commit.content.author, commit.digest, commit.signature)
 
 
 def sign_off(
     commit: Commit, body: Body | UnknownBody, parts: StartParts | None = None, *, holds: bool
 ) -> SignedCommit | Rejected:
-    """A commit whose author's claim was checked: it holds, or the commit is rejected."""
+    """Return the commit signed if its author's claim holds, else rejected (docs/protocol.md, section 6).
+
+    Args:
+        commit: A commit that was decoded.
+        body: Its decoded body.
+        parts: Of an epoch's init, what its body names.
+        holds: Result of checking `author_claim`.
+    """
     if not holds:
         return Rejected(commit.commit_id, "bad_signature", "the author did not sign this")
     return SignedCommit(commit, body, parts, _MAKER)
@@ -163,9 +170,9 @@ def find_causes(commit: Commit) -> tuple[CommitId, ...]:
 
 
 def find_seen(branch: BranchFacts, commit: Commit) -> tuple[CommitId, ...]:
-    """Return the root branch commits that the place of an accepted commit names; none in the root branch.
+    """Return the root branch commits that the place of an accepted commit names.
 
-    Nor in a branch that is followed by itself: what it names is not here.
+    None in the root branch, nor in a branch that is followed by itself: what it names is not here.
     """
     place = commit.place(GROUP)
     return () if place is None or branch.is_root_branch or not branch.has_members else place.previous
@@ -178,9 +185,19 @@ def judge(
     lookup: CommitLookup,
     membership: Membership,
 ) -> Verdict:
-    """Judge a signed commit of `branch` that came on `topic`.
+    """Judge a signed commit by the rules V1 to V12 and M1 to M15 (docs/protocol.md, section 6).
 
     Costs O(acks), what its rights and its epoch ask of the membership, and for an init or a hand-over O(boxes).
+
+    Args:
+        signed: The commit, with its body.
+        topic: Facts of the topic that it came on.
+        branch: Facts of its branch.
+        lookup: What is accepted, rejected and held here; it must not change meanwhile.
+        membership: Grown by all root branch commits that are accepted here.
+
+    Returns:
+        Accepted, Rejected (for good, and by every node), Pending on what is known here, or Misplaced: its publisher's fault.
     """
     try:
         return _judge(signed, topic, branch, lookup, membership)
@@ -277,7 +294,7 @@ def _check_topic(commit: Commit, topic: TopicFacts, branch: BranchFacts) -> None
 
 
 def _check_graph(commit: Commit, branch: BranchFacts, facts: dict[CommitId, CommitFacts]) -> None:
-    """V6 and V10: what the commits say that it acks."""
+    """Check what the commits say that it acks (V6, V10)."""
     acked, rank = set(commit.acks), -1
     for ack in commit.acks:
         known = facts[ack]
@@ -299,7 +316,7 @@ def _check_seen(
     *,
     is_usual: bool,
 ) -> None:
-    """V6: the place is in the root branch, and has all in its past that the places of the acked commits name."""
+    """Check that its place is in the root branch, and has all in its past that acked commits' places name (V6)."""
     operations = membership.operations
     for cause in () if is_usual else seen:
         if facts[cause].branch_id != root_branch(branch.repo_id):
@@ -313,13 +330,13 @@ def _check_seen(
 
 
 def _check_epoch(commit: Commit, heads: tuple[CommitId, ...], membership: Membership) -> None:
-    """V11: the commit's epoch was started in its past. The first commit of the repo starts its own."""
+    """Check that the commit's epoch was started in its past (V11). The repo's first commit starts its own."""
     if heads and not membership.epochs.is_within(commit.content.epoch, heads):
         raise CommitRefused("unknown_epoch", "V11: its epoch was not started in its past")
 
 
 def _check_opens(commit: Commit, operation: Operation, membership: Membership) -> None:
-    """V12, of a root branch commit."""
+    """Check that its epoch opens all epochs of its past (V12), of a root branch commit."""
     body, epoch, given = operation.body, commit.content.epoch, tuple[EpochId, ...]()
     if not commit.acks:
         return

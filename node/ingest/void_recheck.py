@@ -15,7 +15,7 @@ from protocol.content import Compaction
 from protocol.ids import BranchId, CommitId, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids
-from storage.commits.feeds import WayBack
+from storage.commits.feeds import FeedPath
 from storage.commits.void_marks import Judged, are_forked, has_forks, load_judged, load_judged_by, mark_void
 from storage.engine.database import Database
 from storage.engine.id_keys import unpack_nums
@@ -45,7 +45,7 @@ class VoidRecheck:
         self._tables = tables
         self._repo_num = repo_num
         # By branch, author, and where it begins.
-        self._ways_back: dict[tuple[int, UserId, int, CommitId], WayBack] = {}
+        self._ways_back: dict[tuple[int, UserId, int, CommitId], FeedPath] = {}
         self._fresh: set[CommitId] = set()  # accepted in this transaction
         self.changed = 0
         """How many commits have become void or ceased to be."""
@@ -178,10 +178,10 @@ class VoidRecheck:
             return way.passes(one.commit_id, one.sequence)
         return not has_forks(self._connection, branch.num, one.author, end.sequence)
 
-    def _way_back(self, branch: Branch, author: UserId, end: FeedEnd) -> WayBack:
+    def _way_back(self, branch: Branch, author: UserId, end: FeedEnd) -> FeedPath:
         place = (branch.num, author, end.sequence, end.commit)
         if place not in self._ways_back:
-            self._ways_back[place] = WayBack(self._connection, branch.num, author, end.sequence, end.commit)
+            self._ways_back[place] = FeedPath(self._connection, branch.num, author, end.sequence, end.commit)
         return self._ways_back[place]
 
     def _open(self, one: Judged) -> Commit:

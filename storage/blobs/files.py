@@ -80,7 +80,7 @@ _COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
 
 @dataclass(frozen=True, slots=True)
 class FileRow:
-    """One file of a branch. Its key never shows in its repr."""
+    """File of a branch. Its key never shows in its repr."""
 
     num: int
     object_id: ObjectId
@@ -96,7 +96,7 @@ class FileRow:
 
     @property
     def reference(self) -> Reference | None:
-        """What names and opens the content; None where the author gave no key."""
+        """Return what names and opens the content, or None if the author gave no key."""
         return Reference(self.object_id, self.object_key) if self.object_key else None
 
 
@@ -107,7 +107,7 @@ def apply_files(
     nums: Sequence[int],
     new: Sequence[NewCommit],
 ) -> None:
-    """Enter what newly accepted commits (`nums` are theirs) add and remove."""
+    """Store what newly accepted commits (of the numbers `nums`) add and remove. Costs O(files named)."""
     touching = [
         (num, item)
         for num, item in zip(nums, new, strict=True)
@@ -138,7 +138,7 @@ def apply_files(
 
 
 def load_awaited(connection: Connection, commit: Commit) -> list[CommitId]:
-    """Those of the commits that a commit names, to remove what they have added, that are not here."""
+    """Return the commits whose files this one removes, as far as they are not here."""
     if not commit.links.nfiles:
         return []
     deps = dict.fromkeys(commit.links.deps)
@@ -146,7 +146,7 @@ def load_awaited(connection: Connection, commit: Commit) -> list[CommitId]:
 
 
 def find_unawaited(connection: Connection, commit_num: int, commit: Commit) -> list[CommitId]:
-    """Those of them that are not awaited as they must be."""
+    """Return those of a commit's absent adders (`load_awaited`) that are not recorded as they must be."""
     query = select(awaited_adders.c.adder, late_removals.c.objects).join(
         late_removals, late_removals.c.commit_num == awaited_adders.c.commit_num
     )
@@ -157,7 +157,7 @@ def find_unawaited(connection: Connection, commit_num: int, commit: Commit) -> l
 
 
 def await_adders(connection: Connection, commit_num: int, commit: Commit) -> None:
-    """Await those of them that are not here."""
+    """Record the absent commits whose files this one removes, in place of what was recorded."""
     for table in (awaited_adders, late_removals):
         connection.execute(delete(table).where(table.c.commit_num == commit_num))
     rows = [(id_key(dep), commit_num, dep) for dep in load_awaited(connection, commit)]
@@ -168,14 +168,14 @@ def await_adders(connection: Connection, commit_num: int, commit: Commit) -> Non
 
 
 def load_files(connection: Connection, branch_num: int, after: int, limit: int) -> list[FileRow]:
-    """A window of the branch's files that are not removed, in the order in which they came to this node."""
+    """Load a window of the branch's files that are not removed, in order of arrival. Costs O(limit)."""
     return _load(connection, branch_num, files.c.num > after, limit)
 
 
 def find_files(
     connection: Connection, branch_num: int, name: str, ids: tuple[AnyId, AnyId] | None, limit: int
 ) -> list[FileRow]:
-    """Files of that name, else those whose object's id lies in the range `ids` (both ends included)."""
+    """Find files by name, else by a range of object ids (both ends included). Costs O(limit)."""
     forms = [unicodedata.normalize(form, name) for form in ("NFC", "NFD")]
     found = _load(connection, branch_num, files.c.name == name, limit)
     # Files keep the names that they have on disk, where macOS keeps letters and accents apart, and keyboards do not.
@@ -188,7 +188,7 @@ def find_files(
 def find_same(
     connection: Connection, branch_num: int, wanted: Collection[tuple[str, Reference]]
 ) -> dict[tuple[str, Reference], FileRow]:
-    """Of these names and contents, those that the branch has, each with its first file."""
+    """Find those of these names and contents that the branch has, each with its first file. Costs O(files of the names)."""
     found: dict[tuple[str, Reference], FileRow] = {}
     looked_for = set(wanted)
     for names in chunks([name for name, _ in wanted]):
@@ -200,7 +200,7 @@ def find_same(
 
 
 def load_names(connection: Connection, commit_nums: Sequence[int]) -> dict[int, list[str]]:
-    """Names of the files that these commits add and none removes, by the commit's number."""
+    """Load the names of files that these commits add and none removes, by the commit's number. Costs O(files)."""
     found: dict[int, list[str]] = {}
     for part in chunks(commit_nums):
         query = select(files.c.commit_num, files.c.name).where(files.c.commit_num.in_(part), ~IS_REMOVED)
@@ -210,7 +210,7 @@ def load_names(connection: Connection, commit_nums: Sequence[int]) -> dict[int, 
 
 
 class StoredObject:
-    """An object in the store, to be read piece by piece. Each call is one short read transaction."""
+    """Object in the store, to be read piece by piece. Each call is one short read transaction."""
 
     def __init__(
         self, database: Database, packs: Packs, reference: Reference, convergence_secret: ConvergenceSecret
@@ -224,11 +224,11 @@ class StoredObject:
 
     @property
     def size(self) -> int:
-        """Bytes of plaintext."""
+        """Return the bytes of plaintext."""
         return self._reader.size
 
     def read(self, start: int, stop: int) -> list[bytes]:
-        """The bytes from `start` to before `stop`, in pieces. Raises as the constructor. Not for two threads at a time."""
+        """Read the bytes from `start` to before `stop`, in pieces. Raises like the constructor. One thread at a time."""
         held = self.read_held(start, stop)
         if held is not None:
             return [held] if held else []
@@ -237,13 +237,13 @@ class StoredObject:
             return list(self._reader.read(start, stop))
 
     def find_missing(self, start: int, stop: int, limit: int) -> list[BlockId]:
-        """Ids of blocks that have to come before this range can be read, the first ones. Raises as the constructor."""
+        """Return the first blocks that have to come before this range can be read. Raises like the constructor."""
         with self._database.read() as connection:
             self._connection = connection
             return self._reader.find_missing(start, stop, partial(self._packs.find_held, connection), limit)
 
     def read_held(self, start: int, stop: int) -> bytes | None:
-        """The same bytes where they are in memory already, as all of a small object is; else None."""
+        """Return the bytes of a range if they are in memory, as all of a small object is; else None."""
         return self._reader.read_held(start, stop)
 
     def _look_up(self, block_id: BlockId) -> Block | None:
@@ -258,7 +258,7 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 
 
 def _find_adders(connection: Connection, deps: Collection[CommitId]) -> dict[CommitId, int]:
-    """Numbers of those of these commits that are here."""
+    """Find the numbers of those of these commits that are here."""
     found: dict[CommitId, int] = {}
     for keys in chunks([id_key(raw) for raw in deps]):
         rows = connection.execute(_COMMIT_NUMS, {"keys": keys})

@@ -22,7 +22,7 @@ _BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Garbage:
-    """What is not needed: rows and their bytes, packs and theirs, and bytes in packs that stay for what else is in them."""
+    """Blocks that are not needed: rows and bytes, whole packs and bytes, and dead bytes in packs that stay."""
 
     blocks: int
     block_size: int
@@ -32,14 +32,14 @@ class Garbage:
 
 
 def find_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
-    """What `collect_garbage` would take out. Nothing is changed. Raises StorageError."""
+    """Find what `collect_garbage` would delete; change nothing. Costs O(blocks). Raises StorageError."""
     with read_store(folder, url=url) as connection:
         reached = mark_reached(connection, folder, with_removed=keep_removed)
         return _weigh(connection, reached)
 
 
 def collect_garbage(folder: Path, url: str = "", *, keep_removed: bool) -> Garbage:
-    """Take out of the store what is not needed; nobody else may have it open. Raises StorageError."""
+    """Delete what is not needed; nobody else may have the store open. Costs O(blocks). Raises StorageError."""
     database = Database(folder, url=url)
     try:
         with database.write() as connection:
@@ -89,7 +89,7 @@ def _weigh(connection: Connection, reached: ReachedRows) -> Garbage:
 
 
 def _dead_rows(connection: Connection, reached: ReachedRows) -> Iterator[tuple[int, int]]:
-    """(number, bytes) of rows that are not needed."""
+    """Yield number and bytes of rows that are not needed."""
     query = select(blocks.c.num, func.length(blocks.c.encoded))
     for num, size in stream_rows(connection, query, _BATCH):
         if not reached.rows[num]:

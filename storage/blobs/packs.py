@@ -49,10 +49,10 @@ _KNOWN: Final = select(pack_blocks.c.block_id).where(
 
 
 class Packs:
-    """The packs of one store. Thread-safe."""
+    """Pack files of one store. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
-        """Packs lie in a folder beside the database, which is made when it is first needed."""
+        """Use the folder beside the database, which is made when it is first needed."""
         self._database = database
         self._folder = database.folder / PACKS_NAME
         self._has_durable_folder = False
@@ -84,7 +84,7 @@ class Packs:
             self._has_durable_folder = True
 
     def find(self, connection: Connection, block_id: BlockId) -> Block | None:
-        """A block by its id, from the packs or the `blocks` table, hashed again. Raises DamagedBlock, StorageError."""
+        """Find a block by its id, in packs or rows, and hash it again. Costs O(block). Raises DamagedBlock, StorageError."""
         for found, name, offset, size in select_rows(connection, _BY_KEY, key=id_key(block_id)):
             if found == block_id:
                 return _checked(block_id, self._read(name, offset, size))
@@ -95,7 +95,7 @@ class Packs:
         return _checked(block_id, read_blocks(connection, {num: block_id})[num])
 
     def find_held(self, connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
-        """Those of these blocks that are here."""
+        """Return those of these blocks that are here. Costs O(ids)."""
         return _known_blocks(connection, ids) | find_blocks(connection, ids).keys()
 
     def _read(self, name: str, offset: int, size: int) -> bytes:
@@ -110,7 +110,7 @@ class Packs:
 
 
 class PackDraft:
-    """Blocks on their way in: `put` each, `finish`, `keep` in the transaction, then `is_kept` when it has committed."""
+    """Draft of a pack: `put` each block, `finish`, `keep` in the transaction, then set `is_kept` once it has committed."""
 
     def __init__(self, database: Database, folder: Path, make_pack_folder: Callable[[], None]) -> None:
         self._database = database
@@ -127,7 +127,7 @@ class PackDraft:
         self.is_kept = False
 
     def __enter__(self) -> Self:
-        """Nothing yet: the pack is made when there is something to write."""
+        """Return the draft. The pack is made when there is something to write."""
         return self
 
     def __exit__(
@@ -141,7 +141,7 @@ class PackDraft:
                 (self._folder / self._name).unlink(missing_ok=True)
 
     def _may_be_named(self) -> bool:
-        """Whether rows may name the pack: an error may have come when the transaction had committed, and none says so."""
+        """Return True if rows may name the pack: a transaction may have committed although it raised."""
         if not self._is_named:
             return False
         if self._database.is_undecided:
@@ -154,7 +154,7 @@ class PackDraft:
             return True
 
     def put(self, block: Block) -> None:
-        """One more block; one that is here already costs no space. Raises StorageError."""
+        """Add a block; one that is here already costs no space. Raises StorageError."""
         if block.block_id in self._places or block.block_id in self._waiting:
             return
         self._waiting[block.block_id] = block
@@ -233,7 +233,7 @@ def _known_blocks(connection: Connection, ids: Iterable[BlockId]) -> set[BlockId
 
 
 def _parts(blocks: Iterable[Block]) -> Iterator[list[bytes]]:
-    """Encoded blocks in what one call writes: as many buffers as it takes, and about a block's worth of bytes."""
+    """Yield encoded blocks in what one call writes: as many buffers as it takes, and about a block's worth of bytes."""
     part: list[bytes] = []
     size = 0
     for block in blocks:

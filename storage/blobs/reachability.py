@@ -28,7 +28,7 @@ _BATCH: Final = 1000
 
 @dataclass(slots=True)
 class ReachedRows:
-    """Marks (1 where reached) by number of rows of `blocks` and of `pack_blocks`, and what was looked for and not found."""
+    """Marks (1 where reached) by row number of `blocks` and of `pack_blocks`, and counts of objects."""
 
     rows: bytearray
     packed: bytearray
@@ -47,9 +47,9 @@ def mark_reached(
     with_removed: bool = True,
     on_missing: Callable[[BlockId], None] = _pass_over,
 ) -> ReachedRows:
-    """All blocks that commits need, and files; those that were removed from their branch only `with_removed`.
+    """Mark all blocks that commits and files need; removed files only `with_removed`. Costs O(blocks).
 
-    `on_missing` is told of each block of a file that is not here. Raises StorageError.
+    `on_missing` gets the id of each block of a file that is not here. Raises StorageError.
     """
     reached = ReachedRows(_marks(connection, blocks.c.num), _marks(connection, pack_blocks.c.num))
     for (nums,) in stream_rows(connection, select(commits.c.block_nums), _BATCH):
@@ -81,7 +81,7 @@ class _Walk:
         self._on_missing = on_missing
 
     def mark(self, object_id: ObjectId) -> bool:
-        """Mark an object's blocks; whether all are here."""
+        """Mark an object's blocks; return True if all are here."""
         ahead: list[BlockId] = [object_id]
         is_whole = True
         while ahead:
@@ -125,7 +125,7 @@ class _Walk:
 
 
 def packed_children(path: Path, offset: int, size: int) -> tuple[BlockId, ...]:
-    """The ids that a block in a pack names as its children; of a leaf only the start is read. Raises StorageError."""
+    """Read the children's ids of a block in a pack; of a leaf only the start. Raises StorageError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -139,7 +139,7 @@ def packed_children(path: Path, offset: int, size: int) -> tuple[BlockId, ...]:
 
 
 def child_ids(encoded: bytes) -> tuple[BlockId, ...]:
-    """The ids that a block names as its children. Raises StorageError."""
+    """Return the ids that a block names as its children. Raises StorageError."""
     try:
         return decode_block(encoded).child_ids
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""Which of this node's files relays keep, as they have said, and what a file counts there.
+"""Table of this node's files that relays keep, as they have said; and what a file counts there.
 
 A file is deposited on the topic by which the commit came that added it, once this node has all of its content.
 """
@@ -44,18 +44,18 @@ class OwnFile:
 
 
 def last_file(connection: Connection) -> int:
-    """The number of the file that came last."""
+    """Return the number of the file that came last, or 0."""
     return int(connection.execute(select(func.coalesce(func.max(files.c.num), 0))).scalar_one())
 
 
 def topics_with_files(connection: Connection) -> set[int]:
-    """Numbers of topics by which files came."""
+    """Return the numbers of topics by which files came. Costs O(files)."""
     query = select(commits.c.topic_num).join(files, files.c.commit_num == commits.c.num).distinct()
     return set(connection.execute(query).scalars())
 
 
 def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFile]:
-    """Files that are there, above a number, in their order."""
+    """Load files that are there, above a number, in their order. Costs O(limit)."""
     query = (
         select(files.c.num, files.c.object_id, commits.c.topic_num)
         .join(commits, commits.c.num == files.c.commit_num)
@@ -67,7 +67,7 @@ def load_own_files(connection: Connection, after: int, limit: int) -> list[OwnFi
 
 
 def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortId, set[PeerId]]:
-    """By short id, which relays have said to keep these files, on whichever topic."""
+    """Find, by short id, the relays that have said to keep these files, on any topic. Costs O(ids)."""
     found: dict[ShortId, set[PeerId]] = {}
     columns = relayed_files.c
     for part in chunks([short_file(one) for one in ids]):
@@ -78,7 +78,7 @@ def find_relayed(connection: Connection, ids: Sequence[ObjectId]) -> dict[ShortI
 
 
 def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile]) -> set[int]:
-    """Numbers of those of these files that a relay has said to keep on the topic by which they came.
+    """Find the numbers of those of these files that a relay keeps on the topic by which they came.
 
     On another topic they go when that is forgotten.
     """
@@ -92,7 +92,7 @@ def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile
 
 
 def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
-    """A relay has said all that it keeps of a topic's files."""
+    """Record all that a relay says to keep of a topic's files, in place of what it said before."""
     here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
     connection.execute(delete(relayed_files).where(here))
     rows = [{"relay": relay, "topic_num": topic_num, "file": file} for file in kept]
@@ -101,7 +101,7 @@ def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept:
 
 
 def note_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
-    """A relay has said that it keeps these files, too."""
+    """Record that a relay keeps these files too."""
     here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
     for part in chunks(list(kept)):
         connection.execute(delete(relayed_files).where(here, relayed_files.c.file.in_(part)))
@@ -110,12 +110,12 @@ def note_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Co
 
 
 def forget_relayed(connection: Connection, relay: PeerId) -> None:
-    """This node uses a relay no more."""
+    """Forget what a relay keeps: this node no longer uses it."""
     connection.execute(delete(relayed_files).where(relayed_files.c.relay == relay))
 
 
 def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectId) -> int | None:
-    """What the blocks of a file count at a relay at most: leaves that are named twice count twice.
+    """Measure what a file's blocks count at a relay at most: leaves that are named twice count twice.
 
     None: they are not all here, or a relay takes no such tree, which has too many inner blocks. Raises StorageError.
     """
@@ -152,7 +152,7 @@ def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectI
 def _look_at(
     connection: Connection, root: Path, blobs: Packs, block_id: BlockId
 ) -> tuple[int, tuple[BlockId, ...]] | None:
-    """Bytes and children of a block."""
+    """Return the bytes and the children of a block."""
     for found, name, offset, size in select_rows(connection, _PACKED, key=id_key(block_id)):
         if found == block_id:
             return size, packed_children(root / PACKS_NAME / name, offset, size)

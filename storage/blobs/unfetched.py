@@ -56,7 +56,7 @@ _ROOTS: Final = (
 
 
 def note_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
-    """This node wrote these commits of a branch: no other has the content of the files that they add."""
+    """Record that this node wrote these commits of a branch: no other has the content of the files that they add."""
     nums: list[int] = []
     for part in chunks([id_key(one) for one in commit_ids]):
         rows = connection.execute(_ADDED, {"keys": part, "branch": branch_num}).all()
@@ -69,7 +69,7 @@ def note_added(connection: Connection, branch_num: int, commit_ids: Collection[C
 def count_unfetched(
     connection: Connection, repo_nums: Sequence[int], user: UserId, count_max: int
 ) -> dict[int, int]:
-    """Files of a user in each of these repos that no other node is known to have.
+    """Count the files of a user, by repo, that no other node is known to have. Costs O(such files).
 
     Of one branch the latest `count_max` are looked at that no peer has fetched.
     """
@@ -86,7 +86,7 @@ def count_unfetched(
 def find_unfetched(
     connection: Connection, repo_num: int, ids: Sequence[BlockId]
 ) -> list[tuple[ObjectId, int | None]]:
-    """Those of these blocks that are the roots of unfetched files of the repo, with the sizes that their author states."""
+    """Find those of these blocks that are roots of unfetched files, with the sizes that their author states."""
     return [
         (object_id, size)
         for part in chunks(ids)
@@ -95,7 +95,7 @@ def find_unfetched(
 
 
 def note_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
-    """Other nodes have all of this content: of each file in the repo that has it."""
+    """Record that other nodes have all of this content: of each file in the repo that has it."""
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     same = select(files.c.num).where(files.c.object_id == object_id, files.c.branch_num.in_(of_repo))
     connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(same)))

@@ -44,14 +44,14 @@ _ACKED_ELSEWHERE: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What acks commits: bits by their numbers, and of inits the second topics on which nothing acks them yet."""
+    """Marks of commits that something acks: bits by number, and second topics of inits on which nothing does yet."""
 
     bits: bytearray
     second: Mapping[int, set[int]]
 
 
 class GraphRow(NamedTuple):
-    """Where a commit stands, as its row says."""
+    """Row of a commit, with its place in the graph."""
 
     num: int
     branch_num: int
@@ -80,7 +80,7 @@ _COLUMNS = (
 
 
 def recount_graph(connection: Connection, findings: CheckFindings) -> None:
-    """Check acks and ranks of all commits, then heads."""
+    """Check acks and ranks of all commits, then heads. Costs O(commits); memory is two bits a commit."""
     marks = make_marks(connection)
     for part in all_commits(connection):
         places = find_rows(connection, [ack for row in part for ack in row.acks])
@@ -111,7 +111,7 @@ def _check_place(
 
 
 def make_marks(connection: Connection) -> Marks:
-    """For each commit's number, whether anything acks it: nothing does yet."""
+    """Make marks by which nothing acks any commit yet."""
     last = connection.execute(select(func.coalesce(func.max(commits.c.num), 0))).scalar_one()
     second: dict[int, set[int]] = {}
     for num, topic_num in connection.execute(select(topic_inits.c.commit_num, topic_inits.c.topic_num)):
@@ -130,7 +130,7 @@ def mark_acked(row: GraphRow, places: dict[CommitId, GraphRow], marks: Marks) ->
 
 
 def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]:
-    """Rank and display time, as a commit's acks give them."""
+    """Compute rank and display time as a commit's acks give them."""
     rank = 0
     display_time = min(row.timestamp, row.received_at)
     for ack in row.acks:
@@ -154,7 +154,10 @@ def _recount_heads(connection: Connection, marks: Marks, findings: CheckFindings
 def find_wrong_heads(
     connection: Connection, marks: Marks
 ) -> Iterator[tuple[tuple[int, CommitId], tuple[int, int, bool] | None]]:
-    """((topic's number, id), (branch's number, rank, is acked)) of heads that are not kept so; None: that are none."""
+    """Yield ((topic's number, id), wanted row) of heads that are not kept so.
+
+    The row is (branch's number, rank, is acked); None: the commit is no head.
+    """
     kept = {
         (topic_num, commit_id): (branch_num, rank, is_acked)
         for topic_num, commit_id, branch_num, rank, is_acked in connection.execute(select(heads))
@@ -174,7 +177,7 @@ def find_wrong_heads(
 
 
 def recount_sums(connection: Connection, findings: CheckFindings) -> None:
-    """Count each branch's commits and void ones, and each topic's commits."""
+    """Check the counts of each branch's commits and void ones, and of each topic's commits. Costs O(commits)."""
     counted = {
         num: (count, void_count)
         for num, count, void_count in connection.execute(
@@ -203,7 +206,7 @@ def recount_sums(connection: Connection, findings: CheckFindings) -> None:
 def recount_sketches(
     connection: Connection, opened: Mapping[TopicKey, Topic], findings: CheckFindings
 ) -> None:
-    """Make what is kept to compare topics anew: the set digest, and as many symbols as are kept.
+    """Check the set digest and the symbols of each sketch by making them anew. Costs O(commits of those topics).
 
     `opened` are the topics that can be opened: those of the others are looked at as far as that needs no keys.
     """
@@ -216,7 +219,7 @@ def recount_sketches(
 def compare_sketches(
     connection: Connection, opened: Mapping[TopicKey, Topic]
 ) -> Iterator[tuple[TopicKey, str, str]]:
-    """(topic, place, what is wrong with it or "") of all sketches."""
+    """Yield (topic, place, what is wrong with it or "") of all sketches."""
     columns = sketches.c
     query = select(
         columns.topic, columns.place, columns.upto, columns.digest, columns.prefix_upto, columns.prefix
@@ -243,7 +246,7 @@ def compare_sketches(
 def _ids_of(
     connection: Connection, opened: Topic | None, topic: TopicKey, place: str, upto: int
 ) -> Iterator[list[ItemId]]:
-    """The ids of the set that a sketch is of; none where no set is called so. Raises StorageError."""
+    """Yield the ids of the set that a sketch is of; none if no set is called so. Raises StorageError."""
     for tables in (REPLICA, LINKED, RELAY):
         num = connection.execute(select(tables.topics.c.num).where(tables.topics.c.topic == topic)).scalar()
         for of_publications in (False, True):
@@ -255,7 +258,7 @@ def _ids_of(
 
 
 def recount_forks(connection: Connection, findings: CheckFindings) -> None:
-    """See that the evidence of forked feeds is all there, and only where a place was used more than once."""
+    """Check that the evidence of forked feeds is whole, and only of places used more than once."""
     for key in find_wrong_forks(connection):
         findings.add(
             "feed",
@@ -265,7 +268,7 @@ def recount_forks(connection: Connection, findings: CheckFindings) -> None:
 
 
 def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
-    """(branch, author, sequence) of places whose evidence is not that of what uses them."""
+    """Return (branch, author, sequence) of places whose evidence is not that of what uses them."""
     place = (commits.c.branch_num, commits.c.author_num, commits.c.feed_sequence)
     used: dict[tuple[int, int, int], int] = {
         (row[0], row[1], row[2]): row[3]
@@ -284,7 +287,7 @@ def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
 
 
 def recount_passed(connection: Connection, findings: CheckFindings) -> None:
-    """Count anew how many checkpoints each commit has passed; those that merge the same heads count once."""
+    """Check how many checkpoints each commit has passed; those that merge the same heads count once."""
     for num, passed in find_wrong_passed(connection):
         findings.add(
             "passed", f"commit {num}", f"is said to have passed {passed[0]} checkpoints, and has {passed[1]}"
@@ -292,7 +295,7 @@ def recount_passed(connection: Connection, findings: CheckFindings) -> None:
 
 
 def find_wrong_passed(connection: Connection) -> Iterator[tuple[int, tuple[int, int]]]:
-    """(number, (said, found)) of commits that have passed other checkpoints than their rows say."""
+    """Yield (number, (said, found)) of commits that have passed other checkpoints than their rows say."""
     query = select(
         checkpoints.c.branch_num, checkpoints.c.merged, checkpoints.c.commit_num, commits.c.is_void
     ).join(commits, commits.c.num == checkpoints.c.commit_num)
@@ -312,7 +315,7 @@ def find_wrong_passed(connection: Connection) -> Iterator[tuple[int, tuple[int, 
 def _find_passed(
     connection: Connection, counting: dict[int, dict[int, int]]
 ) -> Iterator[tuple[int, tuple[int, int]]]:
-    """(number, (said, found)) of commits where they differ.
+    """Yield (number, (said, found)) of commits where they differ.
 
     What checkpoints merge is one bit, handed from commits to what they ack; effects have larger numbers than their causes.
     """
@@ -340,13 +343,13 @@ def _find_passed(
 
 
 def recount_order(connection: Connection, findings: CheckFindings) -> None:
-    """Count each span of each branch's order anew, from commits and then from the spans below."""
+    """Check each span of each branch's order, by commits and then by the spans below. Costs O(commits)."""
     for branch_num, name in connection.execute(select(branches.c.num, branches.c.name)).all():
         recount_order_of(connection, branch_num, f"branch {name!r}", findings)
 
 
 def recount_order_of(connection: Connection, branch_num: int, about: str, findings: CheckFindings) -> None:
-    """The same of one branch."""
+    """Check each span of one branch's order."""
     key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
     here = order_spans.c.branch_num == branch_num
     height = connection.execute(select(func.max(order_spans.c.level)).where(here)).scalar()
@@ -380,7 +383,7 @@ def recount_order_of(connection: Connection, branch_num: int, about: str, findin
 def _count_span(
     connection: Connection, branch_num: int, level: int, begin: OrderKey, end: OrderKey | None
 ) -> tuple[int, int]:
-    """What a span has, and how many commits it shows."""
+    """Count what a span has, and the commits that it shows."""
     key: Sequence[ColumnElement[Any]] = CANONICAL_ORDER
     here = commits.c.branch_num == branch_num
     shown: ColumnElement[int] = case((commits.c.is_void, 0), else_=1)
@@ -396,7 +399,7 @@ def _count_span(
 
 
 def all_commits(connection: Connection) -> Iterator[list[GraphRow]]:
-    """All commits in the order of acceptance, some at a time."""
+    """Yield all commits in order of acceptance, some at a time."""
     last = 0
     while True:
         query = select(*_COLUMNS).where(commits.c.num > last).order_by(commits.c.num).limit(_BATCH)
@@ -408,7 +411,7 @@ def all_commits(connection: Connection) -> Iterator[list[GraphRow]]:
 
 
 def find_rows(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, GraphRow]:
-    """Those of these commits that are here."""
+    """Find those of these commits that are here."""
     wanted = set(ids)
     found: dict[CommitId, GraphRow] = {}
     for part in chunks([id_key(raw) for raw in wanted]):

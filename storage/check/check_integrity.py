@@ -81,7 +81,7 @@ ZERO_IS_NONE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it must be: a stable kind, what it is about, and what is wrong with it."""
+    """Problem found: a stable kind, what it is about, and what is wrong with it."""
 
     kind: str
     about: str
@@ -90,7 +90,7 @@ class Problem:
 
 @dataclass(slots=True)
 class Damage:
-    """Blocks whose bytes are not what their ids say, as far as what names them is here."""
+    """Damaged blocks, as far as what names them is here."""
 
     rows: dict[int, int] = field(default_factory=dict)  # numbers of rows, with the keys of their ids
     packed: dict[int, BlockId] = field(default_factory=dict)  # numbers among the packed, with their ids
@@ -102,7 +102,7 @@ class Damage:
 
 @dataclass(slots=True)
 class CheckFindings:
-    """All problems by kind, the first of them one by one, and counts of what was looked at."""
+    """Findings of a check: problems by kind, the first of them one by one, and counts of what was looked at."""
 
     problems: list[Problem] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class CheckFindings:
     damage: Damage = field(default_factory=Damage)
 
     def add(self, kind: str, about: str, detail: str) -> None:
-        """One more problem."""
+        """Add a problem."""
         self.kinds[kind] += 1
         if len(self.problems) < FSCK_PROBLEMS_SHOWN_MAX:
             self.problems.append(Problem(kind, about, detail))
@@ -144,14 +144,14 @@ def _inspect_declared(connection: Connection, findings: CheckFindings) -> None:
 
 
 def inspect_losses(folder: Path, findings: CheckFindings) -> None:
-    """Name what a start found to be lost, while peers have not been asked for it."""
+    """Report what a start found to be lost, while peers have not been asked for it."""
     loss = read_loss(folder)
     if loss is not None and loss.is_damage:
         findings.add("log", LAST_WRITE_NAME, f"{loss.detail}; own feeds are uncertain until a peer was met")
 
 
 def inspect_references(connection: Connection, findings: CheckFindings) -> None:
-    """See that every row that another names is there."""
+    """Report rows that another row names and that are not there. Costs O(rows)."""
     _find_dangling(connection, findings, "reference", REFERENCES)
 
 
@@ -175,7 +175,7 @@ def _find_dangling(
 
 
 def inspect_erasures(connection: Connection, findings: CheckFindings) -> None:
-    """See that exactly those commits have no body whose erasing is written down."""
+    """Report commits without a body whose erasing is not noted, and the other way round."""
     erasures, commits = schema.erasures.c, schema.commits.c
     damaged = schema.damaged_commits.c.commit_num
     is_bare = func.length(commits.block_nums) <= BLOCK_NUM_SIZE
@@ -191,7 +191,7 @@ def inspect_erasures(connection: Connection, findings: CheckFindings) -> None:
 
 
 def inspect_damaged(connection: Connection, findings: CheckFindings) -> None:
-    """Name what was damaged and taken out, and has not come back yet."""
+    """Report what was damaged and taken out, and has not come back yet."""
     commits, damaged = schema.commits.c, schema.damaged_commits.c
     query = select(commits.commit_id).where(commits.num.in_(select(damaged.commit_num)))
     for (commit_id,) in stream_rows(connection, query, _BATCH):
@@ -201,7 +201,7 @@ def inspect_damaged(connection: Connection, findings: CheckFindings) -> None:
 
 
 def inspect_rows(connection: Connection, findings: CheckFindings) -> None:
-    """Hash every block that is a row."""
+    """Hash every block that is a row. Costs O(bytes)."""
     query = select(blocks.c.num, blocks.c.id_key, blocks.c.encoded).order_by(blocks.c.num)
     for num, key, encoded in stream_rows(connection, query, _BATCH):
         findings.checked["blocks"] += 1
@@ -217,7 +217,7 @@ def inspect_rows(connection: Connection, findings: CheckFindings) -> None:
 
 
 def inspect_packs(connection: Connection, folder: Path, findings: CheckFindings) -> None:
-    """Hash every block in packs, and see that each pack is there and as long as it is said to be."""
+    """Hash every block in packs; report packs that are gone or of another size. Costs O(bytes)."""
     for num, name, size in connection.execute(select(packs).order_by(packs.c.num)):
         findings.checked["packs"] += 1
         path = folder / PACKS_NAME / name
@@ -267,7 +267,7 @@ def _inspect_pack(
 
 
 def count_unnamed_packs(connection: Connection, folder: Path) -> int:
-    """Files among the packs that no row names: what an interrupted add left, or what lost rows named."""
+    """Count pack files that no row names: what an interrupted add left, or what lost rows named."""
     named = set(connection.execute(select(packs.c.name)).scalars())
     try:
         return sum(path.name not in named for path in (folder / PACKS_NAME).iterdir())
@@ -276,13 +276,13 @@ def count_unnamed_packs(connection: Connection, folder: Path) -> int:
 
 
 def name_server(connection: Connection) -> str:
-    """What the rows are in, and its version."""
+    """Return the name and version of the database."""
     version = ".".join(map(str, connection.dialect.server_version_info or ()))
     return f"{connection.dialect.name} {version}"
 
 
 def count_rows(connection: Connection) -> dict[str, int]:
-    """How many rows each table has."""
+    """Count the rows of each table."""
     return {
         table.name: int(connection.execute(select(func.count()).select_from(table)).scalar_one())
         for table in metadata.sorted_tables

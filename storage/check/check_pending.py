@@ -18,7 +18,7 @@ _BATCH: Final = 500
 
 
 def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, CommitId, str]]:
-    """(number, commit id, what is wrong) of what waits and is not as it must be."""
+    """Yield (number, commit id, what is wrong) of pending commits that are not as they must be."""
     counts = _count_causes(connection)
     accepted = _find_accepted(connection)
     query = select(pending, pending_publications.c.publication).outerjoin(

@@ -24,7 +24,7 @@ _BLOCK_BATCH: Final = 16
 
 
 def inspect_relayed(connection: Connection, findings: CheckFindings) -> None:
-    """See that what is kept for others is what it is kept as, and as much as is said."""
+    """Check what is kept for others: publications, blocks, files, sums and accounts. Costs O(bytes)."""
     _inspect_commits(connection, findings)
     _inspect_blocks(connection, findings)
     _inspect_files(connection, findings)
@@ -113,7 +113,7 @@ def _inspect_files(connection: Connection, findings: CheckFindings) -> None:
 
 
 def find_incomplete(connection: Connection) -> Iterator[tuple[int, ObjectId]]:
-    """Numbers and ids of files that are kept as whole, and lack blocks."""
+    """Yield numbers and ids of files that are kept as whole, and lack blocks."""
     columns = relay_files.c
     whole = select(columns.num, columns.file_id).where(columns.is_whole).order_by(columns.num)
     for num, file_id in connection.execute(whole).all():
@@ -122,7 +122,7 @@ def find_incomplete(connection: Connection) -> Iterator[tuple[int, ObjectId]]:
 
 
 def _has_all(connection: Connection, file_num: int, root: ObjectId) -> bool:
-    """Whether a file has its first block, and the children of each one that it has."""
+    """Return True if a file has its first block, and the children of each one that it has."""
     here: set[int] = set()
     inner: list[int] = []
     start = func.substr(relay_blocks.c.encoded, 1, LEAF_START_SIZE)
@@ -149,7 +149,7 @@ def _has_all(connection: Connection, file_num: int, root: ObjectId) -> bool:
 
 
 def _inspect_accounts(connection: Connection, findings: CheckFindings) -> None:
-    """See that accounts have a name and a quota; references have been looked at."""
+    """Report accounts without a name or a quota; references have been looked at."""
     columns = relay_accounts.c
     for num, name, quota in connection.execute(select(columns.num, columns.name, columns.quota)):
         findings.checked["relay_accounts"] += 1

@@ -20,7 +20,7 @@ from storage.schema.search_schema import search_parts, search_texts, search_word
 
 
 def inspect_search(connection: Connection, findings: CheckFindings) -> None:
-    """Compare parts with their words, and see that what is sealed can be read."""
+    """Compare parts of the index with their words; report what is sealed and cannot be read."""
     state = load_state(connection)
     if state is None:  # there is none, or its removal was interrupted, which the daemon ends
         return
@@ -55,7 +55,7 @@ def inspect_search(connection: Connection, findings: CheckFindings) -> None:
 
 
 def drop_index(connection: Connection) -> bool:
-    """Remove the index, for the daemon to make it anew; whether there was one."""
+    """Remove the index, for the daemon to make it again; return True if there was one."""
     found = load_state(connection) is not None
     while clear_index(connection):
         pass

@@ -46,7 +46,7 @@ _BATCH: Final = 500
 
 
 def restate_keys(connection: Connection) -> int:
-    """The keys by which commits are found."""
+    """Rewrite wrong keys by which commits are found; return how many."""
     wrong = [
         (row.num, id_key(row.commit_id))
         for part in all_commits(connection)
@@ -59,7 +59,7 @@ def restate_keys(connection: Connection) -> int:
 
 
 def restate_places(connection: Connection) -> int:
-    """Ranks and display times, from acks to commits."""
+    """Rewrite wrong ranks and display times, from acks to commits; return how many."""
     fixed: dict[int, tuple[int, int]] = {}
     for part in all_commits(connection):
         places = find_rows(connection, [ack for row in part for ack in row.acks])
@@ -84,7 +84,7 @@ def restate_places(connection: Connection) -> int:
 
 
 def restate_heads(connection: Connection) -> int:
-    """Heads of topics, and whether another topic's commits ack them."""
+    """Rewrite wrong heads of topics, and whether another topic's commits ack them; return how many."""
     marks = make_marks(connection)
     for part in all_commits(connection):
         places = find_rows(connection, [ack for row in part for ack in row.acks])
@@ -109,7 +109,10 @@ def restate_heads(connection: Connection) -> int:
 
 
 def restate_forks(connection: Connection) -> int:
-    """Evidence of forked feeds: of each place that is used more than once all commits but the first that came."""
+    """Rewrite wrong evidence of forked feeds; return how many places.
+
+    It is all commits that use a place but the first that came.
+    """
     wrong = find_wrong_forks(connection)
     for branch_num, author_num, sequence in wrong:
         kept, used = feed_forks.c, commits.c
@@ -139,7 +142,7 @@ def restate_forks(connection: Connection) -> int:
 
 
 def restate_passed(connection: Connection) -> dict[int, int]:
-    """Checkpoints that commits have passed; gives how many changed, by branch."""
+    """Rewrite wrong counts of checkpoints passed; return how many changed, by branch."""
     wrong = list(find_wrong_passed(connection))
     changed: dict[int, int] = {}
     for num, (_, found) in wrong:
@@ -151,7 +154,7 @@ def restate_passed(connection: Connection) -> dict[int, int]:
 
 
 def restate_sums(connection: Connection) -> int:
-    """Counts of commits and void ones."""
+    """Rewrite wrong counts of commits and void ones; return how many."""
     changed = 0
     of_branch = commits.c.branch_num == branches.c.num
     of_topic, as_inits = commits.c.topic_num == topics.c.num, topic_inits.c.topic_num == topics.c.num
@@ -180,7 +183,7 @@ def restate_sums(connection: Connection) -> int:
 
 
 def restate_order(connection: Connection) -> int:
-    """The counted order of branches whose counts are wrong; gives of how many."""
+    """Count the order of branches again whose counts are wrong; return how many."""
     changed = 0
     for (branch_num,) in connection.execute(select(branches.c.num)).all():
         findings = CheckFindings()
@@ -199,7 +202,7 @@ def restate_order(connection: Connection) -> int:
 
 
 def begin_edits_anew(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
-    """Have anyone who follows these timelines read them anew: they are not what their edits led to."""
+    """Have followers of these timelines read them from the start: they are not what their edits led to."""
     for branch_num in branch_nums:
         last = database.next_nums(connection, commits, 1)[0]
         remember_last_number(connection, commits, last)
@@ -207,7 +210,7 @@ def begin_edits_anew(database: Database, connection: Connection, branch_nums: It
 
 
 def drop_wrong_sketches(connection: Connection, opened: Mapping[TopicKey, Topic]) -> int:
-    """Forget what is not the sketch of its topic; it is made again when it is asked for."""
+    """Forget what is not the sketch of its topic; return how many. It is made again when asked for."""
     wrong = [(topic, place) for topic, place, fault in compare_sketches(connection, opened) if fault]
     for topic, place in wrong:
         here = (sketches.c.topic == topic) & (sketches.c.place == place)
@@ -216,7 +219,7 @@ def drop_wrong_sketches(connection: Connection, opened: Mapping[TopicKey, Topic]
 
 
 def drop_wrong_pending(connection: Connection) -> int:
-    """Forget what waits and is not what it is kept as, is accepted already, or counts its causes wrongly: it comes again."""
+    """Forget pending commits that are not as they must be; return how many. They come again."""
     wrong = {num for num, _, _ in find_wrong_pending(connection)}
     for part in chunks(sorted(wrong)):
         for table in (pending_causes, pending_publications):

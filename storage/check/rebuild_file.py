@@ -81,7 +81,7 @@ Row = tuple[Any, ...]
 
 @dataclass(slots=True)
 class RebuildResult:
-    """What became of the rows."""
+    """Result of a rebuild."""
 
     rows: int = 0
     recalled: Counter[str] = field(default_factory=Counter)
@@ -95,7 +95,7 @@ class RebuildResult:
 
 
 def find_damage(folder: Path) -> CheckFindings:
-    """What is wrong with the pages and the schema of a folder's store, which need not open. Raises StorageError."""
+    """Find what is wrong with pages and schema of a folder's store, which need not open. Raises StorageError."""
     findings = CheckFindings()
     backend = SqliteBackend(folder)
     if not backend.exists() or not (folder / DATABASE_NAME).stat().st_size:
@@ -116,7 +116,7 @@ def find_damage(folder: Path) -> CheckFindings:
 
 
 def _is_newest(connection: Connection) -> bool:
-    """Whether the store has this Ravel's schema, as far as it still says so."""
+    """Return True if the store has this Ravel's schema, as far as it still says so."""
     with suppress(DBAPIError, StorageError):
         found = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
         return not isinstance(found, str) or found == newest_revision() or not is_revision(found)
@@ -124,7 +124,7 @@ def _is_newest(connection: Connection) -> bool:
 
 
 def rebuild_store(folder: Path, store_key: StoreKey | None) -> RebuildResult:
-    """Put a rebuilt database in the place of a folder's, of which a copy stays in quarantine.
+    """Replace a folder's damaged database by a rebuilt one; a copy stays in quarantine. Costs O(file).
 
     Where commits may be gone, the own feeds become uncertain. Raises StorageError.
     """
@@ -161,7 +161,7 @@ def rebuild_store(folder: Path, store_key: StoreKey | None) -> RebuildResult:
 
 
 def rebuild(damaged: Path, path: Path, store_key: StoreKey | None, count: int | None) -> RebuildResult:
-    """Write what can be read of a damaged database, which is changed meanwhile, to a new one; both are the caller's.
+    """Write what can be read of a damaged database, which is changed meanwhile, to a new one.
 
     `count` is how many writes it is to count (`last_write`), if that is known. Raises OSError, sqlite3.Error, DBAPIError.
     """
@@ -201,7 +201,7 @@ def rebuild(damaged: Path, path: Path, store_key: StoreKey | None, count: int | 
 
 
 def _drop_orphans(new: sqlite3.Connection) -> int:
-    """Rows of repos, branches and topics that are gone, which nothing can be made of; gives how many."""
+    """Delete rows of repos, branches and topics that are gone; return how many."""
     declared = [(key.parent, key.column) for table in metadata.sorted_tables for key in table.foreign_keys]
     named = [(column, target) for column, target in REFERENCES if column.table.name != pack_blocks.name]
     count, more = 0, -1
@@ -281,7 +281,7 @@ def _copy_rows(old: sqlite3.Connection, new: sqlite3.Connection, table: Table, f
 def _read_around(
     old: sqlite3.Connection, table: Table, columns: Sequence[str], found: RebuildResult
 ) -> Iterator[Row]:
-    """Rows by their numbers. Where one cannot be read, on from the next one that can."""
+    """Yield rows by their numbers; where one cannot be read, go on from the next one that can."""
     if not table.dialect_options["sqlite"]["with_rowid"]:
         return  # made again from others
     listed = ", ".join(f'"{name}"' for name in columns)
@@ -307,7 +307,7 @@ def _read_around(
 
 
 def _find_readable(old: sqlite3.Connection, query: str, base: int) -> int | None:
-    """The first number from `base` on from which rows can be read, or about; None where there is none."""
+    """Find the first number from `base` on from which rows can be read, or about; None if there is none."""
 
     def is_readable(start: int) -> bool:
         try:
@@ -340,7 +340,7 @@ def _insert(new: sqlite3.Connection, table: Table, columns: Sequence[str], rows:
 
 
 def _read_index(old: sqlite3.Connection, table: Table, index: str, columns: str) -> Iterator[Row]:
-    """What an index alone says of rows: from both of its ends, as far as it can be read."""
+    """Yield what an index alone says of rows: from both of its ends, as far as it can be read."""
     for order in ("ASC", "DESC"):
         ordered = ", ".join(f"{name} {order}" for name in columns.split(", "))
         query = f'SELECT {columns} FROM "{table.name}" INDEXED BY {index} ORDER BY {ordered}'  # noqa: S608  # names of ours
@@ -359,7 +359,7 @@ def _rebuild_authors(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
 
 
 def _rebuild_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
-    """Those of epochs, and of branches in them; of one that a link gave alone, the link is gone."""
+    """Yield topics of epochs, and of branches in them; of one that a link gave alone, the link is gone."""
     here = _numbers(new, topics)
     names = {num: topic for topic, num in _read_index(old, topics, "sqlite_autoindex_topics_1", "topic, num")}
     places = {
@@ -375,7 +375,7 @@ def _rebuild_topics(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterato
 
 
 def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterator[Row]:
-    """Their places, and what their own blocks say in the clear; the rest comes back with their publications."""
+    """Yield places of commits, and what their own blocks say in the clear; the rest comes with publications."""
     here = _numbers(new, commits)
 
     def read(index: str, columns: str) -> dict[int, dict[str, Any]]:

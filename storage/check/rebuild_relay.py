@@ -31,7 +31,7 @@ _BATCH: Final = 500
 
 
 def restate_relayed(connection: Connection) -> int:
-    """What is kept for others: rows as their publications say; without one that is whole they go, and come again."""
+    """Rewrite what is kept for others as publications say; damaged ones go, and come again. Return how many."""
     kept = relay_commits.c
     found = connection.execute(select(relay_topics.c.num, relay_topics.c.topic))
     names: dict[int, bytes] = {row.num: row.topic for row in found}
@@ -82,7 +82,7 @@ def restate_relayed(connection: Connection) -> int:
 
 
 def _restate_bare(connection: Connection, bare: set[tuple[int, int]]) -> int:
-    """Which publications (topic's number, own number) have no body."""
+    """Rewrite which publications (topic's number, own number) have no body; return how many changed."""
     columns = relay_bare.c
     noted = {(row[0], row[1]) for row in connection.execute(select(columns.topic_num, columns.commit_num))}
     for topic_num, num in noted - bare:
@@ -95,7 +95,7 @@ def _restate_bare(connection: Connection, bare: set[tuple[int, int]]) -> int:
 
 
 def _choose_firsts(connection: Connection) -> int:
-    """Of each commit's publications the first that came counts as that."""
+    """Mark the first publication of each commit as the first, the others as variants; return how many changed."""
     kept = relay_commits.c
     firsts = func.count().filter(~kept.is_variant)
     query = select(kept.topic_num, kept.commit_id, func.min(kept.num)).group_by(
@@ -130,7 +130,7 @@ def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
 
 
 def restate_relayed_files(connection: Connection, damaged: set[int], now_ms: int) -> int:
-    """Files that are kept for others: without `damaged` blocks, and whole where all blocks are here; sums as they are.
+    """Rewrite files that are kept for others, without `damaged` blocks; return how many changed.
 
     `now_ms` is when files that are not whole begin to wait for what they lack.
     """
@@ -151,7 +151,7 @@ def restate_relayed_files(connection: Connection, damaged: set[int], now_ms: int
 
 
 def drop_wrong_accounts(connection: Connection) -> int:
-    """Forget accounts without a name or a quota: nobody knows what the operator has promised."""
+    """Forget accounts without a name or a quota: nobody knows what was promised. Return how many."""
     columns = relay_accounts.c
     wrong = list(
         connection.execute(select(columns.num).where((columns.quota < 1) | (columns.name == ""))).scalars()

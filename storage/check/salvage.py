@@ -83,7 +83,7 @@ _DERIVED: Final = frozenset(
 
 @dataclass(slots=True)
 class SalvageResult:
-    """What was removed: how many blocks, keys of the ids of those that were rows, and ids of those in packs."""
+    """Removed blocks: their number, keys of the ids of those that were rows, and ids of those in packs."""
 
     count: int = 0
     keys: set[int] = field(default_factory=set)
@@ -91,7 +91,7 @@ class SalvageResult:
 
 
 def remove_damaged(connection: Connection, damage: Damage) -> SalvageResult:
-    """Remove blocks whose bytes are not what their ids say, and packs that are gone."""
+    """Remove blocks whose bytes are not what their ids say, and packs that are gone. Costs O(damage)."""
     removed = SalvageResult(keys=set(damage.rows.values()), packed=set(damage.packed.values()))
     for part in chunks(list(damage.rows)):
         removed.count += connection.execute(delete(blocks).where(blocks.c.num.in_(part))).rowcount
@@ -112,7 +112,7 @@ def remove_damaged(connection: Connection, damage: Damage) -> SalvageResult:
 
 
 def mark_content_damaged(connection: Connection, folder: Path, removed: SalvageResult) -> int:
-    """Ask for what was removed of files' content, if any file lacks it; gives for how many blocks. Raises StorageError.
+    """Ask peers for removed blocks of files' content; return how many. Costs O(blocks). Raises StorageError.
 
     Of a block whose parent is gone nobody can tell whether a file needs it, so all of those in packs are asked for then. Of
     one that was a row no more than a key is known until something names it: under a parent that is gone it is fetched
@@ -130,7 +130,7 @@ def mark_content_damaged(connection: Connection, folder: Path, removed: SalvageR
 
 
 def find_bodiless(connection: Connection) -> list[int]:
-    """Numbers of commits of whose blocks not all are here."""
+    """Find the numbers of commits whose blocks are not all here. Costs O(commits)."""
     last = connection.execute(select(func.coalesce(func.max(blocks.c.num), 0))).scalar_one()
     is_here = bytearray(last + 1)
     for (num,) in stream_rows(connection, select(blocks.c.num), _BATCH):
@@ -143,7 +143,7 @@ def find_bodiless(connection: Connection) -> list[int]:
 
 
 def drop_dangling(connection: Connection) -> int:
-    """Forget derived rows that name what is not there; gives how many."""
+    """Forget derived rows that name what is not there; return how many."""
     count = 0
     for column, target in REFERENCES:
         if column.table.name in _DERIVED:

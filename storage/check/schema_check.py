@@ -17,7 +17,7 @@ _CONSTRAINTS: Final = ("CONSTRAINT ", "PRIMARY ", "UNIQUE ", "FOREIGN ", "CHECK 
 
 
 class SchemaObject(NamedTuple):
-    """A table or an index, as SQLite keeps it; without a statement where a table's statement says it."""
+    """Table or index, as SQLite keeps it; without a statement if a table's statement says it."""
 
     kind: str
     name: str
@@ -26,7 +26,7 @@ class SchemaObject(NamedTuple):
 
 
 def find_altered(connection: Connection) -> Iterator[tuple[str, str]]:
-    """Names of tables and indexes of an SQLite store that are not as they are made, and what is wrong with each."""
+    """Yield tables and indexes of an SQLite store that are not as they are made, and what is wrong with each."""
     left = {entry.name: entry for entry in made_at_once()}
     for entry in read_entries(connection):
         expected = left.pop(entry.name, None)
@@ -39,13 +39,13 @@ def find_altered(connection: Connection) -> Iterator[tuple[str, str]]:
 
 
 def read_entries(connection: Connection) -> Iterator[SchemaObject]:
-    """What an SQLite database consists of."""
+    """Yield the tables and indexes of an SQLite database."""
     for kind, name, table, statement in connection.exec_driver_sql(_QUERY).all():
         yield SchemaObject(kind, name, table, statement and normalise(str(statement)))
 
 
 def normalise(statement: str) -> str:
-    """Without line breaks, and with constraints in one order: migrations that copy a table keep them in any."""
+    """Remove line breaks, and sort constraints: migrations that copy a table keep them in any order."""
     head, _, rest = " ".join(statement.split()).partition(" (")
     clauses, depth = [""], 0
     for char in rest:
@@ -64,13 +64,13 @@ def normalise(statement: str) -> str:
 
 @cache
 def made_at_once() -> frozenset[SchemaObject]:
-    """What a new store consists of."""
+    """Return what a new store consists of."""
     return _make(migrated=False)
 
 
 @cache
 def made_by_migrations() -> frozenset[SchemaObject]:
-    """What a store consists of that was migrated. Takes as long as all migrations do."""
+    """Return what a migrated store consists of. Takes as long as all migrations do."""
     return _make(migrated=True)
 
 

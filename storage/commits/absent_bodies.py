@@ -31,7 +31,7 @@ _MISSING = (
 
 
 class Erasure(NamedTuple):
-    """A body to be erased: its commit's number and topic, the block numbers of its row, and the id of the body's block."""
+    """Body to be erased: its commit's number and topic, the block numbers of its row, and the id of the body's block."""
 
     num: int
     topic_num: int
@@ -40,7 +40,7 @@ class Erasure(NamedTuple):
 
 
 def load_compactions(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[CommitId]:
-    """Ids of a branch's commits of this kind that are not void and came here before."""
+    """Load the ids of a branch's commits of a kind that are not void and came before a time (unix ms)."""
     query = select(commits.c.commit_id).where(
         commits.c.branch_num == branch_num,
         ~commits.c.is_void,
@@ -51,7 +51,7 @@ def load_compactions(connection: Connection, branch_num: int, kind: str, before_
 
 
 def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
-    """Commits of a branch whose bodies are of these kinds and here; void ones are passed over."""
+    """Load commits of a branch whose bodies are of these kinds and here, without void ones. Costs O(commits)."""
     query = ROWS.where(
         commits.c.branch_num == branch_num,
         ~commits.c.is_void,
@@ -63,7 +63,7 @@ def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) 
 
 
 def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
-    """Bytes of the blocks of these commits' bodies, each block once. Other commits may need some of them."""
+    """Sum the bytes of the blocks of these commits' bodies, each block once. Other commits may need some."""
     wanted = {num for row in rows for num in unpack_nums(row.block_nums)[1:]}
     size = sum_of(func.length(blocks.c.encoded))
     return sum(
@@ -73,7 +73,7 @@ def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
 
 
 def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasure], now_ms: int) -> None:
-    """Erase bodies of commits of a branch."""
+    """Erase bodies of commits of a branch; garbage collection deletes the blocks. Costs O(change)."""
     for one in erased:
         own = pack_nums(unpack_nums(one.block_nums)[:1])
         connection.execute(update(commits).where(commits.c.num == one.num).values(block_nums=own))
@@ -98,7 +98,7 @@ def keep_bare(
     came: Iterable[tuple[int, int, Publication]],
     now_ms: int,
 ) -> bool:
-    """Await the bodies of those of some commits that came without; whether any did.
+    """Await the bodies of those of some commits that came without; return True if any did.
 
     `came` are commits' numbers, those of their topics, and publications.
     """
@@ -120,7 +120,7 @@ def keep_bare(
 
 
 def is_any_missing(connection: Connection) -> bool:
-    """Whether any body is missing."""
+    """Return True if any body is missing. Costs O(1)."""
     query = select(erasures.c.commit_num).where(erasures.c.is_missing)
     return connection.execute(query.limit(1)).first() is not None
 
@@ -128,7 +128,7 @@ def is_any_missing(connection: Connection) -> bool:
 def fill_bodies(
     database: Database, connection: Connection, bodies: Mapping[CommitId, Block]
 ) -> set[CommitId]:
-    """Keep the bodies, each one block, of those of these commits whose bodies are missing; which these were."""
+    """Store the bodies, each one block, of those of these commits that miss theirs; return these."""
     found: dict[CommitId, tuple[int, PackedNums]] = {}
     for part in chunks([id_key(raw) for raw in bodies]):
         rows = connection.execute(_MISSING, {"keys": part})
@@ -145,7 +145,7 @@ def fill_bodies(
 
 
 def find_missing(connection: Connection) -> dict[int, int]:
-    """Numbers of the topics of which bodies are missing, each with its newest such commit's; as quick as these are few."""
+    """Find topics with missing bodies, by number, each with its newest such commit's. Costs O(those topics)."""
     found: dict[int, int] = {}
     missing, last = erasures.c, -1
     while True:
@@ -161,7 +161,7 @@ def find_missing(connection: Connection) -> dict[int, int]:
 def load_missing(
     connection: Connection, topic_num: int, before: int, after: int, limit: int
 ) -> list[tuple[int, CommitId]]:
-    """Commits (number, id) of a topic whose bodies are missing: between two numbers, the latest first."""
+    """Load (number, id) of a topic's commits whose bodies are missing, between two numbers, the latest first."""
     query = (
         select(commits.c.num, commits.c.commit_id)
         .join(erasures, erasures.c.commit_num == commits.c.num)
@@ -178,7 +178,7 @@ def load_missing(
 
 
 def count_missing(connection: Connection, nums: Sequence[int]) -> int:
-    """Of how many of these commits the body is still missing."""
+    """Count how many of these commits still lack their body. Costs O(nums)."""
     query = select(func.count()).select_from(erasures).where(erasures.c.is_missing)
     return sum(
         int(connection.execute(query.where(erasures.c.commit_num.in_(part))).scalar_one())
@@ -187,7 +187,7 @@ def count_missing(connection: Connection, nums: Sequence[int]) -> int:
 
 
 def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, ObjectId]:
-    """Ids of the bodies of those of these commits that have none here."""
+    """Load the bodies' ids of those of these commits whose bodies are absent, by number. Costs O(nums)."""
     found: dict[int, ObjectId] = {}
     for part in chunks(nums):
         query = select(erasures.c.commit_num, erasures.c.body_id).where(erasures.c.commit_num.in_(part))
@@ -196,6 +196,6 @@ def load_body_ids(connection: Connection, nums: Sequence[int]) -> dict[int, Obje
 
 
 def count_erased(connection: Connection, branch_num: int) -> int:
-    """How many bodies of a branch are not here."""
+    """Count the bodies of a branch that are absent. Costs O(those)."""
     query = select(func.count()).where(erasures.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())

@@ -23,7 +23,7 @@ class DamagedBlock(StorageError):
 def put_blocks(
     database: Database, connection: Connection, fresh: Sequence[Block], shared: Iterable[Block]
 ) -> dict[BlockId, int]:
-    """Store blocks and give every block's row number.
+    """Store blocks; return the row number of each. Costs O(blocks).
 
     `fresh` are known not to be here (a new commit's own); `shared` are looked up first, as equal plaintexts share a block.
     """
@@ -39,7 +39,7 @@ def put_blocks(
 
 
 def find_blocks(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
-    """Row numbers of those of these blocks that are here."""
+    """Find the row numbers of those of these blocks that are here. Costs O(ids)."""
     wanted = set(ids)
     found: dict[BlockId, int] = {}
     for part in chunks(id_keys(wanted)):
@@ -51,7 +51,7 @@ def find_blocks(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId,
 
 
 def read_blocks(connection: Connection, expected: Mapping[int, BlockId | None]) -> dict[int, bytes]:
-    """Encoded blocks by row number, each hashed again where its id is given. Raises DamagedBlock."""
+    """Read encoded blocks by row number; hash those again whose id is given. Costs O(bytes). Raises DamagedBlock."""
     found: dict[int, bytes] = {}
     for part in chunks(list(expected)):
         for num, encoded in select_in(connection, _BY_NUM, part):

@@ -36,7 +36,7 @@ def keep_checkpoints(
     nums: Sequence[int],
     new: Sequence[NewCommit],
 ) -> None:
-    """Note the checkpoints among commits of a branch that were just accepted, as these numbers."""
+    """Store the checkpoints among commits of a branch that were just accepted. Costs O(commits they count up)."""
     for num, commit in zip(nums, new, strict=True):
         body = commit.verified.body
         if not isinstance(body, Checkpoint):
@@ -59,7 +59,7 @@ def keep_checkpoints(
 def recount_checkpoints(
     database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
 ) -> None:
-    """Count those of these commits of a branch that are checkpoints no more (`is_void`), or again."""
+    """Count checkpoints among these commits of a branch no more (`is_void`), or again."""
     changed: Counter[PackedIds] = Counter()
     for part in chunks(nums):
         query = select(checkpoints.c.merged).where(checkpoints.c.commit_num.in_(part))
@@ -72,7 +72,7 @@ def recount_checkpoints(
 
 
 def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[CommitId]:
-    """All checkpoints of a branch, void ones too, in the order of acceptance."""
+    """Load the ids of a branch's checkpoints, void ones too, in order of acceptance. Costs O(checkpoints)."""
     query = (
         select(commits.c.commit_id)
         .join(checkpoints, checkpoints.c.commit_num == commits.c.num)
@@ -83,7 +83,7 @@ def load_checkpoint_ids(connection: Connection, branch_num: int) -> list[CommitI
 
 
 def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]) -> set[CommitId]:
-    """Proposals of which checkpoints that count were made, in some branches."""
+    """Load the proposals of the checkpoints that count in some branches. Costs O(checkpoints)."""
     found: set[CommitId] = set()
     for part in chunks(branch_nums):
         query = (
@@ -96,7 +96,7 @@ def load_checkpoint_proposals(connection: Connection, branch_nums: Sequence[int]
 
 
 def _load_alike(connection: Connection, branch_num: int, merged: PackedIds, *, counting: bool) -> set[int]:
-    """Numbers of the branch's checkpoints that merge these heads: all, or those that count."""
+    """Load the numbers of the branch's checkpoints that merge these heads: all, or those that count."""
     query = select(checkpoints.c.commit_num).where(
         checkpoints.c.branch_num == branch_num, checkpoints.c.merged == merged
     )
@@ -106,7 +106,7 @@ def _load_alike(connection: Connection, branch_num: int, merged: PackedIds, *, c
 
 
 def _find_passed(connection: Connection, branch_num: int, merged: PackedIds) -> Iterator[int]:
-    """Numbers of the branch's commits that are not among the heads or in their past, nor a checkpoint of them."""
+    """Yield the numbers of commits that are not among the heads or in their past, nor a checkpoint of them."""
     query = select(heads.c.commit_id).where(heads.c.branch_num == branch_num, ~heads.c.is_acked)
     ends = list(connection.execute(query).scalars())
     outside = find_outside(ends, unpack_ids(merged), partial(_load_places, connection))
@@ -119,7 +119,7 @@ def _find_passed(connection: Connection, branch_num: int, merged: PackedIds) -> 
 
 
 def _load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
-    """`load_places`, quick for one id: most walks are along chains, and one statement for each rank."""
+    """Load places like `load_places`, but quickly for one id: most walks are along chains."""
     wanted = list(ids)
     if len(wanted) != 1:
         return load_places(connection, wanted)
@@ -130,8 +130,10 @@ def _load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[Commit
 def _count_up(
     database: Database, connection: Connection, branch_num: int, nums: Sequence[int], by: int
 ) -> None:
-    """Let commits have passed `by` checkpoints more: they move. Effects move back first, or forth last, so that none
-    stands before its cause on the way."""
+    """Let commits have passed `by` checkpoints more.
+
+    Effects move back first, or forth last, so that none stands before its cause on the way.
+    """
     shown: list[tuple[int, int, CommitId, int]] = []
     gains: list[Gain] = []
     for part in chunks(nums):

@@ -150,7 +150,7 @@ _BODIES_AT_ONCE: Final = 500
 
 
 class NewCommit(Value, frozen=True):
-    """What is stored of one accepted commit: the verified commit and the publication that brought it, which may be bare."""
+    """Accepted commit to be stored: verified, with the publication that brought it, which may be bare."""
 
     verified: VerifiedCommit
     publication: Publication
@@ -165,7 +165,7 @@ class NewCommit(Value, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One accepted commit, as stored."""
+    """Accepted commit, as stored."""
 
     num: int
     branch_num: int
@@ -186,12 +186,12 @@ class TimelineRow:
 
     @property
     def is_erased(self) -> bool:
-        """Whether its body is not here: erased, or never come."""
+        """Return True if its body is absent: erased, or never come."""
         return len(self.block_nums) == BLOCK_NUM_SIZE
 
 
 def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, CommitFacts]:
-    """Facts of those of these commits that are accepted here."""
+    """Load the facts of those of these commits that are accepted here. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, CommitFacts] = {}
     for part in chunks(id_keys(wanted)):
@@ -203,7 +203,7 @@ def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
 
 
 def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
-    """Rank and acks of those of these commits that are accepted here."""
+    """Load rank and acks of those of these commits that are accepted here. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, GraphNode] = {}
     for part in chunks(id_keys(wanted)):
@@ -226,9 +226,18 @@ def accept_commits(
     received_at: int,
     arrived_at: Mapping[CommitId, int] = _NONE_WAITED,
 ) -> list[int]:
-    """Store accepted commits of one branch, causes before effects, and give their numbers: blocks, rows and heads.
+    """Store accepted commits of one branch: blocks, rows, heads and counts. Costs O(change), and O(log n) for positions.
 
-    `arrived_at` has those that came earlier than now, and waited.
+    Args:
+        database: Gives row numbers.
+        connection: Of its write transaction.
+        branch: The branch of all these commits.
+        new: Verified commits, causes before effects.
+        received_at: Time of acceptance, unix milliseconds.
+        arrived_at: Arrival, unix milliseconds, of those that came earlier and waited for causes.
+
+    Returns:
+        Row numbers, which rise in the order of acceptance.
     """
     if not new:
         return []
@@ -309,7 +318,7 @@ def _head_of(item: NewCommit) -> NewHead:
 def number_places(
     database: Database, connection: Connection, places: set[tuple[CommitId, ...]]
 ) -> dict[tuple[CommitId, ...], int]:
-    """Numbers of places in the group tangle, new ones included; 0 of none."""
+    """Return the numbers of places in the group tangle, new ones included; 0 for none."""
     packed = {pack_ids(place): place for place in places if place}
     found: dict[tuple[CommitId, ...], int] = {(): 0}
     keys = {ids: id_key(block_id(ids)) for ids in packed}
@@ -326,7 +335,17 @@ def number_places(
 
 
 def load_timeline(connection: Connection, branch_num: int, position: int, limit: int) -> list[TimelineRow]:
-    """A window of the branch's timeline, in canonical order from a position."""
+    """Load a window of a branch's timeline in canonical order. Costs O(limit + log n).
+
+    Args:
+        connection: Of one read transaction.
+        branch_num: Number of the branch's row.
+        position: Position of the first one, from 0; void commits have none.
+        limit: Commits at most.
+
+    Returns:
+        Nothing beyond the end.
+    """
     start = find_start(connection, branch_num, position)
     if start is None:
         return []
@@ -346,7 +365,7 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
 def load_first_of_kinds(
     connection: Connection, branch_num: int, kinds: Collection[str], limit: int
 ) -> list[TimelineRow]:
-    """The first commits of the branch's timeline that have such bodies, in canonical order."""
+    """Load the timeline's first commits with such bodies, in canonical order."""
     query = _of_kinds(branch_num, kinds).order_by(*CANONICAL_ORDER).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
@@ -355,14 +374,14 @@ def load_first_of_kinds(
 def load_last_of_kinds(
     connection: Connection, branch_num: int, kinds: Collection[str], limit: int
 ) -> list[TimelineRow]:
-    """The last commits of the branch's timeline that have such bodies, the last one first."""
+    """Load the timeline's last commits with such bodies, the last one first."""
     query = _of_kinds(branch_num, kinds).order_by(*(column.desc() for column in CANONICAL_ORDER)).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
 def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
-    """Return the void commits of a branch that have such bodies, in canonical order."""
+    """Load the void commits of a branch with such bodies, in canonical order."""
     query = _of_kinds(branch_num, kinds, is_void=True).order_by(*CANONICAL_ORDER)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
@@ -374,7 +393,7 @@ def _of_kinds(branch_num: int, kinds: Collection[str], *, is_void: bool = False)
 
 
 def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
-    """The commits of these numbers, in the order of the numbers given."""
+    """Load the commits of these numbers, in the order given. Costs O(nums)."""
     found: dict[int, TimelineRow] = {}
     cipher = cipher_of(connection)
     for part in chunks(nums):
@@ -384,14 +403,14 @@ def load_numbered(connection: Connection, nums: Sequence[int]) -> list[TimelineR
 
 
 def load_position(connection: Connection, row: TimelineRow) -> int | None:
-    """The position of a commit in its branch's timeline; None of one that is void."""
+    """Return a commit's position in its branch's timeline; None if it is void. Costs O(log n)."""
     if row.is_void:
         return None
     return find_position(connection, row.branch_num, (row.passed, row.rank, row.commit_id))
 
 
 def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iterator[TimelineRow]:
-    """Every accepted commit of some branches, void ones too, in the order of acceptance: causes before effects."""
+    """Yield every accepted commit of some branches, void ones too, in order of acceptance. Costs O(n)."""
     query = ROWS.where(commits.c.branch_num.in_(branch_nums)).order_by(commits.c.num)
     cipher = cipher_of(connection)
     for row in stream_rows(connection, query, _READ_AT_ONCE):
@@ -399,14 +418,14 @@ def iterate_arrivals(connection: Connection, branch_nums: Sequence[int]) -> Iter
 
 
 def load_graph(connection: Connection, branch_num: int) -> Iterator[tuple[CommitId, tuple[CommitId, ...]]]:
-    """Every accepted commit of a branch, void ones too, with its acks, effects before causes."""
+    """Yield the id and acks of every accepted commit of a branch, void ones too, effects first. Costs O(n)."""
     query = select(commits.c.commit_id, commits.c.acks).where(commits.c.branch_num == branch_num)
     for commit_id, acks in stream_rows(connection, query.order_by(commits.c.rank.desc()), _READ_AT_ONCE):
         yield commit_id, unpack_ids(acks)
 
 
 def iterate_between(connection: Connection, first: int, last: int) -> Iterator[TimelineRow]:
-    """Every accepted commit of these numbers, void ones too, in the order of acceptance."""
+    """Yield every accepted commit of these numbers, void ones too, in order of acceptance."""
     query = ROWS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     cipher = cipher_of(connection)
     for row in stream_rows(connection, query, _BODIES_AT_ONCE):
@@ -414,7 +433,7 @@ def iterate_between(connection: Connection, first: int, last: int) -> Iterator[T
 
 
 def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, TimelineRow]:
-    """Those of these commits that are accepted here, void ones too."""
+    """Load those of these commits that are accepted here, void ones too. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, TimelineRow] = {}
     cipher = cipher_of(connection)
@@ -425,7 +444,7 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
 
 
 def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
-    """Bytes of the blocks of those of these commits that are accepted here."""
+    """Load the bytes of the blocks of those of these commits that are accepted here. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, int] = {}
     for part in chunks(id_keys(wanted)):
@@ -434,7 +453,7 @@ def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId
 
 
 def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
-    """BLAKE3 (hex) over the timeline's commit ids in canonical order, and their count."""
+    """Hash the timeline's ids in canonical order; return BLAKE3 (hex) and their count. Costs O(n)."""
     query = (
         select(commits.c.commit_id)
         .where(commits.c.branch_num == branch_num, ~commits.c.is_void)
@@ -449,13 +468,13 @@ def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:
 
 
 def count_commits(connection: Connection, branch_num: int) -> int:
-    """How many commits stand in a branch's timeline: the accepted ones that are not void."""
+    """Count the commits in a branch's timeline: accepted and not void. Costs O(1)."""
     shown = branches.c.commit_count - branches.c.void_count
     return int(connection.execute(select(shown).where(branches.c.num == branch_num)).scalar_one())
 
 
 def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
-    """A row of ROWS."""
+    """Convert a row of ROWS."""
     num, branch, topic, epoch, commit_id, rank, user, acks, kept, nums, kind, timestamp, is_void, *rest = row
     key = cipher.mask(commit_place(commit_id), kept)
     # SQLite has no truth values, and its driver gives numbers.
@@ -478,17 +497,17 @@ def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
 
 
 def relation_columns(stated: PostRelation | None) -> tuple[str, CommitId | None]:
-    """What a commit's row says of its relation to another post: the columns `relation` and `about`."""
+    """Return the columns `relation` and `about` for a commit's relation to another post."""
     return ("", None) if stated is None else (stated.relation.value, stated.about)
 
 
 def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:
-    """What the checkpoints of a branch merge that count (`checkpoints.merged`)."""
+    """Load the heads that a branch's counting checkpoints merge (`checkpoints.merged`). Costs O(checkpoints)."""
     return set(select_rows(connection, _MERGED, branch=branch_num).scalars())
 
 
 def number_authors(database: Database, connection: Connection, users: set[UserId]) -> dict[UserId, int]:
-    """Numbers of authors, new ones included."""
+    """Return the numbers of authors, new ones included. Costs O(users)."""
     found: dict[UserId, int] = {}
     for part in chunks(sorted(users)):
         rows: Iterable[Any] = select_in(connection, _AUTHORS, part)
@@ -507,7 +526,7 @@ _DAY_MS: Final = 24 * 60 * 60 * 1000
 
 
 class Day(NamedTuple):
-    """What came on one day: commits, and bytes of their blocks."""
+    """Commits and bytes of blocks that came on one day."""
 
     day: int  # since 1970-01-01 in UTC
     commits: int
@@ -515,7 +534,7 @@ class Day(NamedTuple):
 
 
 def load_growth(connection: Connection) -> list[Day]:
-    """Days on which commits came, the latest first, GROWTH_DAY_COUNT_MAX at most.
+    """Load what came on the latest GROWTH_DAY_COUNT_MAX days, the latest first. Costs O(commits looked at).
 
     The latest GROWTH_COMMIT_COUNT_MAX commits are looked at: of more, the earliest day given is not whole.
     """
@@ -531,7 +550,7 @@ def load_growth(connection: Connection) -> list[Day]:
 
 
 def has_newer(connection: Connection, branch_nums: Sequence[int], upto: int) -> bool:
-    """Whether a commit of these branches came after the one of that number, by any author."""
+    """Return True if a commit of these branches came after the one of that number. Costs O(branches)."""
     for part in chunks(branch_nums):
         query = select(commits.c.num).where(commits.c.branch_num.in_(part), commits.c.num > upto).limit(1)
         if connection.execute(query).first() is not None:

@@ -27,7 +27,7 @@ from verifier.posts import find_relation
 
 @dataclass(frozen=True, slots=True)
 class DamagedCount:
-    """How much is damaged here."""
+    """Counts of what is damaged here."""
 
     commits: int
     blocks: int  # of files
@@ -35,7 +35,7 @@ class DamagedCount:
 
 @dataclass(frozen=True, slots=True)
 class DamagedCommit:
-    """A commit whose blocks are not here."""
+    """Commit whose blocks are not here."""
 
     num: int
     topic_num: int
@@ -60,7 +60,7 @@ def count_damaged_in(connection: Connection) -> dict[int, int]:
 
 
 def mark_commits_damaged(connection: Connection, nums: Iterable[int]) -> int:
-    """Ask for these commits from now on; gives how many were not asked for before."""
+    """Ask for these commits from now on; return how many are new. Costs O(nums)."""
     count = 0
     for part in chunks(sorted(set(nums))):
         known = select(damaged_commits.c.commit_num)
@@ -75,7 +75,7 @@ def mark_commits_damaged(connection: Connection, nums: Iterable[int]) -> int:
 
 
 def mark_blocks_damaged(connection: Connection, ids: Iterable[BlockId]) -> int:
-    """Ask for these blocks of files from now on; gives how many were not asked for before."""
+    """Ask for these blocks of files from now on; return how many are new. Costs O(ids)."""
     count = 0
     for part in chunks(sorted(set(ids))):
         here = select(damaged_blocks.c.block_id).where(damaged_blocks.c.block_id.in_(part))
@@ -88,7 +88,7 @@ def mark_blocks_damaged(connection: Connection, ids: Iterable[BlockId]) -> int:
 
 
 def count_damaged(connection: Connection) -> DamagedCount:
-    """How much is damaged here."""
+    """Count what is damaged here. Costs O(that)."""
     return DamagedCount(
         *(
             int(connection.execute(select(func.count()).select_from(table)).scalar_one())
@@ -98,20 +98,20 @@ def count_damaged(connection: Connection) -> DamagedCount:
 
 
 def load_damaged_commits(connection: Connection, after: int, limit: int) -> list[DamagedCommit]:
-    """The first damaged commits whose numbers are above `after`."""
+    """Load the first damaged commits whose numbers are above `after`."""
     query = _COMMITS.where(damaged_commits.c.commit_num > after)
     rows = connection.execute(query.order_by(damaged_commits.c.commit_num).limit(limit))
     return [DamagedCommit(*row) for row in rows]
 
 
 def load_damaged_blocks(connection: Connection, after: BlockId, limit: int) -> list[BlockId]:
-    """The first damaged blocks whose ids are above `after`."""
+    """Load the first damaged blocks whose ids are above `after`."""
     query = select(damaged_blocks.c.block_id).where(damaged_blocks.c.block_id > after)
     return list(connection.execute(query.order_by(damaged_blocks.c.block_id).limit(limit)).scalars())
 
 
 def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId, DamagedCommit]:
-    """Those of these commits that are damaged, by id."""
+    """Find those of these commits that are damaged, by id. Costs O(ids)."""
     wanted = set(ids)
     found: dict[CommitId, DamagedCommit] = {}
     for part in chunks([id_key(raw) for raw in wanted]):
@@ -123,7 +123,7 @@ def find_damaged(connection: Connection, ids: Sequence[CommitId]) -> dict[Commit
 
 
 def find_damaged_in(connection: Connection, branch_num: int) -> CommitId | None:
-    """The first damaged commit of a branch."""
+    """Find the first damaged commit of a branch. Costs O(damaged commits)."""
     query = _COMMITS.where(commits.c.branch_num == branch_num).order_by(damaged_commits.c.commit_num).limit(1)
     row = connection.execute(query).first()
     return None if row is None else CommitId(row.commit_id)
@@ -143,7 +143,7 @@ def restore_commit(
     is_root_branch: bool,
     is_proven: bool,
 ) -> None:
-    """Put a damaged commit's blocks back, as a publication of its topic has them that opened and is signed.
+    """Store a damaged commit's blocks again, as a publication of its topic has them that opened and is signed.
 
     Of a bare one the commit's own; its body stays absent, as that of any commit which came without (`absent_bodies`).
     `epoch_num` and `seen` are as in `commits.NewCommit` and its verified commit.
@@ -177,6 +177,6 @@ def restore_commit(
 
 
 def settle_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:
-    """These blocks are here again."""
+    """Note that these blocks are here again."""
     for part in chunks(sorted(set(ids))):
         connection.execute(delete(damaged_blocks).where(damaged_blocks.c.block_id.in_(part)))

@@ -29,7 +29,7 @@ _TIMES: Final = select(commits.c.commit_id, commits.c.display_time).where(
 def find_display_times(
     connection: Connection, new: Sequence[Commit], before: set[CommitId], received_at: int
 ) -> list[int]:
-    """Display times of commits that are about to be stored, causes before effects; unix milliseconds.
+    """Compute display times (unix ms) of commits about to be stored, causes before effects. Costs O(acks).
 
     `before` is what of their acks is stored already.
     """
@@ -49,7 +49,7 @@ def find_display_times(
 def load_display_window(
     connection: Connection, branch_num: int, limit: int, *, after: CommitId | None, before: CommitId | None
 ) -> list[int]:
-    """Numbers of commits of the timeline by time: the first after a commit, or else the last before one or the end.
+    """Load numbers of commits by display time: the first after a commit, or the last before one or the end.
 
     A void commit is passed over, and may be what one goes on from. Beside a commit that is not here is nothing.
     """

@@ -61,7 +61,7 @@ _BEFORE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far a branch's edits were read: all up to `change`; `snapshot_read` while the snapshot of `change` is read."""
+    """Position in a branch's edits: all up to `change` were read; `snapshot_read` while its snapshot is read."""
 
     change: int
     snapshot_read: int | None = None  # its commits up to this number
@@ -105,12 +105,19 @@ START: Final = Cursor(-1)
 
 
 def load_last_change(connection: Connection, branch_num: int) -> int:
-    """The change number up to which a branch's edits go."""
+    """Return the change number up to which a branch's edits go. Costs O(1)."""
     return _Ends(connection, branch_num).last
 
 
 def load_edits(connection: Connection, branch_num: int, since: Cursor, limit: int) -> StoredEdits:
-    """The edits of a branch after `since`, at most `limit` rows' worth of them; or a snapshot where those are gone."""
+    """Load edits of a branch after a cursor, or a snapshot if those are gone. Costs O(limit).
+
+    Args:
+        connection: Of one read transaction.
+        branch_num: Number of the branch's row.
+        since: START for a follower without state, else the `next` of what was read last.
+        limit: Edits at most.
+    """
     ends = _Ends(connection, branch_num)
     last = ends.last
     if not ends.kept_from <= since.change <= last:
@@ -150,7 +157,7 @@ def _edit_of(num: int, row: _Row, before: int | None, after: int | None) -> Edit
 def _load_snapshot(
     connection: Connection, ends: "_Ends", cursor: Cursor, limit: int, *, is_reset: bool
 ) -> StoredEdits:
-    """Commits as they stood at the cursor's change, in the order of acceptance: causes before effects."""
+    """Load commits as they stood at the cursor's change, in order of acceptance: causes before effects."""
     assert cursor.snapshot_read is not None, "or there is no snapshot"
     nums = ends.load_nums(cursor.snapshot_read, cursor.change, limit + 1)
     taken = nums[:limit]
@@ -170,7 +177,7 @@ def _load_snapshot(
 
 
 class _Ends:
-    """Where the edits of a branch begin and end, read once."""
+    """First and last change of a branch, read once."""
 
     def __init__(self, connection: Connection, branch_num: int) -> None:
         self._connection = connection
@@ -184,7 +191,7 @@ class _Ends:
         """The change up to which they go."""
 
     def load_nums(self, after: int, last: int, limit: int) -> list[int]:
-        """Numbers of the commits after `after` and up to `last`, the first ones."""
+        """Load the first numbers of commits after `after` and up to `last`."""
         given = {"branch": self._branch_num, "after": after, "last": last, "count": limit}
         return select_rows(self._connection, _NUMS, **given).scalars()
 
@@ -198,7 +205,7 @@ def _load_rows(connection: Connection, nums: Iterable[int]) -> dict[int, _Row]:
 
 
 def _load_before(connection: Connection, nums: Sequence[int], change: int) -> dict[int, int | None]:
-    """Of those of these commits that changed after `change`: what they had passed at it."""
+    """Load what those of these commits had passed at `change` that changed after it."""
     found: dict[int, int | None] = {}
     for part in chunks(nums):
         found.update((row[0], row[1]) for row in select_in(connection, _BEFORE, part, after=change))
@@ -214,7 +221,7 @@ Change = tuple[int, int | None, int | None]
 def record_changes(
     database: Database, connection: Connection, branch_num: int, new: Sequence[Change]
 ) -> None:
-    """Write down what has changed in a branch's timeline, in this order, in the transaction that changes it."""
+    """Log what has changed in a branch's timeline, in this order, in the transaction that changes it."""
     if not new:
         return
     nums = database.next_nums(connection, commits, len(new))
@@ -244,7 +251,7 @@ def record_changes(
 
 @dataclass(frozen=True, slots=True)
 class EditPosition:
-    """Where a commit stood before an edit, and where it stands after it; None where it did not, or does not."""
+    """Positions of a commit before and after an edit; None where it did not or does not stand there."""
 
     before: int | None
     after: int | None
@@ -253,7 +260,9 @@ class EditPosition:
 def find_edit_positions(
     connection: Connection, branch_num: int, window: StoredEdits
 ) -> list[EditPosition] | None:
-    """Positions of a window's edits, applied one after the other to a list that had all before them.
+    """Find positions of a window's edits, applied in turn to a list that had all before them.
+
+    Costs O(edits from the window's begin to now).
 
     None where more than `EDIT_POSITIONS_MAX` edits lead from the window's begin to now.
     """
@@ -289,7 +298,7 @@ def find_edit_positions(
 
 
 def _keys(edit: Edit) -> tuple[OrderKey | None, OrderKey | None]:
-    """Where the commit stood before the edit, and where it stands after it."""
+    """Return the keys where the commit stood before the edit, and stands after it."""
     key = (edit.passed, edit.rank, edit.commit_id)
     if edit.kind == "insert":
         return None, key

@@ -58,8 +58,8 @@ _FORKS_OF_USER = (
 )
 
 
-class WayBack:
-    """The way back from a commit of a feed: to the one that its author states before it, if that is accepted, and so on.
+class FeedPath:
+    """Path back from a commit of a feed, along what its author states to come before each commit.
 
     It ends at the first link that names no accepted commit of the same author and branch at the sequence before. It is
     followed as far as it is asked for: O(commits of the feed up to there).
@@ -68,7 +68,15 @@ class WayBack:
     def __init__(
         self, connection: Connection, branch_num: int, author: UserId, sequence: int, commit_id: CommitId
     ) -> None:
-        """Begin at a commit; `is_here` tells whether that is accepted, of this author and at this sequence."""
+        """Begin at a commit, which may be absent (`is_here`).
+
+        Args:
+            connection: Of one transaction, in which the path is followed.
+            branch_num: Number of the branch's row.
+            author: 32 bytes.
+            sequence: Place of the commit in the feed, from 1.
+            commit_id: 32 bytes.
+        """
         self._connection = connection
         self._feed = {"branch": branch_num, "author": author}
         self._last = sequence
@@ -78,22 +86,22 @@ class WayBack:
 
     @property
     def is_here(self) -> bool:
-        """Whether the commit that it begins at is here."""
+        """Return True if the commit that it begins at is here."""
         return bool(self._ids)
 
     def passes(self, commit_id: CommitId, sequence: int) -> bool:
-        """Whether a commit of the feed is on the way."""
+        """Return True if a commit of the feed is on the path."""
         self._follow(sequence)
         place = self._last - sequence
         return 0 <= place < len(self._ids) and self._ids[place] == commit_id
 
     def below(self, sequence: int) -> list[CommitId]:
-        """The commits on the way that come before this place."""
+        """Return the commits on the path that come before this place."""
         self._follow(1)
         return self._ids[self._last - sequence + 1 :]
 
     def _follow(self, sequence: int) -> None:
-        """Go on down to a place, if the way leads there."""
+        """Follow the path down to a place, if it leads there."""
         at = self._last - len(self._ids)  # where the next one stands
         while at >= sequence and self._link:
             low = max(sequence, at - _LINKS_AT_ONCE + 1)
@@ -113,7 +121,7 @@ class WayBack:
 
 @dataclass(frozen=True, slots=True)
 class FeedTip:
-    """The last commit of one author's feed in one branch."""
+    """Last commit of one author's feed in one branch."""
 
     sequence: int
     commit_id: CommitId
@@ -121,7 +129,7 @@ class FeedTip:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """One author's feed in one branch: commits, the last sequence, and how many places were used more than once."""
+    """Feed of one author in one branch: commits, the last sequence, and how many places were used more than once."""
 
     author: UserId
     commits: int
@@ -131,7 +139,7 @@ class Feed:
 
 @dataclass(frozen=True, slots=True)
 class FeedFork:
-    """A place of a feed with several commits, each of which its author signed: the smallest ids, and how many."""
+    """Place of a feed with several commits, each of which its author signed: the smallest ids, and how many."""
 
     author: UserId
     sequence: int
@@ -140,7 +148,7 @@ class FeedFork:
 
 
 class FeedPlace(NamedTuple):
-    """Which place of which author's feed a commit takes."""
+    """Place of an author's feed that a commit takes."""
 
     author_num: int
     sequence: int
@@ -148,7 +156,7 @@ class FeedPlace(NamedTuple):
 
 
 def load_feed_tip(connection: Connection, branch_num: int, author: UserId) -> FeedTip | None:
-    """The end of an author's feed in a branch; of a forked feed, the smallest id among the last."""
+    """Return the end of an author's feed in a branch, or None; of a fork, the smallest id. Costs O(1)."""
     row = select_rows(connection, _TIP, branch=branch_num, author=author).first()
     return FeedTip(row[0], row[1]) if row else None
 
@@ -156,7 +164,7 @@ def load_feed_tip(connection: Connection, branch_num: int, author: UserId) -> Fe
 def load_feed_ids(
     connection: Connection, branch_num: int, author: UserId, sequences: Iterable[int]
 ) -> dict[int, CommitId]:
-    """Ids at these places of an author's feed; of a forked place, the smallest id."""
+    """Load the ids at these places of an author's feed; of a fork, the smallest id. Costs O(sequences)."""
     found: dict[int, CommitId] = {}
     for part in chunks(sorted(set(sequences))):
         rows = select_in(connection, _PLACES, part, branch=branch_num, author=author)
@@ -165,7 +173,7 @@ def load_feed_ids(
 
 
 def load_feeds(connection: Connection, branch_num: int) -> list[Feed]:
-    """All feeds of a branch, by author."""
+    """Load all feeds of a branch, by author. Costs O(commits of the branch)."""
     forked = (
         select(feed_forks.c.author_num, func.count(feed_forks.c.feed_sequence.distinct()).label("count"))
         .where(feed_forks.c.branch_num == branch_num)
@@ -197,7 +205,7 @@ def count_forks_of(connection: Connection, user: UserId) -> dict[int, int]:
 def load_feed_forks(
     connection: Connection, branch_num: int, *, place_limit: int, commit_limit: int
 ) -> list[FeedFork]:
-    """The branch's first forked places by (author, sequence), each with its smallest commit ids."""
+    """Load the branch's first forked places by (author, sequence), with their smallest commit ids."""
     places = (
         select(authors.c.user, feed_forks.c.author_num, feed_forks.c.feed_sequence)
         .join(authors, authors.c.num == feed_forks.c.author_num)
@@ -227,7 +235,7 @@ def load_feed_forks(
 
 
 def keep_feed_forks(connection: Connection, branch_num: int, new: Sequence[FeedPlace]) -> None:
-    """Keep every commit that takes a feed place for the second time, as evidence against its author.
+    """Store, as evidence against its author, every new commit that takes a feed place again. Costs O(new).
 
     `new` are commits that were just stored.
     """

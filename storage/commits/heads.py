@@ -34,19 +34,19 @@ _MARK = update(heads).where(_IS_IT).values(is_acked=true())
 
 
 def load_heads(connection: Connection, branch_num: int, limit: int) -> list[Head]:
-    """(id, rank) of a branch's heads, those of highest rank first."""
+    """Load (id, rank) of a branch's heads, those of highest rank first. Costs O(limit)."""
     rows = select_rows(connection, _HIGHEST, branch=branch_num, count=limit)
     found = [(row[0], row[1]) for row in rows]
     return sorted(found, key=lambda head: (-head[1], head[0]))
 
 
 def count_heads(connection: Connection, branch_num: int) -> int:
-    """How many heads a branch has."""
+    """Count a branch's heads. Costs O(heads)."""
     return int(select_rows(connection, _COUNT, branch=branch_num).scalars()[0])
 
 
 class NewHead(NamedTuple):
-    """A new commit of a branch: what it acks, its topic, and of an init the topics on which it stands too."""
+    """New commit of a branch: what it acks, its topic, and of an init the topics on which it stands too."""
 
     commit_id: CommitId
     rank: int
@@ -58,7 +58,7 @@ class NewHead(NamedTuple):
 def advance_heads(
     connection: Connection, branch_num: int, new: Sequence[NewHead], before: set[CommitId]
 ) -> None:
-    """Take up new commits, of which `before` names what they ack that was here before.
+    """Update heads for new commits, of which `before` names what they ack that was here. Costs O(new and acks).
 
     Acked by its own topic, a head goes; acked by another one, it is marked, and goes on standing for its topic's past.
     """

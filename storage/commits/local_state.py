@@ -23,26 +23,26 @@ _CHANGES: Final = ("edit", "delete")
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """A commit that is new, by its number and its author."""
+    """Commit that is new to the user, by number and author."""
 
     num: int
     author: UserId
 
 
 def load_marks(connection: Connection) -> Mapping[int, int]:
-    """Branch number -> the number of the last commit that was seen. A branch without one was never looked at."""
+    """Load, by branch number, the number of the last commit that was seen; none for branches never looked at."""
     return {row[0]: row[1] for row in connection.execute(select(seen_marks.c.branch_num, seen_marks.c.num))}
 
 
 def load_mark(connection: Connection, branch_num: int) -> int | None:
-    """The number of the last commit of a branch that was seen; None where it was never looked at."""
+    """Return the number of a branch's last commit that was seen; None if it was never looked at."""
     return connection.execute(select(seen_marks.c.num).where(seen_marks.c.branch_num == branch_num)).scalar()
 
 
 def load_unseen(
     connection: Connection, branch_num: int, mark: int, limit: int
 ) -> tuple[list[Unseen], int, bool]:
-    """What people wrote in a branch behind a mark, the newest first; the number of the last commit; whether `limit` cut it.
+    """Load what people wrote behind a mark, newest first; the last commit's number; True if `limit` cut it.
 
     At most `limit` commits are looked at.
     """
@@ -58,7 +58,7 @@ def load_unseen(
 
 
 def put_mark(connection: Connection, branch_num: int, num: int, now: int) -> None:
-    """Have a branch seen up to a commit, in unix milliseconds. A mark never goes back, nor beyond what is here."""
+    """Mark a branch as seen up to a commit (time in unix ms). A mark never goes back, nor beyond what is here."""
     latest = select(func.max(commits.c.num)).where(commits.c.branch_num == branch_num)
     num = min(num, connection.execute(latest).scalar() or 0)
     changed = connection.execute(
@@ -86,7 +86,7 @@ def _behind(branch_num: int, mark: int, limit: int) -> Select[Any]:
 
 
 def load_sessions(connection: Connection, branch_num: int) -> dict[int, int]:
-    """Return when each session number of a branch was given last, in unix milliseconds."""
+    """Load when each session number of a branch was last given, in unix milliseconds."""
     query = select(text_sessions.c.session, text_sessions.c.given_at).where(
         text_sessions.c.branch_num == branch_num
     )

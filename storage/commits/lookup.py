@@ -16,7 +16,7 @@ _FOUND_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class FoundCommit:
-    """A commit and what became of it: `accepted`, `pending`, `unread` or `rejected` (with code and detail)."""
+    """Commit and its state: `accepted`, `pending`, `unread` or `rejected` (with code and detail)."""
 
     commit_id: CommitId
     branch_num: int
@@ -28,7 +28,7 @@ class FoundCommit:
 def find_commits(
     connection: Connection, low: AnyId, high: AnyId, branch_nums: Collection[int] | None = None
 ) -> list[FoundCommit]:
-    """Some of the commits whose ids lie from `low` to `high`: at least two where there are that many.
+    """Find commits with ids from `low` to `high`: at least two where there are that many. Costs O(found).
 
     With `branch_nums` only those of these branches are looked for: others neither hide them nor make them ambiguous.
     """
@@ -40,7 +40,7 @@ def find_commits(
 def _find(
     connection: Connection, low: AnyId, high: AnyId, among: Sequence[Sequence[int]]
 ) -> list[FoundCommit]:
-    """The same, in all branches, or among these."""
+    """Find such commits in all branches, or among these."""
     # Not the column itself: without statistics SQLite would take the index of the branch, and read all of it, rather than
     # that of the ids.
     of_commits, of_rejections, of_pending = (
@@ -81,7 +81,7 @@ def _find(
 def load_imported(
     connection: Connection, branch_num: int, source: str, source_ids: list[str]
 ) -> dict[str, CommitId]:
-    """Commit ids of those of these items that were imported from `source` before."""
+    """Load the commit ids of those of these items that were imported from `source` before. Costs O(items)."""
     query = select(imports.c.source_id, imports.c.commit_id).where(
         imports.c.branch_num == branch_num, imports.c.source == source, imports.c.source_id.in_(source_ids)
     )
@@ -91,7 +91,7 @@ def load_imported(
 def load_source_ids(
     connection: Connection, branch_num: int, source: str, after: int, limit: int
 ) -> list[tuple[int, str]]:
-    """(number, id) of the items imported from `source`, in the order of their import, from the number after `after`."""
+    """Load (number, id) of items imported from `source` with numbers above `after`, in order. Costs O(limit)."""
     query = (
         select(imports.c.num, imports.c.source_id)
         .where(imports.c.branch_num == branch_num, imports.c.source == source, imports.c.num > after)
@@ -104,7 +104,7 @@ def load_source_ids(
 def keep_imported(
     database: Database, connection: Connection, branch_num: int, source: str, items: dict[str, CommitId]
 ) -> None:
-    """Remember which commit each imported item became."""
+    """Store which commit each imported item became."""
     nums = database.next_nums(connection, imports, len(items))
     rows = [
         {

@@ -65,7 +65,7 @@ _REJECTED = select(func.count()).select_from(rejections).where(rejections.c.bran
 
 @dataclass(frozen=True, slots=True)
 class PendingPublication:
-    """One waiting publication, the causes it lacked when it came, and what else it waits for."""
+    """Pending publication, the causes it lacked when it came, and what else it waits for."""
 
     commit_id: CommitId
     publication: bytes
@@ -80,14 +80,14 @@ class PendingPublication:
 
     @property
     def keys(self) -> list[int]:
-        """What wakes it."""
+        """Return the keys of what it waits for."""
         awaited = () if self.awaited is None else (self.awaited,)
         return sorted({id_key(one) for one in (*self.causes, *awaited)})
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of a batch, with those of it that waited before."""
+    """Result of keeping a batch, with those of it that waited before."""
 
     ids: set[CommitId] = field(default_factory=set)  # what waits for causes
     unread: tuple[int, ...] = ()  # numbers (negative) of those newly kept and unread
@@ -97,7 +97,7 @@ class Kept:
 
 @dataclass(slots=True)
 class _Room:
-    """What may still be kept of a topic, or of one author on it."""
+    """Room that is left of a topic, or of one author on it."""
 
     count: int
     size: int
@@ -121,10 +121,20 @@ def keep_pending(
     parts: int = 1,
     unread_under: int = 0,
 ) -> Kept:
-    """Keep what came by one topic and fits under its bounds, or (`parts`) under such a part of each.
+    """Store pending commits that came by one topic, as far as they fit its bounds. Costs O(batch and causes).
 
-    `arrived_at` is when, in unix milliseconds (0: not known), but for what waited before: `former` has that. What cannot be
-    read is counted under the branch `unread_under`.
+    Args:
+        database: Gives row numbers.
+        connection: Of its write transaction.
+        topic_num: Number of the topic's row.
+        waiting: Commits that lack causes, or whose format this Ravel does not know.
+        arrived_at: Arrival, unix milliseconds; 0: not known.
+        former: Arrival of those that waited before.
+        parts: Use one part in so many of each bound.
+        unread_under: Number of the branch for which unreadable ones are counted.
+
+    Returns:
+        What is kept, and how many found no room: of the topic, or of its author on it (PENDING_AUTHOR_SHARE).
     """
     if not waiting:
         return Kept()
@@ -161,7 +171,7 @@ def keep_pending(
 
 
 def _room(connection: Connection, topic_num: int, parts: int, author: UserId | None = None) -> _Room:
-    """Of a topic, or of one author on it."""
+    """Return the room that is left of a topic, or of one author on it."""
     query, share = _TOTALS.where(pending.c.topic_num == topic_num), parts
     if author is not None:
         query, share = query.where(pending.c.author_key == id_key(author)), parts * PENDING_AUTHOR_SHARE
@@ -197,7 +207,7 @@ def _keep(
 
 
 def _complete(connection: Connection, item: PendingPublication, room: int) -> int:
-    """Keep a whole publication where a bare one waits, if it takes at most `room` bytes more; how many it takes."""
+    """Store a whole publication where a bare one waits, if it takes at most `room` bytes more; return how many."""
     query = select(pending.c.num, pending_publications.c.publication).join(
         pending_publications, pending_publications.c.pending_num == pending.c.num
     )
@@ -212,18 +222,18 @@ def _complete(connection: Connection, item: PendingPublication, room: int) -> in
 
 
 def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
-    """Whether commits of some branches wait for their causes."""
+    """Return True if commits of some branches wait for their causes. Costs O(1)."""
     query = select(pending.c.num).where(pending.c.branch_num.in_(branch_nums), pending.c.reason == CAUSES)
     return connection.execute(query.limit(1)).first() is not None
 
 
 def _name(item: PendingPublication) -> ItemId:
-    """What is kept once. Of an unread commit nobody can tell here which publication is whole, so it may be several."""
+    """Return the id under which it is kept once. An unread commit may have several publications."""
     return decode_publication(item.publication).publication_id if item.reason == UNREAD else item.commit_id
 
 
 def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -> set[ItemId]:
-    """Names of those of these that wait already."""
+    """Return the names of those of these that wait already."""
     known: set[ItemId] = set(
         find_pending(connection, [item.commit_id for item in waiting if item.reason == CAUSES])
     )
@@ -239,7 +249,7 @@ def _find_known(connection: Connection, waiting: Sequence[PendingPublication]) -
 
 
 def find_pending(connection: Connection, ids: Collection[CommitId]) -> set[CommitId]:
-    """Those of these commits that wait for causes, or for their turn."""
+    """Return those of these commits that wait for causes, or for their turn. Costs O(ids)."""
     wanted = set(ids)
     found: set[CommitId] = set()
     for part in chunks([id_key(raw) for raw in wanted]):
@@ -251,7 +261,7 @@ def find_pending(connection: Connection, ids: Collection[CommitId]) -> set[Commi
 def find_unread(
     connection: Connection, topic_num: int, ids: Sequence[CommitId] | None = None
 ) -> "array[int]":
-    """Numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX of all."""
+    """Return numbers (negative) of a topic's unread commits, oldest first: of these ids, or the first UNREAD_SENT_MAX."""
     if ids is None:
         return array("q", (-num for num, _ in select_rows(connection, _UNREAD_OF_TOPIC, topic=topic_num)))
     query = _UNREAD_OF_TOPIC.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
@@ -260,7 +270,7 @@ def find_unread(
 
 
 def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:
-    """Publications of unread commits by their (negative) numbers in order, until `size_target` bytes are passed."""
+    """Load publications of unread commits by (negative) number, in order, until `size_target` bytes are passed."""
     items: list[bytes] = []
     size = 0
     kept = pending_publications.c
@@ -275,7 +285,7 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
 
 
 def count_pending(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
-    """How many commits are unread, or wait for causes (and for their turn), in one branch or in all."""
+    """Count the commits that are unread, or that wait for causes or their turn, in one branch or in all."""
     unread, others = (_UNREAD, _WAITING) if branch_num is None else (_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH)
     query = unread if reason == UNREAD else others
     return int(select_rows(connection, query, branch=branch_num).scalars()[0])
@@ -298,7 +308,7 @@ def count_waiting(connection: Connection) -> dict[int, int]:
 
 
 def load_waiting_authors(connection: Connection, topic_nums: Collection[int]) -> set[int]:
-    """Load the keys (`id_key`) of the authors of commits that wait on these topics. Costs O(commits that wait)."""
+    """Load the author keys (`id_key`) of commits that wait on these topics. Costs O(commits that wait)."""
     query = select(pending.c.author_key).where(pending.c.reason != UNREAD)
     found: set[int] = set()
     for part in chunks(sorted(topic_nums)):
@@ -307,7 +317,7 @@ def load_waiting_authors(connection: Connection, topic_nums: Collection[int]) ->
 
 
 def load_keyless(connection: Connection, branch_num: int) -> list[tuple[int, int]]:
-    """Load which inits of a root branch wait for their epoch's key alone: the key of each author, and when it came.
+    """Load author key and arrival of the inits of a root branch that wait for their epoch's key alone.
 
     That is in unix milliseconds, or 0. Costs O(commits of the branch that wait).
     """
@@ -327,7 +337,7 @@ def load_keyless(connection: Connection, branch_num: int) -> list[tuple[int, int
 def load_pending(
     connection: Connection, branch_num: int, known: Collection[CommitId]
 ) -> list[tuple[CommitId, int, bytes]]:
-    """(id, number of the topic, publication) of a branch's commits that wait for causes and are not `known`, in order."""
+    """Load (id, topic's number, publication) of a branch's pending commits that are not `known`, in order."""
     query = select(pending.c.num, pending.c.commit_id).where(
         pending.c.branch_num == branch_num, pending.c.reason != UNREAD
     )
@@ -344,7 +354,7 @@ def load_pending(
 
 
 def load_one_pending(connection: Connection, commit_id: CommitId) -> tuple[int, bytes] | None:
-    """(number of the topic, publication) of a commit that waits for causes."""
+    """Load (topic's number, publication) of a pending commit, or None. Costs O(1)."""
     query = _PUBLICATIONS.add_columns(pending.c.topic_num).where(
         pending.c.id_key == id_key(commit_id), pending.c.commit_id == commit_id, pending.c.reason != UNREAD
     )
@@ -355,7 +365,7 @@ def load_one_pending(connection: Connection, commit_id: CommitId) -> tuple[int, 
 def keep_rejections(
     database: Database, connection: Connection, branch_num: int, rejected: Sequence[Rejected]
 ) -> None:
-    """Remember rejected commits, forgetting the branch's oldest beyond the bound."""
+    """Store rejected commits; forget the branch's oldest beyond the bound. Costs O(change)."""
     fresh = {item.commit_id: item for item in rejected}
     for commit_id in load_rejected(connection, list(fresh)):
         del fresh[commit_id]
@@ -385,7 +395,7 @@ def keep_rejections(
 
 
 def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[CommitId]:
-    """Those of these ids that were rejected."""
+    """Return those of these ids that were rejected. Costs O(ids), mostly O(1)."""
     found: set[CommitId] = set()
     if select_rows(connection, _ANY_REJECTION).first() is None:
         return found  # the usual case, and this stands in the way of every batch
@@ -399,5 +409,5 @@ def load_rejected(connection: Connection, ids: Sequence[CommitId]) -> set[Commit
 
 
 def count_rejections(connection: Connection, branch_num: int) -> int:
-    """How many rejected commits of a branch are remembered."""
+    """Count the rejected commits of a branch that are remembered. Costs O(those)."""
     return int(select_rows(connection, _REJECTED, branch=branch_num).scalars()[0])

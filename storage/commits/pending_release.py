@@ -35,7 +35,7 @@ _READ_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class ReleasedCommit:
-    """A waiting commit to be judged: it lacks nothing, or is doomed, since a cause of it was rejected."""
+    """Pending commit to be judged: it lacks nothing, or is doomed, since a cause of it was rejected."""
 
     num: int
     key: int
@@ -45,7 +45,7 @@ class ReleasedCommit:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseResult:
-    """What crossing off some causes came to: what it woke, the causes that are left, and how many rows have gone."""
+    """Result of crossing off causes: what was released, the causes that are left, and how many rows have gone."""
 
     released: list[ReleasedCommit]
     left: dict[int, bool]
@@ -53,7 +53,7 @@ class ReleaseResult:
 
 
 def is_any_pending(connection: Connection) -> bool:
-    """Whether anything waits. Mostly nothing does, and this stands in the way of every batch."""
+    """Return True if anything waits. Costs O(1): mostly nothing does, and every batch asks."""
     return select_rows(connection, _ANY_PENDING).first() is not None
 
 
@@ -87,7 +87,7 @@ def foresee(
 
 
 def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max: int) -> ReleaseResult:
-    """Cross off causes, each with whether it was rejected, until `count_max` rows have gone."""
+    """Cross off causes, each with whether it was rejected, until `count_max` rows have gone. Costs O(those rows)."""
     left = dict(settled)
     released: list[ReleasedCommit] = []
     count = 0
@@ -115,7 +115,7 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
 
 
 def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[tuple[int, int]]:
-    """(cause, number of what waits for it), as they are ordered."""
+    """Load (cause, number of what waits for it), in order."""
     query = select(*_CAUSES).where(pending_causes.c.id_key.in_(keys)).order_by(*_CAUSES).limit(limit)
     return [(row[0], row[1]) for row in connection.execute(query)]
 
@@ -123,7 +123,7 @@ def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[
 def _cross_off(
     connection: Connection, rows: Sequence[tuple[int, int]], settled: Mapping[int, bool]
 ) -> list[ReleasedCommit]:
-    """Count down what waits for causes, whose rows are still there; gives what needs to wait no longer."""
+    """Count down what waits for causes, whose rows are still there; return what needs to wait no longer."""
     counts = Counter(num for _, num in rows)
     change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
     keys = {key for key, _ in rows}
@@ -139,13 +139,13 @@ def _cross_off(
 
 
 def mark_ready(connection: Connection, released: Sequence[ReleasedCommit]) -> None:
-    """Have what was woken wait for a later transaction."""
+    """Mark released commits to wait for a later transaction."""
     for part in chunks([one.num for one in released]):
         connection.execute(update(pending).where(pending.c.num.in_(part)).values(reason=READY))
 
 
 def load_ready(connection: Connection, limit: int) -> list[ReleasedCommit]:
-    """The first of what waits for a transaction."""
+    """Load the first commits that wait for a transaction. Costs O(limit)."""
     columns = (pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
     query = select(*columns).where(pending.c.reason == READY).order_by(pending.c.num).limit(limit)
     return [
@@ -154,7 +154,7 @@ def load_ready(connection: Connection, limit: int) -> list[ReleasedCommit]:
 
 
 def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> list[tuple[int, bytes]]:
-    """(number of the topic, publication) of each, in that order; they are no longer kept.
+    """Remove pending commits; return (topic's number, publication) of each, in that order. Costs O(released).
 
     What still lacks causes leaves the rows of these to `drop_causes`.
     """
@@ -172,7 +172,7 @@ def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> 
 
 
 def find_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, int]:
-    """When each came, in unix milliseconds, where that is known: to be asked before they are popped."""
+    """Load when each came (unix ms), where that is known: before they are popped."""
     found: dict[CommitId, int] = {}
     for part in chunks([one.num for one in released]):
         query = select(pending.c.commit_id, pending.c.arrived_at).where(pending.c.num.in_(part))
@@ -181,7 +181,7 @@ def find_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) ->
 
 
 def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
-    """Cross off what a commit that is no longer kept waited for: some of `causes`; None where they cannot be told."""
+    """Remove what a commit that is no longer kept waited for: some of `causes`; None if they cannot be told."""
     here = pending_causes.c.pending_num == num
     if causes is None:
         connection.execute(delete(pending_causes).where(here))
@@ -191,7 +191,7 @@ def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | No
 
 
 def pop_unread(connection: Connection) -> dict[int, list[bytes]]:
-    """All unread publications by the topic's number; they are no longer kept."""
+    """Remove all unread publications; return them by the topic's number. Costs O(those)."""
     is_unread = pending.c.reason == UNREAD
     query = (
         select(pending.c.topic_num, pending_publications.c.publication)
@@ -208,7 +208,7 @@ def pop_unread(connection: Connection) -> dict[int, list[bytes]]:
 
 
 def find_settled(connection: Connection) -> dict[int, bool]:
-    """Causes that are waited for and are settled: what a crash, or a repair, left to cross off."""
+    """Find awaited causes that are settled: what a crash, or a repair, left to cross off. Costs O(causes)."""
     found: dict[int, bool] = {}
     if not is_any_pending(connection):
         return found

@@ -91,7 +91,7 @@ _COLUMNS: Final = ("branch_num", "level", "passed", "rank", "commit_id", "size",
 
 
 def _steps(key: Sequence[ColumnElement[Any]], of_source: ColumnElement[bool]) -> Select[Any]:
-    """The key of the entry that is `offset` entries after the given one."""
+    """Build the query for the key of the entry that is `offset` entries after the given one."""
     return (
         select(*key)
         .where(of_source, tuple_(*key) >= _GIVEN)
@@ -126,7 +126,7 @@ _SHOWN_SPANS: Final = select(
 
 @dataclass(frozen=True, slots=True)
 class OrderSpan:
-    """A stretch of the order, from a key up to where the next one of its level begins."""
+    """Stretch of the order, from a key up to where the next one of its level begins."""
 
     first: OrderKey
     size: int  # commits, void ones too; above level 0: spans of the level below
@@ -134,7 +134,10 @@ class OrderSpan:
 
 
 def count_changes(connection: Connection, branch_num: int, gains: Iterable[Gain]) -> None:
-    """Count what came into a branch's order, left it, or is shown no more; `commits` is so already."""
+    """Count what came into a branch's order, left it, or is shown no more; `commits` is so already.
+
+    Costs O(change), and O(log n) in the branch's commits.
+    """
     left = sorted(gains, reverse=True)
     is_higher = False  # whether there have come to be several spans where one was the highest
     for level in count():
@@ -161,7 +164,7 @@ def count_changes(connection: Connection, branch_num: int, gains: Iterable[Gain]
 
 
 def find_position(connection: Connection, branch_num: int, key: OrderKey) -> int:
-    """How many commits of a branch's timeline stand before a key."""
+    """Return how many commits of a branch's timeline stand before a key. Costs O(log n)."""
     height = connection.execute(_HEIGHT, {"branch": branch_num}).scalar()
     if height is None:
         return 0
@@ -178,7 +181,10 @@ def find_position(connection: Connection, branch_num: int, key: OrderKey) -> int
 
 
 def find_start(connection: Connection, branch_num: int, position: int) -> tuple[OrderKey, int] | None:
-    """A key, and how many commits of the timeline to pass over from it on to come to a position; None beyond the end."""
+    """Return a key, and how many commits of the timeline to skip from it to a position. Costs O(log n).
+
+    None beyond the end.
+    """
     height = connection.execute(_HEIGHT, {"branch": branch_num}).scalar()
     if height is None:
         return None
@@ -211,7 +217,7 @@ def _load_span_of(connection: Connection, branch_num: int, level: int, key: Orde
 def _find_grown(
     connection: Connection, branch_num: int, level: int, gains: Sequence[Gain]
 ) -> list[tuple[OrderSpan, OrderSpan]]:
-    """Spans of a level, as they are and with what came; `gains` with the last key first. Nothing without such a level."""
+    """Return spans of a level before and after a change; [] without such a level. `gains` has the last key first."""
     grown: list[tuple[OrderSpan, OrderSpan]] = []
     done = 0
     while done < len(gains):
@@ -230,7 +236,7 @@ def _find_grown(
 def _begin_level(
     connection: Connection, branch_num: int, level: int, gains: Sequence[Gain]
 ) -> tuple[OrderSpan, OrderSpan]:
-    """The one span of a new level, nothing yet, and what it has."""
+    """Store the one span of a new level; return it empty, and with what it has."""
     nothing = OrderSpan(FIRST, 0, 0)
     _store(connection, branch_num, level, [], [nothing])
     if not level:
@@ -241,7 +247,7 @@ def _begin_level(
 
 
 def _cut(connection: Connection, branch_num: int, level: int, span: OrderSpan) -> list[OrderSpan]:
-    """The span, in pieces of half the greatest length where it is longer than that."""
+    """Split a span into pieces of half the greatest length, if it is longer than that."""
     size_max = SPANS_PER_SPAN_MAX if level else COMMITS_PER_SPAN_MAX
     after, shown_in = (_SPAN_AFTER, _SHOWN_SPANS) if level else (_COMMIT_AFTER, _SHOWN_COMMITS)
     pieces: list[OrderSpan] = []

@@ -26,7 +26,7 @@ _POST: Final = commits.alias("post")
 
 @dataclass(frozen=True, slots=True)
 class PostChange:
-    """What counts for a post: the last edit, and whether its author has deleted it."""
+    """Changes that count for a post: the last edit, and whether its author has deleted it."""
 
     edit: TimelineRow | None = None
     is_deleted: bool = False
@@ -41,14 +41,17 @@ def can_be_changed(row: TimelineRow) -> bool:
 
 
 def place_of(row: TimelineRow) -> tuple[int, int, CommitId]:
-    """Where a commit stands in the canonical order."""
+    """Return a commit's key in the canonical order."""
     return row.passed, row.rank, row.commit_id
 
 
 def load_changes(
     connection: Connection, rows: Iterable[TimelineRow], persons: Mapping[UserId, UserId]
 ) -> dict[int, PostChange]:
-    """What counts for these posts of one repo, by their numbers. `persons` are its devices, with whom they belong to."""
+    """Load, by number, the changes that count for these posts of one repo. Costs O(rows and devices).
+
+    `persons` are the repo's devices, with whom they belong to.
+    """
     posts = {row.num: row for row in rows if can_be_changed(row)}
     edits: dict[int, list[int]] = {}
     deleted: set[int] = set()
@@ -68,7 +71,7 @@ def load_changes(
 
 
 def measure_posts(connection: Connection, rows: Iterable[TimelineRow]) -> dict[int, int]:
-    """Bytes that are read to show each of these commits, by their numbers: its own, and its author's last edit's.
+    """Sum, by number, the bytes that are read to show a commit: its own, and its author's last edit's.
 
     Edits by other devices of a person are left out: each is one more look into an index.
     """
@@ -92,7 +95,7 @@ def load_versions(
     limit: int,
     before: TimelineRow | None = None,
 ) -> list[TimelineRow]:
-    """The last edits and deletions that count for a post, in canonical order: at most `limit`, those before one of them."""
+    """Load the last edits and deletions that count for a post, in canonical order, before one of them."""
     if not can_be_changed(post):
         return []
     cipher = cipher_of(connection)
@@ -117,7 +120,7 @@ def load_versions(
 def load_replies(
     connection: Connection, branch_num: int, first: CommitId, limit: int, after: TimelineRow | None = None
 ) -> list[TimelineRow]:
-    """Replies of the thread that begins with a commit, in canonical order: at most `limit`, those after one of them."""
+    """Load replies of the thread that begins with a commit, in canonical order, after one of them."""
     query = ROWS.where(
         commits.c.branch_num == branch_num,
         commits.c.about == first,
@@ -132,7 +135,7 @@ def load_replies(
 
 
 def load_unread(connection: Connection, limit: int) -> list[TimelineRow]:
-    """The first posts that an older version stored, and whose headers nobody has read since."""
+    """Load the first posts that an older version stored, and whose headers nobody has read since."""
     query = ROWS.where(commits.c.relation.is_(None), commits.c.body_kind == "post")
     cipher = cipher_of(connection)
     return [
@@ -141,7 +144,7 @@ def load_unread(connection: Connection, limit: int) -> list[TimelineRow]:
 
 
 def keep_relations(connection: Connection, stated: Mapping[int, PostRelation | None]) -> None:
-    """Write down what the headers of stored posts say, by number."""
+    """Store what the headers of stored posts say, by number."""
     for num, one in stated.items():
         relation, about = relation_columns(one)
         connection.execute(update(commits).where(commits.c.num == num).values(relation=relation, about=about))
@@ -151,7 +154,7 @@ def keep_relations(connection: Connection, stated: Mapping[int, PostRelation | N
 
 
 def _other(relation: Relation, author: Any) -> ScalarSelect[Any]:  # noqa: ANN401  # a column or a parameter
-    """The number of the last commit by an author that states a relation to `_POST`. One look into an index."""
+    """Build the query for the last commit by an author that states a relation to `_POST`. One look into an index."""
     return (
         select(commits.c.num)
         .where(
@@ -192,7 +195,7 @@ def _collect(rows: Iterable[Any], edits: dict[int, list[int]], deleted: set[int]
 def _of_other_devices(
     connection: Connection, posts: Sequence[TimelineRow], persons: Mapping[UserId, UserId]
 ) -> dict[int, list[int]]:
-    """For each device's number, the posts of its person that it has not written."""
+    """Return, by device's number, the posts of its person that it has not written."""
     if not persons:
         return {}
     devices = devices_of(persons, {post.author for post in posts})
@@ -207,7 +210,7 @@ def _of_other_devices(
 
 
 def _number_users(connection: Connection, users: Collection[UserId]) -> dict[UserId, int]:
-    """Numbers of those of these users who have written anything."""
+    """Return the numbers of those of these users who have written anything."""
     found: dict[UserId, int] = {}
     for part in chunks(sorted(users)):
         rows = connection.execute(select(authors.c.user, authors.c.num).where(authors.c.user.in_(part)))

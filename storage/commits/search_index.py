@@ -90,7 +90,7 @@ _TIMES: Final = select(commits.c.num, commits.c.display_time).where(
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How far the index is. Its key never shows in its repr."""
+    """State of the index. Its key never shows in its repr."""
 
     key: HashKey = field(repr=False)
     upto: int  # number of the last commit that was looked at
@@ -99,7 +99,7 @@ class IndexState:
 
 @dataclass(frozen=True, slots=True)
 class IndexPart:
-    """A part of the index."""
+    """Part of the index."""
 
     num: int
     branch_num: int
@@ -112,13 +112,13 @@ class IndexPart:
 
     @property
     def is_text(self) -> bool:
-        """Whether it is that of the branch's text: its one commit is the text's last."""
+        """Return True for the part of the branch's text, whose one commit is the text's last."""
         return self.num < 0
 
 
 @dataclass(frozen=True, slots=True)
 class IndexItem:
-    """What is to be entered of a commit: its keys, one at least, and the display times at which it may be shown.
+    """Entry for one commit: its keys, one at least, and the display times at which it may be shown.
 
     Times are unix milliseconds.
     """
@@ -132,7 +132,7 @@ class IndexItem:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A commit that may have all words of a query."""
+    """Commit that may have all words of a query."""
 
     num: int
     shown_at: int  # its display time, unix milliseconds
@@ -141,7 +141,7 @@ class Candidate:
 
 
 def load_state(connection: Connection) -> IndexState | None:
-    """How far the index is; None where there is none. Where its key cannot be read its rules are RULES_UNREADABLE."""
+    """Load the index's state, or None. If its key cannot be read, its rules are RULES_UNREADABLE."""
     row = select_rows(connection, _STATES).first()
     if row is None:
         return None
@@ -154,7 +154,7 @@ def load_state(connection: Connection) -> IndexState | None:
 
 
 def find_index_fault(connection: Connection) -> str:
-    """What shows at a glance that the index is not that of the commits which are here; "": nothing does."""
+    """Return what shows at a glance that the index is not of the commits that are here, or ""."""
     row = connection.execute(select(search_state.c.upto)).first()
     if row is None:
         return ""
@@ -173,13 +173,13 @@ def find_index_fault(connection: Connection) -> str:
 
 
 def begin_index(connection: Connection, key: HashKey, rules: int) -> None:
-    """Begin an index; there is none."""
+    """Begin an index where there is none."""
     sealed = cipher_of(connection).seal(search_place(), key)
     connection.execute(insert(search_state).values(num=_STATE, hash_key=sealed, upto=0, rules=rules))
 
 
 def clear_index(connection: Connection) -> bool:
-    """Remove the index, one part at a time; whether anything is left of it."""
+    """Remove the index, one part at a time; return True while anything is left of it. Costs O(part)."""
     connection.execute(delete(search_state))
     connection.execute(delete(search_queue))
     clear_texts(connection)
@@ -192,7 +192,7 @@ def clear_index(connection: Connection) -> bool:
 
 
 def look_again(connection: Connection, nums: Iterable[int], *, is_gone: bool = False) -> None:
-    """Note that bodies of these commits have come, or that they are gone, where there is an index."""
+    """Queue commits whose bodies have come or gone, if there is an index. Costs O(nums)."""
     if connection.execute(select(search_state.c.num)).first() is None:
         return
     wanted = sorted(set(nums))
@@ -204,7 +204,7 @@ def look_again(connection: Connection, nums: Iterable[int], *, is_gone: bool = F
 
 @dataclass(frozen=True, slots=True)
 class NextCommits:
-    """Commits that are to be indexed: all up to the number `upto`. `queued` are among these, and need no second look."""
+    """Commits to be indexed: all up to the number `upto`. `queued` are among these, and need no second look."""
 
     rows: list[TimelineRow]
     upto: int
@@ -214,7 +214,7 @@ class NextCommits:
 
 
 def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
-    """The next commits behind a number, at most `limit`."""
+    """Load the next commits behind a number, at most `limit`."""
     wanted: list[int] = []
     text_branches: set[int] = set()
     upto, seen = after, 0
@@ -232,7 +232,7 @@ def load_next(connection: Connection, after: int, limit: int) -> NextCommits:
 
 
 def load_queued(connection: Connection, upto: int, limit: int) -> tuple[list[int], list[TimelineRow]]:
-    """The first numbers in the queue, all of one branch; and those of them that are here still, and are indexed."""
+    """Load the first numbers in the queue, all of one branch; and their commits that are here and indexed."""
     nums = select_rows(connection, _FIRST_QUEUED, upto=upto, count=limit).scalars()
     rows = _load(connection, nums)
     others = {row.num for row in rows if row.branch_num != rows[0].branch_num}
@@ -241,7 +241,10 @@ def load_queued(connection: Connection, upto: int, limit: int) -> tuple[list[int
 
 
 def load_times(connection: Connection, rows: Sequence[TimelineRow]) -> dict[int, tuple[int, int]]:
-    """For each commit the lowest and highest display time at which it may be shown: an edit also at that of its post."""
+    """Load, by number, the lowest and highest display time at which a commit may be shown.
+
+    An edit may be shown at that of its post, too.
+    """
     times = dict.fromkeys((row.num for row in rows), (0, 0))
     for some in chunks([row.num for row in rows]):
         found = select_in(connection, _TIMES, some)
@@ -257,7 +260,7 @@ def load_times(connection: Connection, rows: Sequence[TimelineRow]) -> dict[int,
 
 @dataclass(frozen=True, slots=True)
 class PartChange:
-    """What is to be written of one part."""
+    """Change of one part, to be written."""
 
     part: IndexPart
     is_new: bool
@@ -266,7 +269,7 @@ class PartChange:
 
 
 def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexItem]) -> list[PartChange]:
-    """What is to be written to enter commits, each once. Nobody else may write to the index until `write_items`."""
+    """Prepare to index commits, each once. Nobody else may write to the index until `write_items`."""
     groups: dict[int, list[IndexItem]] = {}
     for item in items:
         groups.setdefault(item.branch_num, []).append(item)
@@ -280,7 +283,7 @@ def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexIte
 
 
 def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
-    """Write what was prepared; what is of branches that are no longer here is passed over."""
+    """Write what was prepared, without what is of branches that are gone. Costs O(changes)."""
     here: set[int] = set()
     for some in chunks(sorted({change.part.branch_num for change in changes})):
         here.update(select_in(connection, _BRANCHES, some).scalars())
@@ -298,7 +301,7 @@ def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
 
 
 def replace_text(connection: Connection, key: HashKey, branch_num: int, item: IndexItem | None) -> None:
-    """Enter what a branch's text is now, at its last commit; None: it has none.
+    """Index what a branch's text is now, at its last commit; None: it has none. Costs O(words).
 
     Only words that came or went are written: most changes of a text are small.
     """
@@ -323,12 +326,12 @@ def replace_text(connection: Connection, key: HashKey, branch_num: int, item: In
 
 
 def keep_upto(connection: Connection, upto: int) -> None:
-    """All commits up to this number were looked at."""
+    """Note that all commits up to this number were looked at."""
     change_rows(connection, _UPTO, [(upto,)])
 
 
 def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> list[IndexPart]:
-    """Parts that may have some of these commits of one branch."""
+    """Find parts that may have some of these commits of one branch."""
     query = _PARTS.where(
         search_parts.c.branch_num == branch_num,
         search_parts.c.num > 0,
@@ -340,12 +343,12 @@ def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> 
 
 
 def remove_items(connection: Connection, part: IndexPart, nums: Sequence[int]) -> None:
-    """Take commits out of a part: a transaction for each part, since one takes 50 ms, and others cannot write meanwhile."""
+    """Remove commits from a part. Costs O(part), 50 ms: use a transaction for each part."""
     _rewrite(connection, part, {num - part.base for num in nums if part.first <= num <= part.last})
 
 
 def take_from_queue(connection: Connection, seen: Mapping[int, PackedNums | None]) -> None:
-    """These were looked at again: each with the blocks that it had then, or None where there was nothing to index.
+    """Remove commits from the queue, each with the blocks that it had when looked at, or None.
 
     One that has changed since stays: it was noted again, and one row stands for both notes.
     """
@@ -361,7 +364,7 @@ def take_from_queue(connection: Connection, seen: Mapping[int, PackedNums | None
 def load_parts(
     connection: Connection, branch_nums: Sequence[int], *, since: int, until: int
 ) -> list[IndexPart]:
-    """Parts of these branches with commits shown between two times, the ones with the newest commits first."""
+    """Load parts of these branches with commits shown between two times (unix ms), newest first."""
     found: list[IndexPart] = []
     for some in chunks(branch_nums):
         query = _PARTS.where(
@@ -376,7 +379,9 @@ def load_parts(
 def find_in_parts(
     connection: Connection, key: HashKey, parts: Sequence[IndexPart], words: Collection[str]
 ) -> list[list[int]]:
-    """For each of these parts the numbers of commits in it that may have all these words.
+    """Find, for each of these parts, the numbers of commits that may have all these words.
+
+    Costs O(parts * words), in one statement.
 
     One statement for all parts: it takes 0.1 ms, and each word of a part 2 us.
     """
@@ -399,7 +404,7 @@ def find_in_parts(
 
 @lru_cache(maxsize=16)
 def _pairs_query(count: int) -> "Select[tuple[int, PackedPlaces]]":
-    """Lists of so many words, each of its part. (SQLite reads the whole table for a list of pairs.)"""
+    """Build the query for so many pairs of part and word. (SQLite reads the whole table for a list of pairs.)"""
     return select(search_words.c.part_num, search_words.c.places).where(
         or_(
             *(
@@ -412,7 +417,7 @@ def _pairs_query(count: int) -> "Select[tuple[int, PackedPlaces]]":
 
 
 def _find_all(part: IndexPart, lists: list[PackedPlaces], count: int) -> list[int]:
-    """Numbers of commits that are in all of so many lists."""
+    """Return the numbers of commits that are in all of so many lists."""
     if len(lists) < count:
         return []
     found: set[int] | None = None
@@ -425,7 +430,7 @@ def _find_all(part: IndexPart, lists: list[PackedPlaces], count: int) -> list[in
 
 
 def load_candidates(connection: Connection, nums: Sequence[int]) -> list[Candidate]:
-    """Those of these commits that are here and not void."""
+    """Load those of these commits that are here and not void. Costs O(nums)."""
     found: list[Candidate] = []
     for some in chunks(nums):
         query = _CANDIDATES.where(commits.c.num.in_(some), ~commits.c.is_void)
@@ -436,7 +441,7 @@ def load_candidates(connection: Connection, nums: Sequence[int]) -> list[Candida
 def load_posts(
     connection: Connection, named: Collection[tuple[int, CommitId]]
 ) -> dict[tuple[int, CommitId], Candidate]:
-    """Commits by branch and id, as far as they are in these branches and not void."""
+    """Load commits by branch and id, as far as they are in these branches and not void. Costs O(named)."""
     found: dict[tuple[int, CommitId], Candidate] = {}
     for some in chunks(sorted({id_key(commit_id) for _, commit_id in named})):
         query = _CANDIDATES.add_columns(commits.c.branch_num, commits.c.commit_id)
@@ -449,7 +454,7 @@ def load_posts(
 
 
 def measure_progress(connection: Connection, branch_nums: Collection[int] | None = None) -> tuple[int, int]:
-    """The number up to which commits were looked at, and the highest that there is.
+    """Return the number up to which commits were looked at, and the highest that there is.
 
     With `branch_nums`, a few commits of other branches that were not looked at do not count: both are the same then.
     """
@@ -469,7 +474,7 @@ _CANDIDATES: Final = select(commits.c.num, commits.c.display_time, commits.c.rel
 
 
 def _load(connection: Connection, nums: Sequence[int]) -> list[TimelineRow]:
-    """Those of these commits that are here."""
+    """Load those of these commits that are here."""
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for some in chunks(nums) for row in select_in(connection, _ROWS, some)]
 

@@ -25,7 +25,7 @@ TEXT_KINDS: Final = frozenset({kind_name(Carried), *map(kind_name, TEXT.bodies)}
 
 @dataclass(frozen=True, slots=True)
 class DueText:
-    """A branch whose text must be read again. `due` counts how often that was noted.
+    """Branch whose text must be read again. `due` counts how often that was noted.
 
     0: it was read without all of what the branch continues, which may have come since.
     """
@@ -73,7 +73,7 @@ def withdraw_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool
 
 
 def load_due(connection: Connection, after: int) -> DueText | None:
-    """The next text to read again, or that was read in part, of a branch with a larger number than this one."""
+    """Load the next text to read again, or that was read in part, of a branch above this number."""
     query = select(search_texts.c.branch_num, search_texts.c.due).where(
         or_(search_texts.c.due > 0, search_texts.c.sources == b""), search_texts.c.branch_num > after
     )
@@ -82,13 +82,13 @@ def load_due(connection: Connection, after: int) -> DueText | None:
 
 
 def count_due(connection: Connection, branch_nums: Collection[int] | None = None) -> int:
-    """How many texts are to be read anew, of these branches or of all."""
+    """Count the texts to be read again, of these branches or of all. Costs O(those)."""
     due = connection.execute(select(search_texts.c.branch_num).where(search_texts.c.due > 0)).scalars().all()
     return len(due if branch_nums is None else set(due).intersection(branch_nums))
 
 
 def load_content(connection: Connection, branch_num: int) -> bytes | None:
-    """The clear text of a branch, as it was kept. None: there is none, or it is to be read anew, or is damaged."""
+    """Load the clear text of a branch as it was kept. None: there is none, it must be read again, or is damaged."""
     query = select(search_texts.c.content).where(search_texts.c.branch_num == branch_num)
     sealed = connection.execute(query).scalar()
     if sealed is None:
@@ -100,7 +100,7 @@ def load_content(connection: Connection, branch_num: int) -> bytes | None:
 
 
 def keep_content(connection: Connection, text: DueText, sources: PackedNums, content: bytes | None) -> bool:
-    """Keep what a text was read as; False where it was noted again since then, and nothing is kept.
+    """Store what a text was read as; return False, and store nothing, if it was noted again since then.
 
     `sources`: the packed numbers of the branches that it is made of; none where not all of them was here.
     """
@@ -115,5 +115,5 @@ def keep_content(connection: Connection, text: DueText, sources: PackedNums, con
 
 
 def clear_texts(connection: Connection) -> None:
-    """Forget all of them."""
+    """Forget the texts of all branches."""
     connection.execute(delete(search_texts))

@@ -22,7 +22,7 @@ from storage.schema.schema import authors, branches, checkpoints, commits, feed_
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """An accepted commit, as far as it must be known to judge it again."""
+    """Accepted commit, as far as it must be known to judge it again."""
 
     num: int
     epoch_num: int
@@ -37,7 +37,7 @@ class Judged:
 
 
 def load_judged_by(connection: Connection, branch_num: int, author: UserId) -> Iterator[Judged]:
-    """All accepted commits of an author in a branch."""
+    """Yield all accepted commits of an author in a branch. Costs O(those)."""
     query = _query().where(commits.c.branch_num == branch_num, authors.c.user == author)
     cipher = cipher_of(connection)
     for row in connection.execute(query.order_by(commits.c.feed_sequence)):
@@ -45,7 +45,7 @@ def load_judged_by(connection: Connection, branch_num: int, author: UserId) -> I
 
 
 def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> list[Judged]:
-    """Those of these commits that are accepted in the branch."""
+    """Load those of these commits that are accepted in the branch. Costs O(ids)."""
     found: list[Judged] = []
     wanted, cipher = set(ids), cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
@@ -57,7 +57,7 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]
 def mark_void(
     database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
 ) -> None:
-    """Say of commits of a branch, of which the other was said, whether they are void."""
+    """Mark commits of a branch as void, or valid again; each changes. Costs O(change and log n)."""
     changed: list[Change] = []
     gains: list[Gain] = []
     for part in chunks(nums):
@@ -78,13 +78,13 @@ def mark_void(
 
 
 def load_void_ids(connection: Connection, branch_num: int) -> list[CommitId]:
-    """Void commits of a branch, in the order in which they would stand in its timeline."""
+    """Load the ids of a branch's void commits, in canonical order. Costs O(commits of the branch)."""
     query = select(*CANONICAL_ORDER).where(commits.c.branch_num == branch_num, commits.c.is_void)
     return [row[-1] for row in sorted(tuple(row) for row in connection.execute(query))]
 
 
 def are_forked(connection: Connection, branch_num: int, ids: Sequence[CommitId]) -> bool:
-    """Whether any of these commits took a place of its author's feed that was taken."""
+    """Return True if any of these commits took a place of its author's feed that was taken. Costs O(ids)."""
     for part in chunks(ids):
         query = select(feed_forks.c.commit_id).where(
             feed_forks.c.branch_num == branch_num, feed_forks.c.commit_id.in_(part)
@@ -97,7 +97,7 @@ def are_forked(connection: Connection, branch_num: int, ids: Sequence[CommitId])
 def has_forks(
     connection: Connection, branch_num: int, author: UserId, last: int, *, but: Collection[CommitId] = ()
 ) -> bool:
-    """Whether the author used a place of the feed up to `last` twice, the commits `but` aside."""
+    """Return True if the author used a place of the feed up to `last` twice, the commits `but` aside."""
     query = (
         select(feed_forks.c.commit_id)
         .join(authors, authors.c.num == feed_forks.c.author_num)

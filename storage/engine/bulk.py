@@ -35,11 +35,11 @@ class Rows:
         return self._rows
 
     def first(self) -> Row | None:
-        """The first one, if any. The rest is not read."""
+        """Return the first row, or None. The rest is not read."""
         return next(self._rows, None)
 
     def scalars(self) -> list[Any]:
-        """The first value of each."""
+        """Return the first value of each row."""
         return [row[0] for row in self._rows]
 
 
@@ -62,7 +62,17 @@ def change_rows(
 
 
 def select_rows(connection: Connection, query: "Select[*tuple[Any, ...]]", **values: object) -> Rows:
-    """The rows of a query that stands in a constant, its parameters given by name."""
+    """Run a query that is a constant, with its parameters by name; return its rows.
+
+    Args:
+        connection: Of a read or write transaction.
+        query: A constant, since its compiled text is remembered; 128 of them are.
+        values: A value for each parameter of the query.
+
+    Raises:
+        DBAPIError: The database refused the statement.
+        StorageError: A damaged file gave what is no value.
+    """
     text, order = _named(query, connection.dialect)
     return _find(connection, text, order(values))
 
@@ -73,10 +83,16 @@ def select_in(
     keys: Sequence[object],
     **values: object,
 ) -> Rows:
-    """The rows of a query that stands in a constant and has `column IN :keys`, an expanding parameter; others by name.
+    """Run a constant query that has `column IN :keys`, an expanding parameter; return its rows.
 
     SQLAlchemy writes such a statement anew for each execution. Here there is one text for each power of two of keys, and
-    the last key fills it up. At least one key must be given.
+    the last key fills it up.
+
+    Args:
+        connection: Of a read or write transaction.
+        query: A constant, since its compiled text is remembered.
+        keys: One at least, LOOKUP_COUNT_MAX at most (`chunks`).
+        values: A value for each other parameter of the query.
     """
     if connection.dialect.name != "sqlite":  # others write a type beside each value
         return Rows(map(tuple, connection.execute(query, {"keys": keys, **values})))
@@ -88,7 +104,7 @@ def select_in(
 
 
 def beside_keys(column: "ColumnElement[int]") -> "ColumnElement[int]":
-    """A number for a condition that stands beside `key IN (...)`: compared with each row that the keys find.
+    """Return an expression for a condition beside `key IN (...)`, which no index of the column serves.
 
     SQLite, which knows no counts of rows, would take an index of the column itself for some hundred keys, and read a whole
     branch or topic for them.
@@ -148,13 +164,13 @@ def _read(connection: Connection, driver: sqlite3.Connection, statement: str, va
 
 
 def _sqlite(connection: Connection) -> sqlite3.Connection | None:
-    """SQLite's driver, where it is to be called."""
+    """Return SQLite's driver if it may be called directly, else None."""
     is_heard = bool(connection.dispatch.before_cursor_execute)
     return None if is_heard else _driver(connection)
 
 
 def _driver(connection: Connection) -> sqlite3.Connection | None:
-    """SQLite's driver. Another database's is not asked for: where its server has gone, that raises."""
+    """Return SQLite's driver, else None. Another database's is not asked for: where its server has gone, that raises."""
     if connection.dialect.name != "sqlite":
         return None
     driver = connection.connection.driver_connection
@@ -162,7 +178,7 @@ def _driver(connection: Connection) -> sqlite3.Connection | None:
 
 
 def _explained(connection: Connection, statement: str, error: Exception) -> Exception:
-    """What SQLAlchemy raises for an error of the driver, or the store's listener for what a damaged file gives."""
+    """Return the error that SQLAlchemy, or the store's listener, would raise for an error of the driver."""
     if isinstance(error, sqlite3.Error):
         return DBAPIError(statement, None, error)
     return StorageError(f"{connection.engine.url.database}: it is damaged: {error}")
@@ -172,7 +188,7 @@ def _explained(connection: Connection, statement: str, error: Exception) -> Exce
 def _compiled(
     table: Table, columns: tuple[str, ...], dialect: Dialect
 ) -> tuple[str, Callable[[tuple[Any, ...]], tuple[Any, ...]] | None]:
-    """The statement, and what puts a row into its order; None where it is in that already."""
+    """Compile an insert; return its text, and what puts a row into its order (None: it is in that already)."""
     compiled = insert(table).compile(dialect=dialect, column_keys=list(columns))
     names: list[str] | None = getattr(compiled, "positiontup", None)
     assert names is not None, "the drivers take parameters by place"
@@ -200,7 +216,7 @@ def _named(query: "Select[*tuple[Any, ...]]", dialect: Dialect) -> tuple[str, _O
 def _expanded(
     query: "Select[*tuple[Any, ...]]", count: int, dialect: Dialect
 ) -> tuple[str, Callable[[Mapping[str, object]], tuple[list[object], list[object]]]]:
-    """The statement with so many keys, and what gives the parameters before and after them."""
+    """Compile a query for so many keys; return its text, and what gives the parameters before and after the keys."""
     text, names, constants = _parameters(query, dialect)
     at = names.index("keys")
 
@@ -214,7 +230,7 @@ def _expanded(
 def _parameters(
     query: "Select[*tuple[Any, ...]]", dialect: Dialect
 ) -> tuple[str, list[str], dict[str, object]]:
-    """The text, the names of its parameters in their order, and the values of those that stand in the statement."""
+    """Compile a query; return its text, the names of its parameters in order, and the values of constants."""
     compiled = query.compile(dialect=dialect)
     names: list[str] | None = getattr(compiled, "positiontup", None)
     assert names is not None, "the drivers take parameters by place"

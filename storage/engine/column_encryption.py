@@ -31,23 +31,23 @@ class BadSecret(Exception):
 
 
 class ColumnCipher(Protocol):
-    """How one store's secrets are written and read."""
+    """Cipher of one store's secret columns."""
 
     def mask(self, place: bytes, key: BlockKey) -> BlockKey:
-        """A key of 32 bytes as it is kept, and what is kept as the key; nothing is nothing."""
+        """Mask or unmask a key of 32 bytes (the same operation); an empty key stays empty."""
         ...
 
     def seal(self, place: bytes, plaintext: bytes) -> bytes:
-        """A secret as it is kept."""
+        """Encrypt a secret of any length, bound to its place."""
         ...
 
     def open(self, place: bytes, kept: bytes) -> bytes:
-        """What is kept, as the secret. Raises BadSecret."""
+        """Decrypt a secret. Raises BadSecret."""
         ...
 
 
 class KeyedCipher:
-    """A store whose secrets are sealed with a key."""
+    """Cipher of a store whose secrets are sealed with a key."""
 
     def __init__(self, store_key: StoreKey) -> None:
         self._mask_key = hashing.store_mask_key(store_key)
@@ -55,21 +55,21 @@ class KeyedCipher:
         self._nonce_key = hashing.store_nonce_key(store_key)
 
     def mask(self, place: bytes, key: BlockKey) -> BlockKey:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         if not key:
             return key
         mixed = int.from_bytes(key) ^ int.from_bytes(hashing.mask(self._mask_key, place))
         return BlockKey(mixed.to_bytes(32))
 
     def seal(self, place: bytes, plaintext: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         nonce = hashing.box_nonce(self._nonce_key, place, plaintext)
         return nonce + bindings.crypto_aead_xchacha20poly1305_ietf_encrypt(
             plaintext, place, nonce, self._box_key
         )
 
     def open(self, place: bytes, kept: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         try:
             return bindings.crypto_aead_xchacha20poly1305_ietf_decrypt(
                 kept[_NONCE_SIZE:], place, kept[:_NONCE_SIZE], self._box_key
@@ -79,88 +79,88 @@ class KeyedCipher:
 
 
 class PlainCipher:
-    """A store that no key was ever given for: secrets lie as they are."""
+    """Cipher of a store that was never given a key: secrets lie in the clear."""
 
     def mask(self, _place: bytes, key: BlockKey) -> BlockKey:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         return key
 
     def seal(self, _place: bytes, plaintext: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         return plaintext
 
     def open(self, _place: bytes, kept: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         return kept
 
 
 class LockedCipher:
-    """A sealed store that was opened without its key, for what takes no secrets."""
+    """Cipher of a sealed store that was opened without its key; each method raises BadSecret."""
 
     def mask(self, _place: bytes, _key: BlockKey) -> BlockKey:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         raise BadSecret(_LOCKED)
 
     def seal(self, _place: bytes, _plaintext: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         raise BadSecret(_LOCKED)
 
     def open(self, _place: bytes, _kept: bytes) -> bytes:
-        """As `ColumnCipher` says."""
+        """See `ColumnCipher`."""
         raise BadSecret(_LOCKED)
 
 
 def as_option(cipher: ColumnCipher) -> dict[str, ColumnCipher]:
-    """What tells connections how secrets are kept, as an execution option of SQLAlchemy."""
+    """Return the execution option of SQLAlchemy that gives connections a cipher."""
     return {_OPTION: cipher}
 
 
 def cipher_of(connection: Connection) -> ColumnCipher:
-    """How secrets are kept in the store of a connection."""
+    """Return the cipher of the store that a connection belongs to."""
     found: ColumnCipher = connection.get_execution_options()[_OPTION]
     return found
 
 
 def commit_place(commit_id: CommitId) -> bytes:
-    """Where a commit's key is kept."""
+    """Return the place of a commit's key."""
     return b"commit" + commit_id
 
 
 def file_place(num: int, object_id: ObjectId) -> bytes:
-    """Where a file's key is kept: authors may give one object several keys, of which all but one are wrong."""
+    """Return the place of a file's key: authors may give one object several keys, of which all but one are wrong."""
     return b"file" + num.to_bytes(8, "little") + object_id
 
 
 def repo_place(column: str, repo_id: RepoId) -> bytes:
-    """Where a secret of a repo is kept."""
+    """Return the place of a secret of a repo."""
     return b"repo" + column.encode() + repo_id
 
 
 def epoch_place(column: str, repo_num: int, epoch_id: EpochId) -> bytes:
-    """Where a secret of an epoch is kept."""
+    """Return the place of a secret of an epoch."""
     return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
 
 
 def seal_some(cipher: ColumnCipher, place: bytes, plaintext: bytes | None) -> bytes | None:
-    """A secret as it is kept, where there is one."""
+    """Encrypt a secret, or return None for None."""
     return None if plaintext is None else cipher.seal(place, plaintext)
 
 
 def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes | None:
-    """What is kept as the secret, where there is one. Raises BadSecret."""
+    """Decrypt a secret, or return None for None. Raises BadSecret."""
     return None if kept is None else cipher.open(place, kept)
 
 
 def search_place() -> bytes:
-    """Where the key of the search index is kept."""
+    """Return the place of the search index's key."""
     return b"search"
 
 
 def search_text_place(branch_num: int) -> bytes:
-    """Where the search index keeps the clear text of a branch."""
+    """Return the place of a branch's clear text in the search index."""
     return b"search text" + branch_num.to_bytes(8, "little")
 
 
 def topic_place(topic: TopicKey) -> bytes:
-    """Where the link to a single topic is kept."""
+    """Return the place of the link to a single topic."""
     return b"topic" + topic

@@ -74,7 +74,7 @@ def drop_open_copies(folder: Path) -> list[Path]:
 
 
 def _is_sealed(path: Path) -> bool:
-    """Whether a copy is of a store that was sealed, and then written anew."""
+    """Return True if a copy is of a store that was sealed, and then rewritten."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as reader:
             return bool(reader.execute("SELECT is_clean FROM store_seal").fetchone() == (1,))

@@ -53,10 +53,16 @@ class Database:
     """The node's store. Thread-safe; close it when done."""
 
     def __init__(self, folder: Path, store_key: StoreKey | None = None, url: str = "") -> None:
-        """Open or create the store of a folder, migrate it, and seal its secrets where there is a key.
+        """Open or create the store of a folder, migrate it, and seal its secrets if there is a key.
 
-        Without one, a store that has been sealed is for what takes no secrets alone. Its rows are in the PostgreSQL
-        database of `url`, if any. Raises StorageError.
+        Args:
+            folder: The node's folder, which exists.
+            store_key: 32 bytes. Without it, a sealed store can only be used for what needs no secret.
+            url: PostgreSQL database of the rows; "": a file in the folder.
+
+        Raises:
+            StorageError: The store cannot be opened, is another Ravel's or another folder's, or was sealed with another key.
+                LostStore and NewerSchema are kinds of it.
         """
         self.folder: Final = folder
         self.path: Final = folder / DATABASE_NAME
@@ -111,11 +117,15 @@ class Database:
         *,
         is_patient: bool = False,
     ) -> Iterator[Connection]:
-        """The one write transaction: committed and durable when the block ends, undone when it raises.
+        """Run a block as the one write transaction: durable when it ends, rolled back whole when it raises.
 
-        `turn` (a lock, say) is held while the block runs, and neither while waiting for other writers nor for the disk.
-        Who `is_patient` (work for a peer) lets others who wait go first.
-        `committed` runs after the commit and before the next writer begins. It must not fail.
+        Args:
+            turn: Held while the block runs, and neither while waiting for other writers nor for the disk.
+            committed: Called after the commit and before the next writer begins. It must not fail.
+            is_patient: True for a peer's work, which lets other waiting writers go first (`WriterLock`).
+
+        Raises:
+            StorageError: The transaction failed, and nothing of it was kept (but see `is_undecided`).
         """
         with self._lock.held(is_patient=is_patient):
             try:
@@ -153,7 +163,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A read transaction: one unchanging snapshot of the store."""
+        """Run a block in a read transaction: one unchanging snapshot of the store. Raises StorageError."""
         try:
             with self._engine.connect() as connection:
                 self._begin(connection, self._backend.begin_read)
@@ -167,7 +177,7 @@ class Database:
             raise StorageError(str(error)) from error
 
     def as_failure(self, error: Exception) -> Exception:
-        """The StorageError that `read` and `write` make of an error that is kept inside of them; any other as it is."""
+        """Return the StorageError that `read` and `write` would raise for an error; any other error as it is."""
         if isinstance(error, FAILURES):
             return _failure(self._backend, error)
         return StorageError(str(error)) if isinstance(error, BadSecret) else error
@@ -183,15 +193,15 @@ class Database:
 
     @property
     def is_undecided(self) -> bool:
-        """Whether a write may have been kept of which this process had to say that it failed."""
+        """Return True if a write may have been kept although this process reported that it failed."""
         return bool(self._undecided) or self._is_stale
 
     def size(self, connection: Connection) -> int | None:
-        """Bytes of the rows where they are not in a file of the folder."""
+        """Return the bytes of rows and indexes, or None where they are in a file of the folder."""
         return self._backend.size(connection)
 
     def measure_file(self) -> FileUse | None:
-        """How the rows' file is used; None where they are in a database elsewhere. Raises StorageError."""
+        """Return how the rows' file is used; None where they are in a database elsewhere. Raises StorageError."""
         with self.read() as connection:
             return self._backend.measure_file(connection)
 
@@ -207,7 +217,7 @@ class Database:
                 raise _failure(self._backend, error) from error
 
     def next_nums(self, connection: Connection, table: Any, count: int) -> range:  # noqa: ANN401  # a Table
-        """`count` fresh row numbers of `table`; to be called inside `write()`."""
+        """Reserve `count` fresh row numbers of a table; inside `write()` alone. Costs O(1)."""
         start = self._next.get(table.name)
         if start is None:
             last = int(connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one())
@@ -336,9 +346,15 @@ def choose_backend(folder: Path, url: str) -> Backend:
 
 @contextmanager
 def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -> Iterator[Connection]:
-    """One moment of the store of a folder, beside its daemon or without one; nothing is made, migrated or written.
+    """Read one snapshot of a folder's store, beside its daemon or without one; make, migrate and write nothing.
 
-    Without the key no secret of a sealed store can be read. Raises StorageError where there is none, or of another schema.
+    Args:
+        folder: The node's folder.
+        store_key: 32 bytes. Without it no secret of a sealed store can be read.
+        url: PostgreSQL database of the rows; "": a file in the folder.
+
+    Raises:
+        StorageError: There is no store (NoStore), or it has another schema (OlderSchema, NewerSchema).
     """
     backend = choose_backend(folder, url)
     name = backend.name
@@ -375,7 +391,7 @@ def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -
 
 
 def measure_file(folder: Path, url: str = "") -> FileUse | None:
-    """How the rows' file is used, beside its daemon or without one. Raises StorageError."""
+    """Return how the rows' file is used, beside its daemon or without one. Raises StorageError."""
     backend = choose_backend(folder, url)
     with read_store(folder, url=url) as connection:
         return backend.measure_file(connection)
@@ -393,18 +409,18 @@ def _failure(backend: Backend, error: Exception, before: str = "") -> StorageErr
 
 
 def explain(backend: Backend, error: Exception) -> str:
-    """What went wrong, in a sentence without secrets."""
+    """Describe an error in a sentence without secrets."""
     return backend.explain(error) if isinstance(error, DBAPIError) else str(error)
 
 
 def keep_last_number(connection: Connection, table: Table) -> None:
-    """Before rows of a table are forgotten: remember the last number, which is then not given again."""
+    """Reserve all numbers that rows of a table have, before some are forgotten: none is given again."""
     last = connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()
     remember_last_number(connection, table, last)
 
 
 def remember_last_number(connection: Connection, table: Table, last: int) -> None:
-    """Give no number up to `last` to a row of the table any more: it was given, to one that is gone or another's."""
+    """Reserve the numbers of a table up to `last`: they were given, to rows that are gone or another's."""
     connection.execute(delete(sequences).where(sequences.c.name == table.name, sequences.c.last < last))
     if connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).first() is None:
         connection.execute(insert(sequences).values(name=table.name, last=last))

@@ -19,22 +19,22 @@ PackedNums = NewType("PackedNums", bytes)
 
 
 def id_key(start: bytes) -> int:
-    """The first eight bytes of an id as a signed integer: what its rows are indexed by, never what it is known by."""
+    """Return the index key of an id: its first 8 bytes as a signed integer. Rows are found by it, never identified."""
     return int.from_bytes(start[:8], "big", signed=True)
 
 
 def id_keys(starts: Collection[bytes]) -> tuple[int, ...]:
-    """`id_key` of each, for a fraction of its time. Each has eight bytes or more."""
+    """Return `id_key` of each id, for a fraction of its time. Each has 8 bytes or more."""
     return struct.unpack(f">{len(starts)}q", b"".join([start[:8] for start in starts]))
 
 
 def pack_ids(ids: Iterable[CommitId]) -> PackedIds:
-    """32-byte ids, one after another."""
+    """Join 32-byte ids."""
     return PackedIds(b"".join(ids))
 
 
 def unpack_ids(packed: PackedIds) -> tuple[CommitId, ...]:
-    """The ids that `pack_ids` packed."""
+    """Split what `pack_ids` joined."""
     found = tuple(packed[start : start + 32] for start in range(0, len(packed), 32))
     return cast("tuple[CommitId, ...]", found)  # one call, not one for each id
 
@@ -47,19 +47,19 @@ _TWO_NUMS: Final = struct.Struct("<2q")
 
 
 def pack_nums(nums: Sequence[int]) -> PackedNums:
-    """Row numbers, 8 bytes each."""
+    """Join row numbers, 8 bytes each."""
     if len(nums) == 2:  # of nearly each commit
         return PackedNums(_TWO_NUMS.pack(*nums))
     return PackedNums(struct.pack(f"<{len(nums)}q", *nums))
 
 
 def unpack_nums(packed: PackedNums) -> tuple[int, ...]:
-    """The numbers that `pack_nums` packed."""
+    """Split what `pack_nums` joined."""
     count = len(packed) // BLOCK_NUM_SIZE  # what damage left of another number is none
     return struct.unpack_from(f"<{count}q", packed)
 
 
 def chunks(values: Sequence[T], size: int = LOOKUP_COUNT_MAX) -> Iterator[Sequence[T]]:
-    """`values` in pieces of at most `size`."""
+    """Yield values in pieces of at most `size`."""
     for start in range(0, len(values), size):
         yield values[start : start + size]

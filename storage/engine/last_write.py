@@ -31,18 +31,18 @@ _COUNT_MASK: Final = (1 << _COUNT_BITS) - 1
 
 
 def count_lost(here: int, acknowledged: int) -> int:
-    """Of transactions that were acknowledged, how many a database lacks. Counts begin again after 32 bits."""
+    """Count the acknowledged transactions that a database lacks. Counts wrap around at 32 bits."""
     ahead = acknowledged - here & _COUNT_MASK
     return ahead if ahead < 1 << _COUNT_BITS - 1 else 0
 
 
 def next_count(count: int) -> int:
-    """The count after one more transaction, in 32 bits."""
+    """Return the count after one more transaction, in 32 bits."""
     return count + 1 & _COUNT_MASK
 
 
 def read_last_write(folder: Path) -> int | None:
-    """What was last acknowledged in a folder's store; None where nothing says so. Raises OSError."""
+    """Return the count that was last acknowledged in a folder's store, or None. Raises OSError."""
     try:
         handle = os.open(folder / LAST_WRITE_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -56,9 +56,9 @@ def read_last_write(folder: Path) -> int | None:
 
 @contextmanager
 def hold_unused(folder: Path) -> Iterator[bool]:
-    """Whether nobody has the folder's store open to write; if so, nobody begins to while the block runs. Raises OSError.
+    """Yield True if nobody has the folder's store open to write, and keep it so for the block. Raises OSError.
 
-    Nothing tells that of a store without the file.
+    Of a store without the file, nothing tells that: False.
     """
     try:
         handle = os.open(folder / LAST_WRITE_NAME, os.O_RDONLY | os.O_CLOEXEC)

@@ -26,7 +26,7 @@ _MASK: Final = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """What SQLite will take of a database and its log."""
+    """State of a database and its log, as SQLite will take them."""
 
     count: int
     """Transactions that the database counts then (`user_version`)."""
@@ -63,7 +63,7 @@ def _frames_taken(index: Path) -> int:
 
 
 def _count_ends_behind(log: Path, frames: int) -> int:
-    """Transactions of the log's present round that end behind so many frames."""
+    """Count the transactions of the log's present round that end behind so many frames."""
     try:
         handle = os.open(log, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

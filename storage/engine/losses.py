@@ -40,7 +40,7 @@ its user came by words or a file, or peers have own commits that are not of this
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """What may be absent, as it is written down."""
+    """Record of why own commits may be absent."""
 
     acknowledged: int | None  # transactions by the last count; none where nothing said so
     found: int | None  # those that were there; none where the database did not open
@@ -70,7 +70,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def detail(self) -> str:
-        """In a sentence."""
+        """Return the loss as a sentence."""
         if self.restored_from is not None:
             made_at = datetime.fromtimestamp(self.restored_from, UTC).isoformat(" ", "minutes")
             return f"restored from a backup of {made_at}; what was written since is not here"
@@ -94,7 +94,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def read_loss(folder: Path) -> Loss | None:
-    """What is written down; a file that cannot be read says that everything is uncertain. Raises OSError."""
+    """Read the folder's record, or None. A file that cannot be read means that all is uncertain. Raises OSError."""
     try:
         with (folder / LOSS_NAME).open("rb") as file:
             content = file.read(_FILE_SIZE_MAX + 1)
@@ -107,7 +107,7 @@ def read_loss(folder: Path) -> Loss | None:
 
 
 def write_loss(folder: Path, loss: Loss) -> None:
-    """Write it down, durably. Raises OSError."""
+    """Write the folder's record, durably. Raises OSError."""
     begun = folder / f"{LOSS_NAME}.new"
     begun.unlink(missing_ok=True)
     with os.fdopen(open_new(begun), "wb") as file:
@@ -118,7 +118,7 @@ def write_loss(folder: Path, loss: Loss) -> None:
 
 
 def note_loss(folder: Path, loss: Loss) -> None:
-    """Write a loss down, unless it is. What an earlier one left uncertain stays so. Raises OSError."""
+    """Record a loss, unless it is recorded. Repos that an earlier one left uncertain stay so. Raises OSError."""
     known = read_loss(folder)
     if known is None:
         write_loss(folder, loss)
@@ -127,7 +127,7 @@ def note_loss(folder: Path, loss: Loss) -> None:
 
 
 def note_cause(folder: Path, cause: Cause) -> None:
-    """Before a whole store is used again: it may lack what its user wrote elsewhere. Raises OSError.
+    """Record, before a whole store is used again, that it may lack what its user wrote elsewhere. Raises OSError.
 
     What is written down of lost writes stays: it says more.
     """
@@ -137,7 +137,7 @@ def note_cause(folder: Path, cause: Cause) -> None:
 
 
 def note_deletion(folder: Path, repo_id: RepoId) -> Loss:
-    """Before a repo is deleted here: its own feeds are uncertain should it come back. Raises OSError."""
+    """Record, before a repo is deleted, that its own feeds are uncertain should it come back. Raises OSError."""
     known = read_loss(folder) or Loss(None, None, repos=[], has_past=False)
     noted = msgspec.structs.replace(known, deleted=sorted({*known.deleted, repo_id.hex()}))
     write_loss(folder, noted)
@@ -145,7 +145,7 @@ def note_deletion(folder: Path, repo_id: RepoId) -> Loss:
 
 
 def note_return(folder: Path, repo_id: RepoId) -> Loss:
-    """Before a repo comes by a link to a store whose user has a past: its own feeds are uncertain. Raises OSError."""
+    """Record, before a repo comes by a link, that its own feeds are uncertain: its user has a past. Raises OSError."""
     known = read_loss(folder) or Loss(None, None, repos=[])
     noted = msgspec.structs.replace(known, returned=sorted({*known.returned, repo_id.hex()}))
     write_loss(folder, noted)
@@ -153,7 +153,7 @@ def note_return(folder: Path, repo_id: RepoId) -> Loss:
 
 
 def note_elsewhere(folder: Path, repo_id: RepoId) -> Loss:
-    """After own commits of a repo came that the store had not: there may be more. Raises OSError."""
+    """Record that own commits of a repo came which the store had not: there may be more. Raises OSError."""
     known = read_loss(folder)
     if known is None or not (known.is_lost or known.returned):
         deleted = [] if known is None else known.deleted
@@ -162,7 +162,7 @@ def note_elsewhere(folder: Path, repo_id: RepoId) -> Loss:
 
 
 def settle_loss(folder: Path, left: Iterable[RepoId]) -> None:
-    """The own feeds of all repos but these are certain again. Raises OSError.
+    """Record that own feeds are certain again, of all repos but these. Raises OSError.
 
     That the user has a past stays written down: a further repo may come by a link at any time.
     """
@@ -208,7 +208,7 @@ def _lost(database: Path, state: str, acknowledged: int) -> LostStore:
 
 
 def begin_anew(folder: Path, database: Path) -> None:
-    """Have the next start make an empty store in the place of a lost one, of which the log is kept. Raises OSError.
+    """Make way for an empty store in the place of a lost one, whose log is kept. Raises OSError.
 
     Own feeds stay uncertain of all repos that come back.
     """
@@ -222,9 +222,14 @@ def begin_anew(folder: Path, database: Path) -> None:
 
 
 def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | None:
-    """Before SQLite opens a store that nobody has open: see whether its log is damaged; if so, copy both and write it down.
+    """Check the log of a store that nobody has open, before SQLite opens it; copy and record a damaged one.
 
-    Raises OSError, StorageError.
+    Returns:
+        What was recorded, or None for a sound log.
+
+    Raises:
+        OSError: The folder cannot be read or written.
+        StorageError: The log is damaged, and there is no room to copy it.
     """
     log = database.with_name(f"{database.name}-wal")
     if not log.exists() or log.stat().st_size == 0 or not database.exists():
@@ -246,14 +251,14 @@ def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | 
 
 
 def guard_unused(folder: Path, database: Path) -> None:
-    """The same for a reader; nothing while somebody has the store open to write. Raises OSError, StorageError."""
+    """Check the log of a store as `guard_log` does, unless somebody has it open to write. Raises OSError, StorageError."""
     with hold_unused(folder) as is_unused:
         if is_unused:
             guard_log(folder, database, read_last_write(folder))
 
 
 def check_count(folder: Path, here: int, acknowledged: int | None) -> Loss | None:
-    """Compare what a database counts with what was acknowledged; write down what it lost. Raises OSError."""
+    """Compare a database's count with the acknowledged one; record what it lost. Raises OSError."""
     if acknowledged is None or not count_lost(here, acknowledged):
         return None
     known = read_loss(folder)
@@ -263,7 +268,7 @@ def check_count(folder: Path, here: int, acknowledged: int | None) -> Loss | Non
 
 
 def keep_files(folder: Path, label: str, files: list[Path]) -> Path:
-    """Copy files into a folder of quarantine that is named by the first one's content: a second start copies nothing."""
+    """Copy files into a quarantine folder named by the first one's content, so that a second start copies nothing."""
     digest = blake3()
     with files[0].open("rb") as file:
         while chunk := file.read(_CHUNK_SIZE):

@@ -12,20 +12,20 @@ _ESCAPE = "\x01"
 
 
 class TextDumper(StrDumperUnknown):
-    """On the way in."""
+    """Dumper of texts for PostgreSQL."""
 
     def dump(self, obj: str) -> Buffer | None:
-        """The text's bytes, escaped."""
+        """Escape a text; return its bytes."""
         if _ESCAPE in obj or "\0" in obj:
             obj = obj.replace(_ESCAPE, f"{_ESCAPE}1").replace("\0", f"{_ESCAPE}0")
         return obj.encode()
 
 
 class TextLoader(Loader):
-    """On the way out."""
+    """Loader of texts from PostgreSQL."""
 
     def load(self, data: Buffer) -> str:
-        """The text as it was."""
+        """Unescape a text."""
         text = bytes(data).decode()
         if _ESCAPE in text:
             text = text.replace(f"{_ESCAPE}0", "\0").replace(f"{_ESCAPE}1", _ESCAPE)

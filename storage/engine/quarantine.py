@@ -20,7 +20,7 @@ QUARANTINE_NAME: Final = "quarantine"
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """How much is kept, and since when."""
+    """Amount of what is in quarantine, and since when."""
 
     files: int
     size: int  # bytes
@@ -51,7 +51,7 @@ def restore_packs(folder: Path, names: Iterable[str]) -> int:
 
 
 def measure_quarantine(folder: Path) -> Quarantined:
-    """What is kept. Raises OSError."""
+    """Measure the quarantine. Costs O(files in it). Raises OSError."""
     found = [path.stat() for path in (folder / QUARANTINE_NAME).rglob("*") if path.is_file()]
     # When it was moved here, and not when it was written.
     oldest = min((one.st_ctime for one in found), default=0.0)
@@ -59,7 +59,7 @@ def measure_quarantine(folder: Path) -> Quarantined:
 
 
 def empty_quarantine(folder: Path) -> Quarantined:
-    """Delete all that is kept, on request; gives what it was. Raises OSError."""
+    """Delete all that is in quarantine, on request; return what it was. Raises OSError."""
     found = measure_quarantine(folder)
     if found.files:
         shutil.rmtree(folder / QUARANTINE_NAME)

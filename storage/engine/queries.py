@@ -13,7 +13,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, cast,
 def stream_parts(
     connection: Connection, query: "Select[*tuple[Any, ...]]", size: int
 ) -> "Iterator[Sequence[Row[*tuple[Any, ...]]]]":
-    """The rows of a query, at most `size` at a time."""
+    """Yield the rows of a query, at most `size` at a time."""
     result = connection.execute(query.execution_options(yield_per=size))
     try:
         yield from result.partitions()
@@ -24,11 +24,11 @@ def stream_parts(
 def stream_rows(
     connection: Connection, query: "Select[*tuple[Any, ...]]", size: int
 ) -> "Iterator[Row[*tuple[Any, ...]]]":
-    """The rows of a query, one by one; `size` of them are in memory."""
+    """Yield the rows of a query one by one, with `size` of them in memory."""
     for part in stream_parts(connection, query, size):
         yield from part
 
 
 def sum_of(column: "ColumnElement[Any]") -> "ColumnElement[int]":
-    """The sum of a column over the rows of a query; 0 of none."""
+    """Return the sum of a column over the rows of a query; 0 without rows. PostgreSQL's own would be a decimal."""
     return cast(func.coalesce(func.sum(column), 0), BigInteger)

@@ -25,12 +25,12 @@ _VERSIONS: Final = Table(
 
 @cache
 def newest_revision() -> str:
-    """The schema that this Ravel makes and reads."""
+    """Return the schema revision that this Ravel makes and reads."""
     return max(_revisions())
 
 
 def revision_of(connection: Connection, name: str) -> str | None:
-    """A store's schema; None for a new one. `name` is what errors call it. Raises NewerSchema."""
+    """Return a store's schema revision, or None for a new one. `name` is for errors. Raises NewerSchema."""
     if not inspect(connection).has_table(_VERSIONS.name):
         return None
     current = connection.execute(select(_VERSIONS.c.version_num)).scalar()
@@ -42,12 +42,12 @@ def revision_of(connection: Connection, name: str) -> str | None:
 
 
 def is_revision(name: str) -> bool:
-    """Whether a schema of that name was ever made, as far as this Ravel knows."""
+    """Return True if this Ravel knows a schema revision of that name."""
     return name in _revisions()
 
 
 def create(connection: Connection, revision: str) -> None:
-    """Make a store of a schema in an empty database, inside the transaction that the connection is in.
+    """Make the tables of a revision in an empty database, in the connection's transaction.
 
     Raises DBAPIError where one of the tables is there already.
     """
@@ -74,7 +74,7 @@ def upgrade(connection: Connection, revision: str = "head") -> None:
 
 @cache
 def _revisions() -> frozenset[str]:
-    """Names of all revisions: files of migrations are named by theirs, and what follows is a greater name."""
+    """Return the names of all revisions: files of migrations are named by theirs, and later ones sort behind."""
     return frozenset(path.stem.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("r*.py"))
 
 

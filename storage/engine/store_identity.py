@@ -17,19 +17,19 @@ _ID_SIZE_MAX: Final = 100
 
 
 def check_unbound(folder: Path) -> None:
-    """Raises StorageError where the rows of the folder's store are in a database elsewhere, whatever file lies there."""
+    """Raise StorageError if the folder's rows are in a database elsewhere, whatever file lies here."""
     if (folder / STORE_ID_NAME).exists():
         raise StorageError(f"the store of {folder} is in a PostgreSQL database: [storage] url has to name it")
 
 
 def has_packs(folder: Path) -> bool:
-    """Whether large blocks are in the folder."""
+    """Return True if the folder has pack files."""
     packs = folder / PACKS_NAME
     return packs.is_dir() and any(packs.iterdir())
 
 
 def read_store_id(folder: Path) -> str:
-    """The store that the folder belongs to; empty where it belongs to none. Raises OSError."""
+    """Return the id of the store that the folder belongs to, or "". Raises OSError."""
     try:
         with (folder / STORE_ID_NAME).open("rb") as file:
             return file.read(_ID_SIZE_MAX).decode("ascii", "replace").strip()
@@ -38,7 +38,7 @@ def read_store_id(folder: Path) -> str:
 
 
 def write_store_id(folder: Path, store_id: str) -> None:
-    """Let the folder belong to a store, durably. Raises OSError."""
+    """Bind the folder to a store, durably. Raises OSError."""
     begun = folder / f"{STORE_ID_NAME}.new"
     begun.unlink(missing_ok=True)
     with os.fdopen(open_new(begun), "w", encoding="ascii") as file:

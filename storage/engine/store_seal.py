@@ -38,7 +38,7 @@ class OtherStoreKey(Exception):
 
 
 def find_cipher(connection: Connection, store_key: StoreKey | None) -> ColumnCipher:
-    """How secrets are kept in a store that is only read. Raises OtherStoreKey."""
+    """Return the cipher of a store that is only read. Raises OtherStoreKey."""
     mark = connection.execute(select(store_seal.c.mark)).scalar()
     if mark is None:
         return PlainCipher()
@@ -50,7 +50,7 @@ def find_cipher(connection: Connection, store_key: StoreKey | None) -> ColumnCip
 
 
 def seal_store(writer: Connection, backend: Backend, store_key: StoreKey | None) -> ColumnCipher:
-    """Seal what is not sealed yet, where there is a key; gives how secrets are kept now.
+    """Seal what is not sealed yet, if there is a key; return the cipher. Costs O(secrets) once, then O(1).
 
     Raises OtherStoreKey, DBAPIError, StorageError.
     """
@@ -105,7 +105,7 @@ _TABLES: Final = sorted({table for table, *_ in (*_BOXES, *_MASKS)})
 
 
 def _seal_rows(connection: Connection, backend: Backend, cipher: ColumnCipher) -> int:
-    """Seal every secret. Gives how many."""
+    """Seal every secret; return how many."""
     count = 0
     for columns, transform in ((_BOXES, cipher.seal), (_MASKS, cipher.mask)):
         for table, column, keys, place in columns:

@@ -11,7 +11,7 @@ _HIDDEN: Final = "***"
 
 
 def check_url(url: str) -> None:
-    """See that a URL names a PostgreSQL database; an empty one stands for a file in the folder. Raises ValueError.
+    """Raise ValueError unless a URL names a PostgreSQL database; "" stands for a file in the folder.
 
     What the error says does not hold the URL, in which there may be a password.
     """
@@ -37,7 +37,7 @@ def check_url(url: str) -> None:
 
 
 def hide_secrets(url: str) -> str:
-    """The URL without passwords, to be shown; of one that is none, nothing is."""
+    """Return a URL without passwords, to be shown; of what is no URL, nothing."""
     try:
         check_url(url)
     except ValueError:
@@ -66,7 +66,7 @@ _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 
 
 def check_destination(text: str) -> None:
-    """See that a text can name a destination: a path, or a URL without credentials. Raises ValueError, without the text."""
+    """Raise ValueError, without the text in it, unless a text is a path or a URL without credentials."""
     if "\0" in text or "::" in text:
         raise ValueError("is a folder or one URL, not several joined by ::")
     url = _URL.fullmatch(text)
@@ -85,7 +85,7 @@ def check_destination(text: str) -> None:
 
 
 def local_path(text: str) -> Path | None:
-    """The folder that a path or a `file://` URL names; None for another URL."""
+    """Return the folder that a path or a `file://` URL names; None for another URL."""
     url = _URL.fullmatch(text)
     if url is None:
         return Path(text)

@@ -28,20 +28,20 @@ _RESERVE_SIZE: Final = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class VacuumResult:
-    """Bytes that were given back to the disk (or would be, about), and if none, why."""
+    """Result of a vacuum: bytes that were given back (or would be, about), and if none, why."""
 
     size: int
     because: str = ""
 
 
 def estimate_vacuum(folder: Path, url: str, taken_size: int) -> VacuumResult:
-    """What `vacuum_store` would give back once `taken_size` bytes of rows are deleted. Raises StorageError."""
+    """Estimate what `vacuum_store` would give back once `taken_size` bytes of rows are deleted. Raises StorageError."""
     use = measure_file(folder, url)
     return _plan(folder, use, use.unused + taken_size if use else 0)
 
 
 def measure_unused(folder: Path, url: str) -> int:
-    """Bytes that the file does not use now; nobody else may have it open to write. Raises StorageError."""
+    """Return the bytes that the file does not use now; nobody else may write to it. Raises StorageError."""
     database = Database(folder, url=url)
     try:
         use = database.measure_file()
@@ -51,7 +51,7 @@ def measure_unused(folder: Path, url: str) -> int:
 
 
 def vacuum_store(folder: Path, url: str, expected: int = 0) -> VacuumResult:
-    """Write the store's file anew where that gives back enough; nobody else may have it open to write.
+    """Rewrite the store's file where that gives back enough; nobody else may write to it. Costs O(file).
 
     `expected` bytes should be unused by what was deleted: it may have left pages that are half empty and do not count as
     unused. Raises StorageError where the store cannot be opened.
@@ -96,7 +96,7 @@ def _device_of(place: Path) -> str:
 
 
 def temporary_folder(environment: Mapping[str, str]) -> Path:
-    """Where SQLite puts temporary files: the first of these that it can write to (sqlite.org/tempfiles.html)."""
+    """Return SQLite's folder for temporary files: the first one it can write to (sqlite.org/tempfiles.html)."""
     named = (environment.get("SQLITE_TMPDIR"), environment.get("TMPDIR"))
     for name in (*named, "/var/tmp", "/usr/tmp", "/tmp"):  # noqa: S108  # nothing is made there by us
         if name and Path(name).is_dir() and os.access(name, os.W_OK | os.X_OK):

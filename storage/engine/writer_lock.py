@@ -14,7 +14,7 @@ OVERTAKING_MAX: Final = 64
 
 
 class WriterLock:
-    """Held by one thread at a time."""
+    """Lock that one thread holds at a time; patient ones let others go first."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -25,7 +25,7 @@ class WriterLock:
 
     @contextmanager
     def held(self, *, is_patient: bool = False) -> Iterator[None]:
-        """Hold it for the block."""
+        """Hold the lock for the block."""
         with self._changed:
             (self._wait_patiently if is_patient else self._wait)()
             self._is_held = True
@@ -61,6 +61,6 @@ class WriterLock:
 
     @property
     def pending_count(self) -> int:
-        """How many wait, patient or not."""
+        """Return how many threads wait, patient or not."""
         with self._changed:
             return self._waiting + self._patient

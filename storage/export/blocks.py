@@ -1,10 +1,10 @@
-"""Exports blocks as Arrow batches, so that an auditor can recompute commit ids. Contains no keys.
+"""Blocks of commits as Arrow batches, so that an auditor can recompute commit ids.
 
-No key is needed and none is told. A commit's own block comes with its encoding, of the others the id and the size, and of
-all the ids of their children, which stand in clear. What a commit names and the node knows that it has not got (bodies
-that were erased or never came, damaged commits that were taken out, children that nobody sent) has a row that says so: then
-anyone who reads the rows can tell it from what an export lost. Damage that nobody knows of yet says nothing of itself: of a
-commit's own block the bytes are told as they are, a body's block has no row.
+No key is exported. A commit's own block comes with its encoding, other blocks with id and size, and all with their
+children's ids, which stand in clear. What a commit names and the node knows to lack (bodies that were erased or never came,
+damaged commits that were taken out, children that nobody sent) has a row that says so: then a reader can tell it from what
+an export lost. Damage that nobody knows of yet says nothing of itself: a commit's own block keeps its bytes as they are, a
+body's block has no row.
 
 All is read in the caller's one read transaction. Blocks are read for at most SIZE_AT_ONCE bytes of commits at once.
 """
@@ -62,7 +62,7 @@ class _BlockRow(NamedTuple):
 
 
 def block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Blocks of the commits of these numbers, in order; some hundred commits at once."""
+    """Yield batches of blocks of the commits of these numbers, in order; some hundred commits at once."""
     query = _COMMITS.where(commits.c.num.between(first, last)).order_by(commits.c.num)
     for part in stream_parts(connection, query, _COMMITS_AT_ONCE):
         for some in _cut(part):
@@ -70,7 +70,7 @@ def block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.
 
 
 def relay_block_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Blocks of what was taken for others of these numbers, in order; some publications at once."""
+    """Yield batches of blocks taken for others of these numbers, in order; some publications at once."""
     columns = relay_commits.c
     query = select(columns.num, columns.commit_id, columns.publication).where(
         columns.num.between(first, last)
@@ -80,7 +80,7 @@ def relay_block_batches(connection: Connection, first: int, last: int) -> Iterat
 
 
 def _cut(rows: Sequence[Row[Any]]) -> Iterator[Sequence[Row[Any]]]:
-    """Rows of commits in pieces of SIZE_AT_ONCE bytes or little more."""
+    """Yield rows of commits in pieces of SIZE_AT_ONCE bytes or little more."""
     start = size = 0
     for at, row in enumerate(rows, 1):
         size += row.size
@@ -114,7 +114,7 @@ def _rows_of(connection: Connection, rows: Sequence[Row[Any]]) -> list[_BlockRow
 
 
 def _read(key: int, encoded: bytes) -> Mapping[BlockId, tuple[int, Sequence[BlockId]]]:
-    """A body's block: its id, its size and its children; nothing of one that was damaged, for nobody knows its id."""
+    """Return a body's block by id, with size and children; nothing of a damaged one, whose id nobody knows."""
     found = block_id(encoded)
     if id_key(found) != key:
         return {}
@@ -147,7 +147,7 @@ def _rows_of_rest(
     held: Mapping[BlockId, tuple[int, Sequence[BlockId]]],
     named: Sequence[BlockId] = (),
 ) -> Iterator[_BlockRow]:
-    """Rows of a commit's other blocks that are held, and of what these, or `named`, name beyond."""
+    """Yield rows of a commit's other blocks that are held, and of what these, or `named`, name beyond."""
     for raw, (size, child_ids) in held.items():
         yield _BlockRow(num, commit_id, raw, size, child_ids, None)
     children = [child for _, child_ids in held.values() for child in child_ids]

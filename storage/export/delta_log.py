@@ -84,7 +84,7 @@ Action = dict[str, Any]
 
 @dataclass(slots=True)
 class _Log:
-    """What the log of a table says, up to its last version."""
+    """State of a table's log, up to its last version."""
 
     version: int = -1
     adds: dict[str, Action] = field(default_factory=dict)  # by name
@@ -93,7 +93,7 @@ class _Log:
     checkpoint: int = 0  # the version of the last one
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Follow a version, or a checkpoint."""
+        """Apply a version, or a checkpoint."""
         for action in actions:
             for kind, said in action.items():
                 if kind == "add":
@@ -107,12 +107,12 @@ class _Log:
 
 
 def has_logs(destination: Destination) -> bool:
-    """Whether there is a log of any table. Raises StorageError."""
+    """Return True if there is a log of any table. Raises StorageError."""
     return bool(_find_logs(destination))
 
 
 def write_logs(destination: Destination, manifest: Manifest, keep_seconds: int) -> None:
-    """Add a version to each log that has none of this manifest, which was published. Raises StorageError.
+    """Add a version to each log that has none of this published manifest. Costs O(parts). Raises StorageError.
 
     Every part that the manifest lists is aside when this is called.
     """
@@ -139,7 +139,7 @@ def remove_logs(destination: Destination) -> None:
 
 
 def _find_logs(destination: Destination) -> dict[str, set[str]]:
-    """Names of the files of each log, by table."""
+    """Return the names of the files of each log, by table."""
     found: dict[str, set[str]] = {}
     for path in destination.find(KEPT_NAME):
         match path.split("/"):
@@ -247,7 +247,7 @@ def _write_checkpoint(
 
 
 def _forget_versions(destination: Destination, folder: str, names: Collection[str], until: int) -> None:
-    """Delete what no version needs that is younger than `until` (unix seconds): all before the last older checkpoint."""
+    """Delete what no version needs that is younger than `until` (unix s): all before the last older checkpoint."""
     start = -1
     for checkpoint in sorted(_numbers(_CHECKPOINT, names)):
         if _made_at(destination.read(f"{folder}/{checkpoint:020}.json", _LOG_FILE_SIZE_MAX)) > until * 1000:
@@ -259,7 +259,7 @@ def _forget_versions(destination: Destination, folder: str, names: Collection[st
 
 
 def _made_at(content: bytes | None) -> int:
-    """When a version was written, in unix milliseconds; 0 where that is not said."""
+    """Return when a version was written, in unix milliseconds; 0 if that is not said."""
     try:
         return int(json.loads((content or b"").split(b"\n")[0])["commitInfo"]["timestamp"])
     except (ValueError, KeyError, TypeError):
@@ -267,7 +267,7 @@ def _made_at(content: bytes | None) -> int:
 
 
 def _describe(manifest: Manifest, table: str, keep_seconds: int, before: Action | None) -> Action:
-    """The table's columns and settings; its id and the time of its making stay what they were."""
+    """Describe the table's columns and settings; its id and the time of its making stay what they were."""
     begun = blake3(f"{manifest.node} {table} {manifest.checksum}".encode()).digest(16)
     keep = f"interval {keep_seconds} seconds"
     described = TABLES[table].metadata or {}
@@ -322,5 +322,5 @@ def _numbers(kind: re.Pattern[str], names: Collection[str]) -> list[int]:
 
 
 def _name_of(path: str) -> str:
-    """What a part is called in its table's folder."""
+    """Return a part's name in its table's folder."""
     return path.rpartition("/")[2]

@@ -49,23 +49,23 @@ _SECRET_SIZE_MIN: Final = 4
 
 
 class Destination(Protocol):
-    """A place for one export. Names are relative paths, such as `commits/x.parquet`. All methods raise StorageError."""
+    """Place for one export. Names are relative paths, such as `commits/x.parquet`. All methods raise StorageError."""
 
     @property
     def name(self) -> str:
-        """What people know it by; holds no credentials."""
+        """Return a name for people, without credentials."""
         ...
 
     def read(self, name: str, size_max: int) -> bytes | None:
-        """A small file, or None where there is none."""
+        """Read a small file of at most `size_max` bytes, or None if there is none."""
         ...
 
     def publish(self, name: str, content: bytes) -> None:
-        """Put a small file, in place of the one that is there; durable when it returns."""
+        """Write a small file in place of the one that is there; durable when it returns."""
         ...
 
     def find(self, folder: str) -> list[str]:
-        """Names of all files below a folder, which may be missing."""
+        """Return the names of all files below a folder, which may be missing. Costs O(files)."""
         ...
 
     def delete(self, name: str) -> None:
@@ -73,15 +73,15 @@ class Destination(Protocol):
         ...
 
     def put(self, name: str, source: Path) -> None:
-        """Put a part that lies in the scratch folder aside, where no table's pattern finds it; durable when it returns."""
+        """Put a part from the scratch folder aside, where no table's pattern finds it; durable when it returns."""
         ...
 
     def fetch(self, name: str, scratch: Path) -> Path:
-        """A file of this machine with a part's bytes; in the scratch folder unless it is here anyway."""
+        """Return a local file with a part's bytes; in the scratch folder unless it is here anyway."""
         ...
 
     def arrange(self, listed: Collection[str], replaced: Collection[str], *, all_aside: bool = False) -> None:
-        """Have tables' folders hold the listed parts and no others, keep replaced ones aside, and delete the rest.
+        """Make tables' folders hold the listed parts and no others; keep replaced ones aside; delete the rest.
 
         A part is always in one of both places. With `all_aside` every part is aside in the end: where none can be in both
         places, tables' folders hold nothing. Cut off at any step, it can be done again.
@@ -89,12 +89,12 @@ class Destination(Protocol):
         ...
 
     def scratch(self) -> AbstractContextManager[Path]:
-        """An empty folder for the length of a block."""
+        """Provide an empty folder for the length of a block."""
         ...
 
 
 def open_destination(text: str, options: Options, scratch: Path) -> Destination:
-    """A destination by its path or URL; `scratch` is the scratch folder of this machine for those of other machines.
+    """Open a destination by path or URL; `scratch` is the local scratch folder for those elsewhere.
 
     Only one may use it at a time. Raises StorageError.
     """
@@ -112,14 +112,14 @@ def remove_scratch(folder: Path) -> None:
 
 
 class LocalFolder:
-    """A folder of this machine, for its owner alone."""
+    """Folder of this machine, for its owner alone."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     @property
     def name(self) -> str:
-        """Its path."""
+        """Return the folder's path."""
         return str(self._folder)
 
     def read(self, name: str, size_max: int) -> bytes | None:
@@ -219,7 +219,7 @@ class LocalFolder:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder beside the parts: only inside of one file system is there renaming. What was left there goes."""
+        """Provide a folder beside the parts: only inside one file system is there renaming."""
         with self._failing():
             make_folder(self._folder)
             with _emptied(self._folder / SCRATCH_NAME) as folder:
@@ -234,7 +234,7 @@ class LocalFolder:
 
 
 class RemoteFolder:
-    """A prefix of a store that fsspec has a driver for."""
+    """Prefix of a store that fsspec has a driver for."""
 
     def __init__(self, url: str, options: Options, scratch: Path) -> None:
         self.name = url
@@ -296,7 +296,7 @@ class RemoteFolder:
                 self._do(partial(self._move, source, target))
 
     def _find(self) -> list[str]:
-        """Names of all files of the export."""
+        """Return the names of all files of the export."""
         self._fs.invalidate_cache()
         try:
             paths = self._fs.find(self._root)
@@ -321,7 +321,7 @@ class RemoteFolder:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A folder of this machine: it needs room for what is new. What was left there goes."""
+        """Provide a folder of this machine, which needs room for what is new."""
         with _emptied(self._scratch) as folder:
             yield folder
 
@@ -352,7 +352,7 @@ class RemoteFolder:
 
 
 def _names_of(folder: str, paths: Collection[str]) -> set[str]:
-    """Names of the parts that lie in a folder, of paths from the export's on."""
+    """Return the names of the parts in a folder, given paths from the export's root."""
     split = (path.rpartition("/") for path in paths)
     return {name for parent, _, name in split if parent == folder and name.endswith(".parquet")}
 
@@ -362,7 +362,7 @@ def _parts_in(folder: Path) -> set[str]:
 
 
 def _link_all(names: Collection[str], source: Path, target: Path) -> None:
-    """Give parts of a folder second names in another; durable when it returns."""
+    """Link parts of a folder into another; durable when it returns."""
     if names:
         make_folder(target)
         for name in names:
@@ -371,14 +371,14 @@ def _link_all(names: Collection[str], source: Path, target: Path) -> None:
 
 
 def _places(listed: set[str], replaced: set[str], *, all_aside: bool) -> tuple[set[str], set[str]]:
-    """Parts that are to be in a table's folder, and parts that are to be aside, where none can be in both."""
+    """Return the parts to be in a table's folder, and those to be aside, where none can be in both."""
     return (set(), listed | replaced) if all_aside else (listed, replaced)
 
 
 def _plan_moves(
     table: str, there: set[str], aside: set[str], listed: set[str], replaced: set[str]
 ) -> list[tuple[str, str | None]]:
-    """Moves (from, to; None: to be deleted) after which a table's folder has the listed parts and no others.
+    """Plan moves (from, to; None: delete) after which a table's folder has the listed parts and no others.
 
     Parts go before others come. In between a pattern matches too little, and no row of it twice.
     """
@@ -415,7 +415,7 @@ def _connect(url: str, options: Options) -> tuple[Any, str]:
 
 
 def _strings_of(value: object) -> set[str]:
-    """All texts in options, however deep, but for addresses, which people need to see."""
+    """Return all texts in options, however deep, but for addresses, which people need to see."""
     if isinstance(value, str):
         is_address = value.startswith(("http://", "https://")) and "@" not in value
         return {value} if len(value) >= _SECRET_SIZE_MIN and not is_address else set()

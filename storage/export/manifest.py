@@ -24,7 +24,7 @@ _PART_PATH: Final = re.compile(r"[a-z_]+/[0-9A-Za-z-]+\.parquet")
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One Parquet file, under its path in the export."""
+    """Parquet file, under its path in the export."""
 
     path: str
     rows: int
@@ -33,14 +33,14 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Replaced(msgspec.Struct, frozen=True):
-    """A part that a manifest listed until then (unix seconds)."""
+    """Part that a manifest listed until then (unix seconds)."""
 
     path: str
     at: int
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """The last row that was exported of a table: a store that has another one by this number is another store."""
+    """Last row of a table that was exported: a store that has another one by this number is another store."""
 
     num: int
     commit_id: str  # hex
@@ -64,7 +64,7 @@ class Holdings(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, forbid_unknown_fields=True):
-    """See `export_schema.MANIFEST_NAME`."""
+    """Manifest of an export (`ravel.exports.schema.MANIFEST_NAME`)."""
 
     node: str
     checksum: str = NO_CHECKSUM
@@ -90,7 +90,7 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     unjudged_repos: int = 0
 
     def listed(self) -> Iterator[str]:
-        """Paths of all parts that are there."""
+        """Yield the paths of all parts that are there."""
         return (part.path for parts in self.tables.values() for part in parts)
 
 
@@ -101,7 +101,7 @@ class _Stated(msgspec.Struct):
 
 
 def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
-    """A manifest of this node's, of any version up to ours. Raises StorageError; `where` is what that names."""
+    """Decode a manifest of this node's, of any version up to ours. Raises StorageError that names `where`."""
     try:
         stated = msgspec.json.decode(content, type=_Stated)
         is_ours = (stated.format, stated.node) == (EXPORT_FORMAT, node)
@@ -129,6 +129,6 @@ def decode_manifest(content: bytes, where: str, node: str) -> Manifest:
 
 
 def encode_manifest(manifest: Manifest) -> bytes:
-    """A manifest for people and programs, with its checksum."""
+    """Encode a manifest for people and programs, with its checksum."""
     blank = msgspec.structs.replace(manifest, checksum=NO_CHECKSUM)
     return with_manifest_checksum(msgspec.json.format(msgspec.json.encode(blank), indent=1))

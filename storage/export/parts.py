@@ -52,14 +52,14 @@ ExportRow = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A part in the scratch folder, and what the manifest is to say of it."""
+    """Part in the scratch folder, and what the manifest is to say of it."""
 
     part: Part
     path: Path
 
 
 def make_batch(schema: pa.Schema, columns: Iterable[Any]) -> pa.RecordBatch:
-    """A batch of these columns, which are Arrow's arrays or sequences of values; timestamps are made here."""
+    """Make a batch of columns, which are Arrow arrays or sequences of values; timestamps are made here."""
     source = iter(columns)
     arrays: list[Any] = []
     for field in schema:
@@ -79,7 +79,7 @@ def _as_timestamps(times: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  # arr
 
 
 def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
-    """Rows in batches of at most ROWS_PER_GROUP; none where there are no rows."""
+    """Yield rows in batches of at most ROWS_PER_GROUP; nothing without rows."""
     source = iter(rows)
     while some := list(islice(source, ROWS_PER_GROUP)):
         yield make_batch(schema, zip(*some, strict=True))
@@ -119,7 +119,7 @@ def write_parts(
 def read_batches(
     paths: Sequence[tuple[Part, Path]], schema: pa.Schema, rows_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of parts that lie here, which are as the manifest says, at most so many at once. Raises StorageError."""
+    """Yield the rows of local parts that are as the manifest says, at most so many at once. Raises StorageError."""
     for part, path in paths:
         try:
             if measure(path) != (part.bytes, part.blake3):
@@ -134,7 +134,7 @@ def read_batches(
 
 
 def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of ROWS_PER_GROUP or SIZE_PER_GROUP, or little more."""
+    """Join batches to ones of ROWS_PER_GROUP or SIZE_PER_GROUP, or little more."""
     gathered: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -148,7 +148,7 @@ def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def choose_merge(rows: Sequence[int], parts_max: int) -> int | None:
-    """Of parts with so many rows, oldest first: from which one on to merge them into one; None while they are few.
+    """Return from which part on to merge all into one, or None while they are few.
 
     The newest are taken, and older ones as long as these have no more rows than what is taken already: so a row is
     written again only when what it lies in doubles, as often as the logarithm of their number.
@@ -166,7 +166,7 @@ def choose_merge(rows: Sequence[int], parts_max: int) -> int | None:
 
 
 def measure(path: Path) -> tuple[int, str]:
-    """A file's size and BLAKE3 (hex)."""
+    """Return a file's size and BLAKE3 (hex)."""
     hasher = blake3()
     size = 0
     with path.open("rb") as file:

@@ -50,21 +50,21 @@ SourceAuthors = Callable[[Connection, Sequence[int]], Mapping[int, Digest]]
 
 
 def find_last(connection: Connection, *columns: Column[int]) -> int:
-    """The largest number that any row has in these columns."""
+    """Return the largest number that any row has in these columns, or 0."""
     return max(
         int(connection.execute(select(func.coalesce(func.max(column), 0))).scalar_one()) for column in columns
     )
 
 
 def mark_of(connection: Connection, table: Any, last: int) -> Mark | None:  # noqa: ANN401  # a Table
-    """The last row up to a number of a table of commits."""
+    """Return the last row up to a number of a table of commits, or None."""
     query = select(table.c.num, table.c.commit_id).where(table.c.num <= last).order_by(table.c.num.desc())
     row = connection.execute(query.limit(1)).first()
     return None if row is None else Mark(row.num, row.commit_id.hex())
 
 
 def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401  # a Table
-    """Whether the store has grown from the one that was exported up to there, and is no older copy of it."""
+    """Return True if the store has grown from the one exported up to there, and is no older copy of it."""
     if mark is not None:
         found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()
         if found is not None:
@@ -75,8 +75,10 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
 
 
 def describe_roots(connection: Connection) -> str:
-    """Which root branches there are, how many commits they have, which only grow, and which of these are damaged: equal
-    while nothing came to any, was taken out of any or came back."""
+    """Hash the state of all root branches: equal while nothing came to any, was taken out or came back.
+
+    Branches only grow, so their counts, and which commits are damaged, tell.
+    """
     query = (
         select(repos.c.num, repos.c.repo_id, branches.c.commit_count)
         .join(branches, (branches.c.repo_num == repos.c.num) & (branches.c.branch_id == repos.c.repo_id))
@@ -103,7 +105,7 @@ def commit_batches(
     pseudonym: Pseudonym | None,
     source_authors: SourceAuthors | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Commits of these numbers, in order."""
+    """Yield batches of the commits of these numbers, in order. Costs O(those), and O(n) of branches that grew."""
     positions = _Positions(connection, first, last)
     by_topic = _Shared(connection, select(topics.c.num, topics.c.topic))
     by_author = _Shared(connection, select(authors.c.num, authors.c.user), pseudonym)
@@ -163,14 +165,14 @@ def commit_batches(
 
 
 def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
-    """The commits that are void now."""
+    """Yield batches of the commits that are void now."""
     query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
     for (ids,) in _columns(connection, query):
         yield make_batch(VOIDS, [_ids(ids)])
 
 
 def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """What became of commits in their timelines after they were inserted, of changes of these numbers, in order."""
+    """Yield batches of changes of these numbers: what became of commits in timelines after their insert."""
     query = (
         select(
             changes.c.num,
@@ -193,8 +195,10 @@ def edit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.R
 
 
 def relay_commit_batches(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """What was taken for others of these numbers, in order. Their blocks are counted, so each publication is read; 0 of one
-    that is damaged."""
+    """Yield batches of what was taken for others of these numbers, in order.
+
+    Each publication is read to count its blocks; a damaged one has 0.
+    """
     by_topic = _Shared(connection, select(relay_topics.c.num, relay_topics.c.topic))
     query = (
         select(
@@ -227,7 +231,7 @@ def _count_blocks(publication: bytes) -> int:
 
 
 def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
-    """The topics that are kept for others now."""
+    """Yield batches of the topics that are kept for others now."""
     query = select(
         relay_topics.c.topic,
         relay_topics.c.is_pinned,
@@ -240,7 +244,7 @@ def relay_topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
 
 
 def topic_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
-    """The topics that are followed now."""
+    """Yield batches of the topics that are followed now."""
     named = select(topics.c.num, topics.c.topic, repos.c.repo_id)
     links = (
         named.add_columns(branches.c.branch_id, epochs.c.epoch_id)
@@ -296,7 +300,7 @@ def _id_lists(packed: Sequence[bytes]) -> Any:  # noqa: ANN401  # an array of li
 
 
 class _Shared:
-    """Values of a table by their numbers, which many rows share."""
+    """Values of a table by number, which many rows share."""
 
     def __init__(self, connection: Connection, query: Select[Any], change: Pseudonym | None = None) -> None:
         rows = connection.execute(query).all()
@@ -306,14 +310,14 @@ class _Shared:
         self._values: Any = pa.array(values, pa.string() if is_text else pa.binary(_ID_SIZE))
 
     def look_up(self, nums: Sequence[int]) -> Any:  # noqa: ANN401  # an array
-        """The values of these numbers."""
+        """Return the values of these numbers."""
         places = pc.index_in(pa.array(nums, pa.int64()), self._nums)
         assert places.null_count == 0, "what a row names is there: fsck holds that"
         return self._values.take(places)
 
 
 class _Positions:
-    """Positions in their branch's timeline at this moment of the commits of some numbers, -1 for void ones.
+    """Positions of commits in their branch's timeline at this moment, -1 for void ones.
 
     One pass over the order's index, of the branches that have any such commit; 8 bytes are held for each number.
     """

@@ -38,14 +38,14 @@ _Sum = tuple[int, int]
 
 
 class Counted(NamedTuple):
-    """Holdings, and what tables they are of: equal while nothing came and nothing left; empty where files are damaged."""
+    """Holdings, and what tables they are of: equal while nothing came or left; empty if files are damaged."""
 
     holdings: Holdings | None
     state: str
 
 
 def count_holdings(connection: Connection, before: Counted, folder: Path) -> Counted:
-    """Blocks and bytes as held and as referenced, or what was counted before where that is still so.
+    """Count blocks and bytes as held and as referenced, unless `before` is still right. Costs O(blocks).
 
     None where files are too many, come to too much, or are damaged; the last is looked at again each time.
     """
@@ -65,7 +65,7 @@ def count_holdings(connection: Connection, before: Counted, folder: Path) -> Cou
 
 
 def _describe(connection: Connection, table: Table) -> tuple[int, int]:
-    """How many rows, and the last number: other rows have another count or number.
+    """Return how many rows a table has, and the last number: other rows have another count or number.
 
     But for one case: the last rows went, the daemon was started again, and as many came, of as many bytes in all. Then the
     figure is an older one until the next change.
@@ -92,7 +92,7 @@ def _in_packs(connection: Connection) -> _Sum:
 
 
 def _of_commits(connection: Connection) -> _Sum:
-    """Of commits: the size of one that has its body is that of its blocks."""
+    """Sum what commits reference: the size of one that has its body is that of its blocks."""
     length, is_whole = func.length(commits.c.block_nums), func.length(commits.c.block_nums) > BLOCK_NUM_SIZE
     query = select(
         sum_of(case((is_whole, length), else_=0)),
@@ -105,7 +105,7 @@ def _of_commits(connection: Connection) -> _Sum:
 
 
 def _of_bare(connection: Connection) -> _Sum:
-    """Of commits without: their size is still that of what is not here any more, and their own block is nobody else's."""
+    """Sum what commits without their body reference: their size still counts what is not here any more."""
     query = select(commits.c.block_nums).where(func.length(commits.c.block_nums) <= BLOCK_NUM_SIZE)
     count = size = 0
     for rows in stream_parts(connection, query, LOOKUP_COUNT_MAX):
@@ -141,7 +141,7 @@ def _count_files(connection: Connection, folder: Path) -> _Sum | None:
 def _look_up(
     connection: Connection, folder: Path, ids: list[BlockId]
 ) -> Iterator[tuple[BlockId, int, tuple[BlockId, ...]]]:
-    """(id, bytes, ids of children) of those of these blocks that are here, each once."""
+    """Yield (id, bytes, ids of children) of those of these blocks that are here, each once."""
     for part in chunks(ids):
         wanted = set(part)
         keys = [id_key(raw) for raw in part]

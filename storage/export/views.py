@@ -33,7 +33,7 @@ _FOLDER: Final = r"coalesce(regexp_replace(getvariable('export'), '([*?\[])', '[
 
 
 def write_views(filled: Collection[str]) -> str:
-    """The file, of an export in which these tables have rows."""
+    """Return the text of the file, for an export in which these tables have rows."""
     return _HEAD + "".join(_views_of(table, is_filled=table in filled) for table in TABLES)
 
 

@@ -26,7 +26,7 @@ CONFIGURED: Final = "configured"
 
 @dataclass(frozen=True, slots=True)
 class PeerRow:
-    """A peer's key and where it was last known to listen: to be dialed, or banned."""
+    """Peer's key and where it was last known to listen: to be dialed, or banned."""
 
     peer: PeerId
     address: str
@@ -37,7 +37,7 @@ class PeerRow:
 
 
 def load_peers(connection: Connection) -> list[PeerRow]:
-    """All peers that are kept or banned."""
+    """Load all peers that are kept or banned. Costs O(peers)."""
     others: dict[PeerId, tuple[str, ...]] = {}
     table = peer_addresses
     further = select(table.c.peer, table.c.address).order_by(table.c.peer, table.c.place)
@@ -56,7 +56,7 @@ def keep_peer(
     is_relay: bool | None = None,
     others: Sequence[str] = (),
 ) -> None:
-    """Keep a peer to be dialed at these addresses, too; None leaves as it is whether it may keep all topics.
+    """Keep a peer to be dialed at these addresses too. With `is_relay` None, it keeps its role.
 
     Those that are kept are of one source. What a user names takes the place of what links named, and links add nothing to
     it: anyone can write one.
@@ -78,7 +78,7 @@ def keep_peer(
 
 
 def add_addresses(known: Sequence[str], new: Sequence[str], source: str) -> list[str]:
-    """A peer's addresses of one source, each once, after new ones were named: the first, if links named it, stays first.
+    """Merge new addresses of one source into a peer's known ones; the first that links named stays first.
 
     Of too many the oldest go.
     """
@@ -87,7 +87,7 @@ def add_addresses(known: Sequence[str], new: Sequence[str], source: str) -> list
 
 
 def link_peer(connection: Connection, peer: PeerId, repo_id: RepoId) -> None:
-    """Note that a link to a repo named the peer."""
+    """Note that a link to a repo named the peer. Costs O(1)."""
     row = (link_peers.c.peer == peer) & (link_peers.c.repo_id == repo_id)
     connection.execute(delete(link_peers).where(row))
     connection.execute(insert(link_peers).values(peer=peer, repo_id=repo_id))
@@ -101,7 +101,7 @@ def replace_links(connection: Connection, peer: PeerId, repos: Collection[RepoId
 
 
 def load_links(connection: Connection) -> dict[PeerId, set[RepoId]]:
-    """By peer: repos whose links named it."""
+    """Load, by peer, the repos whose links named it. Costs O(such links)."""
     found: dict[PeerId, set[RepoId]] = {}
     for peer, repo_id in connection.execute(select(link_peers.c.peer, link_peers.c.repo_id)):
         found.setdefault(peer, set()).add(repo_id)
@@ -114,7 +114,7 @@ def unlink_repo(connection: Connection, repo_id: RepoId) -> None:
 
 
 def ban_peer(connection: Connection, peer: PeerId) -> None:
-    """Speak with a peer no more, and forget its address."""
+    """Ban a peer, and forget its addresses."""
     forget_peer(connection, peer)
     _put(connection, peer, "", is_banned=True)
 
@@ -153,7 +153,7 @@ class ReachedRow:
 
 
 def load_reached(connection: Connection) -> list[ReachedRow]:
-    """All peers that were reached, the latest first."""
+    """Load all peers that were reached, the latest first. Costs O(peers)."""
     repos: dict[PeerId, set[RepoId]] = {}
     for peer, repo_id in connection.execute(select(reached_repos.c.peer, reached_repos.c.repo_id)):
         repos.setdefault(peer, set()).add(repo_id)
@@ -199,7 +199,7 @@ class Holder:
 
 
 def load_holders(connection: Connection) -> dict[int, list[Holder]]:
-    """All of them, by the number of the repo."""
+    """Load the peers that hold all of a repo, by the repo's number. Costs O(holders)."""
     found: dict[int, list[Holder]] = {}
     table = repo_holders
     for repo_num, *rest in connection.execute(
@@ -210,7 +210,7 @@ def load_holders(connection: Connection) -> dict[int, list[Holder]]:
 
 
 def put_holders(connection: Connection, holders: Mapping[int, Sequence[Holder]]) -> None:
-    """Enter those of some repos (by number) in place of the ones before."""
+    """Replace the holders of some repos, given by number. Costs O(change)."""
     for repo_num, each in holders.items():
         connection.execute(delete(repo_holders).where(repo_holders.c.repo_num == repo_num))
         rows = [

@@ -28,12 +28,12 @@ _COLUMNS: Final = (relay_accounts.c.num, relay_accounts.c.name, relay_accounts.c
 
 
 class AccountsFull(Exception):
-    """There are as many accounts, or links of this one, as there may be."""
+    """Error of too many accounts, or too many links of this one."""
 
 
 @dataclass(frozen=True, slots=True)
 class AccountRow:
-    """One account: what its nodes brought, which they are, and how many links wait to be used."""
+    """Account: what its nodes brought, which they are, and how many links wait to be used."""
 
     account: Account
     used: int
@@ -44,7 +44,7 @@ class AccountRow:
 
 @dataclass(frozen=True, slots=True)
 class JoinedAccount:
-    """What came of a link: an account's bytes, or why there is none."""
+    """Result of a link: an account's bytes, or why there is none."""
 
     refusal: str = ""
     quota: int = 0
@@ -52,20 +52,20 @@ class JoinedAccount:
 
 
 def load_accounts(connection: Connection) -> Mapping[PeerId, Account]:
-    """Accounts by their nodes."""
+    """Load accounts by their nodes. Costs O(nodes)."""
     nodes = relay_account_nodes.c
     query = select(nodes.peer, *_COLUMNS).join(relay_accounts, relay_accounts.c.num == nodes.account_num)
     return {peer: Account(*rest) for peer, *rest in connection.execute(query)}
 
 
 def find_account(connection: Connection, name: str) -> Account | None:
-    """The account of that name."""
+    """Return the account of that name, or None. Costs O(1)."""
     row = connection.execute(select(*_COLUMNS).where(relay_accounts.c.name == name)).first()
     return None if row is None else Account(*row)
 
 
 def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
-    """All accounts, by name."""
+    """List all accounts, by name. Costs O(accounts and what their nodes brought)."""
     nodes: dict[int, list[PeerId]] = {}
     for peer, account_num in connection.execute(
         select(relay_account_nodes.c.peer, relay_account_nodes.c.account_num)
@@ -104,7 +104,7 @@ def invite_to_account(
     expires_at: int,
     now: int,
 ) -> Account:
-    """A link to the account of that name, which is made if there is none, and has this quota from now on.
+    """Store a link to the account of that name, which is made if there is none, and gets this quota.
 
     Raises AccountsFull.
     """
@@ -130,7 +130,7 @@ def invite_to_account(
 
 
 def has_link(connection: Connection, token: AccountToken) -> bool:
-    """Whether there is such a link, used or not."""
+    """Return True if there is such a link, used or not. Costs O(1)."""
     query = select(relay_account_links.c.account_num).where(relay_account_links.c.mark == account_mark(token))
     return connection.execute(query).first() is not None
 
@@ -162,13 +162,13 @@ def join_account(connection: Connection, token: AccountToken, peer: PeerId, now:
 
 
 def change_quota(connection: Connection, name: str, quota: int) -> bool:
-    """Let an account's nodes bring so much together; whether there is such an account. What is kept stays."""
+    """Change an account's quota (bytes); return True if there is such an account. What is kept stays."""
     changed = update(relay_accounts).where(relay_accounts.c.name == name).values(quota=quota)
     return bool(connection.execute(changed).rowcount)
 
 
 def revoke_account(connection: Connection, name: str) -> bool:
-    """Forget an account, its links and its nodes, which are strangers again; whether there was one."""
+    """Forget an account, its links and its nodes, which are strangers again; return True if there was one."""
     account = find_account(connection, name)
     if account is None:
         return False

@@ -17,14 +17,14 @@ from storage.schema.relay_schema import relay_bare, relay_commits, relay_topics
 
 
 def note_bare(connection: Connection, topic_num: int, nums: Sequence[int]) -> None:
-    """Publications of a topic, of these numbers, came without a body."""
+    """Note that publications of a topic, of these numbers, came without a body."""
     rows = [{"topic_num": topic_num, "commit_num": num} for num in nums]
     if rows:
         connection.execute(insert(relay_bare), rows)
 
 
 def find_bare(connection: Connection, topic_num: int, nums: Sequence[int]) -> set[int]:
-    """Those of these publications of a topic that have no body."""
+    """Return those of these publications of a topic that have no body. Costs O(nums)."""
     columns = relay_bare.c
     found: set[int] = set()
     for part in chunks(nums):
@@ -40,7 +40,7 @@ def complete(
     whole: Mapping[int, tuple[Publication, bytes]],
     quotas: RelayQuotas,
 ) -> int:
-    """Let these take the place of bare publications, of these numbers and the same ids; gives how many had room."""
+    """Replace bare publications, of these numbers, by whole ones of the same ids; return how many had room."""
     bare = find_bare(connection, topic_num, list(whole))
     if not bare:
         return 0
@@ -72,7 +72,7 @@ def complete(
 
 
 def find_lacking_topics(connection: Connection) -> dict[int, int]:
-    """Numbers of the topics of which bodies are lacking, each with its newest such publication's number."""
+    """Find topics that lack bodies, by number, each with its newest such publication's. Costs O(those)."""
     columns, last = relay_bare.c, -1
     found: dict[int, int] = {}
     while True:
@@ -88,7 +88,7 @@ def find_lacking_topics(connection: Connection) -> dict[int, int]:
 def load_lacking(
     connection: Connection, topic_num: int, before: int, after: int, limit: int, *, alone: bool
 ) -> list[tuple[int, CommitId]]:
-    """Publications (number, commit's id) without a body, between two numbers, the latest first.
+    """Load (number, commit's id) of publications without a body, between two numbers, the latest first.
 
     `alone`: those alone whose commits are here in no other form. Who is asked by commits' ids would send that again.
     """

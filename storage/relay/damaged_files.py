@@ -28,7 +28,7 @@ COUNTED_SIZE: Final = (
 
 
 def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:
-    """Take a block out if its bytes are not what its id says; gives the numbers of the files that lack it from now on."""
+    """Remove a block if its bytes are not what its id says; return the files that lack it from now on."""
     found = find_kept_block(connection, block_id)
     if found is None or hash_block(found[1]) == block_id:
         return set()  # another reader has found it, too, and a peer may have brought it anew
@@ -36,7 +36,7 @@ def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -
 
 
 def drop_blocks(connection: Connection, nums: Iterable[int], now_ms: int) -> set[int]:
-    """Take these blocks out; gives the numbers of the files that lack some from now on."""
+    """Remove these blocks; return the numbers of the files that lack some from now on. Costs O(change)."""
     links = relay_file_blocks.c
     lacking: set[int] = set()
     for part in chunks(list(nums)):
@@ -49,7 +49,7 @@ def drop_blocks(connection: Connection, nums: Iterable[int], now_ms: int) -> set
 
 
 def break_files(connection: Connection, nums: Sequence[int], now_ms: int) -> None:
-    """Say of files that they are not whole. They wait for their blocks as if some had come just now."""
+    """Mark files as not whole. They wait for their blocks as if some had come just now."""
     for part in chunks(nums):
         broken = update(relay_files).where(relay_files.c.num.in_(part))
         connection.execute(broken.values(is_whole=False, touched_at=now_ms))
@@ -57,7 +57,7 @@ def break_files(connection: Connection, nums: Sequence[int], now_ms: int) -> Non
 
 
 def restate_sizes(connection: Connection, nums: Sequence[int], *, has_lost: bool = False) -> int:
-    """Let files count what their blocks count that are here, for topics, too; gives how many did not.
+    """Correct what files, and their topics, count by the blocks that are here; return how many changed.
 
     `has_lost`: what they count less is gone, and their peers may bring it again.
     """

@@ -43,7 +43,7 @@ _FORGOTTEN_AT_ONCE: Final = 16
 
 
 class DamagedKeptBlock(DamagedBlock):
-    """A block of another's file is damaged (`storage.relay.damaged_files`)."""
+    """Damaged block of another's file (`storage.relay.damaged_files`)."""
 
     def __init__(self, block_id: BlockId) -> None:
         super().__init__(f"block {block_id.hex()}, which is kept for others, is damaged")
@@ -52,7 +52,7 @@ class DamagedKeptBlock(DamagedBlock):
 
 @dataclass(frozen=True, slots=True)
 class BegunFile:
-    """A file that was deposited: its number (0: none before its first block), whether it is whole; or why it is not kept."""
+    """File that was deposited: its number (0: none before its first block), if it is whole; or why it is not kept."""
 
     num: int
     is_whole: bool = False
@@ -61,7 +61,7 @@ class BegunFile:
 
 @dataclass(frozen=True, slots=True)
 class KeptBlocks:
-    """What became of blocks of a file: those that were there or are now, by id their children; why not more ("": none).
+    """Result of keeping blocks of a file: children by id of those that are here now; why not more ("": none).
 
     `num` is the file's from now on; `joined` counts the blocks that it had not before.
     """
@@ -84,7 +84,7 @@ class _Joining:
 
 
 def list_whole(connection: Connection, topic_num: int, after: ShortId, limit: int) -> tuple[ShortId, ...]:
-    """Files of a topic that are here whole, above an id, in order."""
+    """List files of a topic that are here whole, above an id, in order. Costs O(limit)."""
     columns = relay_files.c
     query = (
         select(columns.file_id)
@@ -97,7 +97,7 @@ def list_whole(connection: Connection, topic_num: int, after: ShortId, limit: in
 
 
 def is_kept_whole(connection: Connection, topic_num: int, file: ObjectId) -> bool:
-    """Whether all of a file is here, on this topic."""
+    """Return True if all of a file is here, on this topic. Costs O(1)."""
     columns = relay_files.c
     query = select(columns.is_whole).where(columns.topic_num == topic_num, columns.file_id == file)
     return bool(connection.execute(query).scalar())
@@ -106,7 +106,7 @@ def is_kept_whole(connection: Connection, topic_num: int, file: ObjectId) -> boo
 def load_deposits(
     connection: Connection, topic_num: int, after: ObjectId | None, limit: int
 ) -> list[FileDeposit]:
-    """Files of a topic that are here whole, above an id, as they were deposited."""
+    """Load files of a topic that are here whole, above an id, as they were deposited. Costs O(limit)."""
     columns = relay_files.c
     query = (
         select(columns.file_id, columns.claimed_size, columns.signature)
@@ -125,7 +125,7 @@ def begin_file(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> BegunFile:
-    """Keep a file from now on, if there is room for all of it. Nothing is forgotten for it before its blocks are here.
+    """Begin to keep a file, if there is room for all of it. Nothing is forgotten before its blocks are here.
 
     Its row comes with its first blocks, too: no quota would bound rows of which nothing has come.
     """
@@ -147,7 +147,7 @@ def begin_file(
 
 
 def find_kept(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
-    """Those of these blocks that are here, whatever file has them."""
+    """Return those of these blocks that are here, whatever file has them. Costs O(ids)."""
     return set(_find(connection, ids))
 
 
@@ -163,9 +163,22 @@ def keep_blocks(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> KeptBlocks:
-    """Give a file these blocks: some have come, and the others are here already. Its number is 0 at the first ones.
+    """Give a file blocks, of which some have come and others are here already. Costs O(blocks).
 
-    Raises DamagedKeptBlock where one of the latter is damaged and names others.
+    Args:
+        database: Gives row numbers.
+        connection: Of its write transaction.
+        topic_num: Number of the kept topic's row.
+        deposit: The file's id (32 bytes) and the size (bytes) that the topic's key signed.
+        file_num: Number of the file's row; 0 before its first blocks.
+        ids: Ids of all these blocks, 32 bytes each.
+        came: Those that have come.
+        visitor: The peer that brought them.
+        quotas: Bounds in bytes.
+        now_ms: Unix milliseconds.
+
+    Raises:
+        DamagedKeptBlock: A block that was here is damaged, and names others.
     """
     columns = relay_files.c
     here = columns.num == file_num
@@ -213,18 +226,21 @@ def keep_blocks(
 
 
 def finish_file(connection: Connection, file_num: int) -> bool:
-    """All blocks of a file are here; whether it still is."""
+    """Mark a file as whole; return True if it is still kept."""
     here = relay_files.c.num == file_num
     return bool(connection.execute(update(relay_files).where(here).values(is_whole=True)).rowcount)
 
 
 def drop_file(connection: Connection, file_num: int) -> None:
-    """Keep a file no more: its tree is none."""
+    """Forget a file, whose tree is none."""
     _take_back(connection, [file_num])
 
 
 def load_kept_block(connection: Connection, block_id: BlockId) -> bytes | None:
-    """A block of any file, encoded; who knows its id was shown it. Raises DamagedKeptBlock."""
+    """Return an encoded block of any file, or None. Raises DamagedKeptBlock.
+
+    Access needs the id alone: it was shown to members only.
+    """
     found = find_kept_block(connection, block_id)
     if found is None:
         return None
@@ -234,7 +250,7 @@ def load_kept_block(connection: Connection, block_id: BlockId) -> bytes | None:
 
 
 def find_kept_block(connection: Connection, block_id: BlockId) -> tuple[int, bytes] | None:
-    """The number and the bytes of a block as they are, damaged or not."""
+    """Return number and bytes of a block as they are, damaged or not; or None."""
     nums = _find(connection, [block_id])
     if not nums:
         return None
@@ -261,7 +277,7 @@ def _insert_file(
 
 
 def _raise_claim(connection: Connection, num: int, claimed: int, deposit: FileDeposit) -> None:
-    """Note a larger claim. A lower one is not: another peer may bring the file just now by the larger one."""
+    """Store a larger claim. A lower one is not: another peer may bring the file just now by the larger one."""
     if deposit.size > claimed:
         larger = {"claimed_size": deposit.size, "signature": deposit.signature}
         connection.execute(update(relay_files).where(relay_files.c.num == num).values(larger))
@@ -307,7 +323,7 @@ def _load_sizes(connection: Connection, nums: Sequence[int]) -> list[int]:
 
 
 def _load_children(connection: Connection, nums: dict[BlockId, int]) -> dict[BlockId, tuple[BlockId, ...]]:
-    """The ids that blocks name in clear. Raises DamagedKeptBlock."""
+    """Return the ids that blocks name in clear. Raises DamagedKeptBlock."""
     found: dict[BlockId, tuple[BlockId, ...]] = {}
     for block_id, num in nums.items():
         found[block_id] = ()

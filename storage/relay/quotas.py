@@ -47,7 +47,7 @@ _SIZE = relay_topics.c.size + relay_topics.c.file_size
 
 @dataclass(frozen=True, slots=True)
 class RelayQuotas:
-    """Bytes of publications and topics that are kept at most. `subnet` bounds what strangers bring from one subnet.
+    """Quotas of a relay, in bytes and topics. `subnet` bounds what strangers bring from one subnet.
 
     Unless `takes_strangers`, only peers that are known add topics; who knows one that is kept is served all the same.
     """
@@ -64,7 +64,7 @@ class RelayQuotas:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account of this relay: the bytes that its nodes may bring together."""
+    """Account of this relay: the bytes that its nodes may bring together."""
 
     num: int
     name: str
@@ -73,7 +73,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks a relay to keep something. `subnet` is where a stranger comes from; "" of known peers, whom it bounds not.
+    """Peer that asks a relay to keep something. `subnet` is where a stranger comes from; "" for known peers.
 
     A partner is another relay of the same operator: what it brings is bounded for topics and all together alone, and nothing
     is forgotten for it. Else two full relays would forget for each other in turn.
@@ -87,7 +87,7 @@ class Visitor:
 
     @property
     def kind(self) -> str:
-        """One of VISITOR_KINDS."""
+        """Return one of VISITOR_KINDS."""
         if self.account is not None:
             return ACCOUNT
         if self.is_partner:
@@ -97,7 +97,7 @@ class Visitor:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """How many things have room, why the next one has none ("": there is none), and whether topics were forgotten."""
+    """Room for some things: how many fit, why the next one does not ("": all do), and if topics were forgotten."""
 
     count: int
     refused: str = ""
@@ -180,7 +180,7 @@ def find_room(
 def refuse_file(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> str:
-    """Why so many bytes of a topic's files have no room ("": they have some). Forgets nothing: the size is only claimed.
+    """Return why so many bytes of a topic's files have no room, or "". Forgets nothing: the size is only claimed.
 
     Else a small deposit that claims much would cost others their topics, again and again, and bring nothing.
     """
@@ -209,7 +209,7 @@ def find_file_room(
 
 
 def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quotas: RelayQuotas) -> int:
-    """Bytes that bodies of bare publications of a topic may take, for which nothing is forgotten.
+    """Return the bytes that bodies of a topic's bare publications may take, for which nothing is forgotten.
 
     As much as files: a relay asks for bodies of its own accord, and members' new commits must find room all the same.
     """
@@ -222,7 +222,7 @@ def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quo
 
 
 def used_by(connection: Connection, account_num: int) -> int:
-    """Bytes that the nodes of an account have brought."""
+    """Sum the bytes that the nodes of an account have brought."""
     nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
     return _share(connection, relay_shares.c.peer.in_(nodes))
 
@@ -246,7 +246,10 @@ def take_back_share(connection: Connection, topic_num: int, peer: PeerId, size: 
 
 
 def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
-    """Forget topics and all that was kept of them. Their numbers are not given again: sessions know topics by them."""
+    """Forget topics and all that was kept of them. Costs O(their rows).
+
+    Their numbers are not given again: sessions know topics by them.
+    """
     for table in (relay_topics, relay_commits, relay_files):
         keep_last_number(connection, table)
     for part in chunks(list(nums)):
@@ -270,7 +273,7 @@ def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
 
 
 def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
-    """Forget other topics until so many bytes are free; gives how many became so. Where all do not suffice, none goes."""
+    """Forget other topics until so many bytes are free; return how many became so. If all do not suffice, none goes."""
     if _evictable_size(connection, topic_num, visitor) < wanted:
         return 0
     others = _going(visitor).where(relay_topics.c.num != topic_num, _SIZE > 0)
@@ -286,13 +289,13 @@ def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted:
 
 
 def _evictable_size(connection: Connection, topic_num: int, visitor: Visitor) -> int:
-    """Bytes of the other topics that may be forgotten for this visitor."""
+    """Sum the bytes of the other topics that may be forgotten for this visitor."""
     others = select(sum_of(_SIZE)).where(_may_go(visitor), relay_topics.c.num != topic_num)
     return int(connection.execute(others).scalar_one())
 
 
 def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
-    """Numbers and sizes of the topics that may be forgotten for this visitor, in the order in which they go."""
+    """Build the query for the topics that may be forgotten for this visitor, in order, with their sizes."""
     columns = relay_topics.c
     order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
     return select(columns.num, _SIZE.label("kept")).where(_may_go(visitor)).order_by(*order)
@@ -327,7 +330,7 @@ def _total(connection: Connection) -> int:
 def _bounds(
     connection: Connection, topic_size: int, visitor: Visitor, quotas: RelayQuotas
 ) -> list[tuple[int, int, str]]:
-    """What is kept already of the topic and of the visitor's, how much may be, and how it is called when that is full."""
+    """Return (kept already, most, name when full) of the topic, and of what the visitor brought."""
     bounds = [(topic_size, quotas.topic, "topic_full")]
     if visitor.account is not None:
         bounds.append((used_by(connection, visitor.account.num), visitor.account.quota, "account_full"))

@@ -43,7 +43,7 @@ _TOPIC = select(  # in the order of KeptTopic's fields
 
 @dataclass(frozen=True, slots=True)
 class KeptTopic:
-    """One topic, as it stood when it was read."""
+    """Topic that is kept for others, as it stood when it was read."""
 
     num: int
     topic: TopicKey
@@ -62,7 +62,7 @@ _FIELDS: Final = itemgetter(*(one.name for one in fields(KeptTopic)))
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """What became of some publications: numbers of the new ones, and which quota the first refused one met ("": none).
+    """Result of storing publications: numbers of new ones, and the quota that the first refused one met.
 
     `has_forgotten`: other topics were, to make room. `completed` counts whole ones that took a bare one's place; `has_bare`:
     one of the new ones is bare.
@@ -76,7 +76,7 @@ class StoreResult:
 
 
 def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
-    """Those of these topics that are kept."""
+    """Find those of these topics that are kept. Costs O(topics given)."""
     found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
         rows = connection.execute(_TOPIC.where(relay_topics.c.topic.in_(part)))
@@ -85,7 +85,7 @@ def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicK
 
 
 def load_kept(connection: Connection) -> dict[TopicKey, KeptTopic]:
-    """All topics that are kept, the latest touched first."""
+    """Load all topics that are kept, the latest touched first. Costs O(topics)."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
     return {row.topic: KeptTopic(*tuple(row)) for row in connection.execute(query)}
 
@@ -98,9 +98,18 @@ def open_topics(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> tuple[Room, list[KeptTopic]]:
-    """Keep these topics from now on, new ones as far as there is room for them.
+    """Keep these topics from now on, new ones as far as there is room. Costs O(topics given).
 
-    Returns how many of the new ones had room and why not more, and these.
+    Args:
+        database: Gives row numbers.
+        connection: Of its write transaction.
+        topics: Public keys, 32 bytes each.
+        visitor: The peer that asks.
+        quotas: Bounds in topics.
+        now_ms: Unix milliseconds.
+
+    Returns:
+        How many of the new ones had room and why not more, and these.
     """
     known: set[TopicKey] = set()
     columns = relay_topics.c
@@ -152,7 +161,7 @@ def _add_topics(
 def pin_topic(
     database: Database, connection: Connection, topic: TopicKey, quotas: RelayQuotas, now_ms: int
 ) -> Room:
-    """Never forget a topic to make room; one that is not kept yet is from now on, if there is room for it."""
+    """Pin a topic, which is then never forgotten to make room; add it if it is not kept and there is room."""
     values = {"is_pinned": True, "touched_at": now_ms}
     if connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(values)).rowcount:
         return Room(0)
@@ -162,36 +171,36 @@ def pin_topic(
 
 
 def unpin_topic(connection: Connection, topic: TopicKey) -> None:
-    """Let a topic be forgotten to make room, like others."""
+    """Unpin a topic, which may then be forgotten to make room."""
     connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(is_pinned=False))
 
 
 def load_allowed(connection: Connection) -> set[PeerId]:
-    """Peers that the operator has named as known."""
+    """Return the peers that the operator has named as known."""
     return set(connection.execute(select(relay_allowed.c.peer)).scalars())
 
 
 def allow_peer(connection: Connection, peer: PeerId) -> None:
-    """Know a peer from now on, and what it has brought."""
+    """Make a peer known, and what it has brought."""
     deny_peer(connection, peer)
     connection.execute(insert(relay_allowed).values(peer=peer))
     know_topics(connection, peer)
 
 
 def know_topics(connection: Connection, peer: PeerId) -> None:
-    """Know what a peer has brought: it is known from now on."""
+    """Mark what a peer has brought as known: the peer is known from now on."""
     brought = update(relay_topics).where(relay_topics.c.brought_by == peer)
     connection.execute(brought.values(is_known=True, subnet=""))
 
 
 def deny_peer(connection: Connection, peer: PeerId) -> None:
-    """Know a peer no more; what it alone has brought is a stranger's until a known peer asks for it."""
+    """Make a peer a stranger; what it alone has brought is a stranger's until a known peer asks for it."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
     forget_knowing(connection, peer)
 
 
 def forget_knowing(connection: Connection, peer: PeerId) -> None:
-    """Know no more what a peer alone has brought: it is known no more."""
+    """Mark what a peer alone has brought as a stranger's."""
     alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
 
@@ -205,9 +214,18 @@ def store_publications(
     quotas: RelayQuotas,
     now_ms: int,
 ) -> StoreResult:
-    """Keep publications of a topic (each with its encoding), those that are not kept yet, up to the first over a quota.
+    """Store publications of a topic that are new, up to the first over a quota. Costs O(new).
 
-    Of bare ones that are kept bodies are taken, as far as there is room; for want of it nothing is refused.
+    Bare ones that are kept take their bodies, as far as there is room; for want of it nothing is refused.
+
+    Args:
+        database: Gives row numbers.
+        connection: Of its write transaction.
+        topic_num: Number of the kept topic's row.
+        visitor: The peer that brought them, for whom they count.
+        new: Decoded publications, each with its encoding.
+        quotas: Bounds in bytes.
+        now_ms: Unix milliseconds.
     """
     named: dict[PublicationId, tuple[Publication, bytes]] = {}
     for one, encoded in new:
@@ -273,7 +291,7 @@ def store_publications(
 def load_kept_publications(
     connection: Connection, topic_num: int, nums: Sequence[int], size_target: int
 ) -> list[bytes]:
-    """Publications of a topic, of these numbers in order, until `size_target` bytes are passed; one at least."""
+    """Load publications of a topic, of these numbers in order, until `size_target` bytes are passed."""
     found: list[bytes] = []
     size = 0
     for part in chunks(nums):
@@ -293,7 +311,7 @@ def load_kept_publications(
 def _find_known(
     connection: Connection, topic_num: int, ids: Iterable[PublicationId]
 ) -> dict[PublicationId, int]:
-    """Those of these publications that are kept, with their numbers."""
+    """Return those of these publications that are kept, with their numbers."""
     wanted = set(ids)
     found: dict[PublicationId, int] = {}
     columns = relay_commits.c

@@ -1,4 +1,4 @@
-"""What a relay's operator asks of its store: who uses how much of it, and how fast it fills."""
+"""Use of a relay's store, for its operator: who uses how much of it, and how fast it fills."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _HOUR_MS: Final = 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What peers of one kind have brought: how many they are, and bytes that are kept."""
+    """Use by peers of one kind: how many they are, and bytes that are kept."""
 
     peers: int
     size: int
@@ -33,7 +33,7 @@ class Usage:
 def load_usage(
     connection: Connection, partners: Collection[PeerId] = (), dialed: Collection[PeerId] = ()
 ) -> Mapping[str, Usage]:
-    """What peers have brought, by the kind that they are of now; `dialed` are known, too."""
+    """Sum what peers have brought, by their kind now; `dialed` are known, too. Costs O(shares)."""
     shares, nodes = relay_shares.c, relay_account_nodes.c
     kind = case(
         (shares.peer.in_(select(nodes.peer)), ACCOUNT),
@@ -49,7 +49,7 @@ def load_usage(
 
 
 def load_growth(connection: Connection, now_ms: int) -> int:
-    """Bytes a day of commits and files that came in the last RELAY_GROWTH_DAYS, or since the first of them.
+    """Compute the bytes a day that came in the last RELAY_GROWTH_DAYS, or since the first of them.
 
     A file counts when it began: deposited again, after a cut or to bring a damaged block, it takes no room that it had not.
     The latest RELAY_GROWTH_COUNT_MAX of each are looked at: of more, the time that these took counts.

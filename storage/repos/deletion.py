@@ -39,7 +39,7 @@ from storage.schema.search_schema import search_parts, search_texts, search_word
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
-    """Forget a repo, its epochs and its branches. Numbers of its commits, topics and files are not given again.
+    """Forget a repo, its epochs and its branches. Costs O(its rows).
 
     A file's number is a part of the place that masks its key (`column_encryption`), which must never mask another.
     """

@@ -38,7 +38,7 @@ _KEYS_REMEMBERED_MAX: Final = 8192
 
 
 class EpochKeys(NamedTuple):
-    """What follows from an epoch's key in a repo."""
+    """Keys and ids that follow from an epoch's key in a repo."""
 
     read_key: ReadKey
     convergence_secret: ConvergenceSecret
@@ -84,7 +84,7 @@ class Epoch:
 
     @property
     def keys(self) -> EpochKeys:
-        """What follows from the key."""
+        """Return all that follows from the key."""
         return epoch_keys(self.repo_id, self.key)
 
     @property
@@ -106,7 +106,7 @@ class Epoch:
         return seed if _public_key(seed) == self.writers_topic else None
 
     def seed_of(self, topic: TopicKey) -> TopicSeed | None:
-        """The seed of one of the epoch's two topics, where this node can publish there."""
+        """Return the seed of one of the epoch's two topics, or None if this node cannot publish there."""
         return self.keys.topic_seed if topic == self.topic else self.writers_seed
 
 
@@ -149,7 +149,7 @@ class Topic:
 
     @property
     def facts(self) -> TopicFacts:
-        """What the rules need to know of it."""
+        """Return the facts that the verifier's rules look at."""
         if self.channel is not None:
             return TopicFacts(frozenset((self.channel.epoch,)), branch_id=self.branch_id)
         return TopicFacts(
@@ -160,7 +160,7 @@ class Topic:
 
     @property
     def seed(self) -> TopicSeed | None:
-        """Its seed, where this node can publish on it."""
+        """Return the topic's seed, or None if this node cannot publish on it."""
         if self.branch_id is not None:
             secrets = [one.writers_secret for one in self.epochs if one.writers_secret is not None]
             return hashing.link_topic_seed(secrets[0], self.branch_id) if secrets else None

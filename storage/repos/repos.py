@@ -54,7 +54,7 @@ class Repo:
 
     @property
     def has_members(self) -> bool:
-        """Whether its root branch is followed, and not single branches by themselves."""
+        """Return True if its root branch is followed, and not only single branches."""
         return self.epoch_num != 0
 
 
@@ -77,7 +77,7 @@ class Branch:
 
 
 def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoch) -> Repo:
-    """Store a repo, an epoch of it and its root branch; gives it with its number.
+    """Store a repo, an epoch of it and its root branch; return it with its number. Costs O(1).
 
     A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
     """
@@ -124,7 +124,7 @@ def add_branch(
     name: str,
     root_id: CommitId,
 ) -> None:
-    """Store a branch; one that is there already stays as it is."""
+    """Store a branch; one that is there already stays as it is. Costs O(1)."""
     for num in select_rows(connection, _ALONE_WITH, repo=repo_num, branch_id=branch_id).scalars():
         forget_repo(connection, num)
     if select_rows(connection, _BRANCH_OF, repo=repo_num, branch_id=branch_id).first() is not None:
@@ -137,7 +137,7 @@ def add_branch(
 
 
 def load_repos(connection: Connection, nums: Collection[int] | None = None) -> list[Repo]:
-    """Repos with these numbers, or all; oldest first."""
+    """Load the repos with these numbers, or all; oldest first. Costs O(those)."""
     cipher = cipher_of(connection)
     return [_repo(cipher, row) for row in _rows(connection, _ALL_REPOS, _SOME_REPOS, nums)]
 
@@ -158,7 +158,7 @@ def load_branches(
 
 
 class Counts(NamedTuple):
-    """How many commits a branch has, and how many of them are void."""
+    """Counts of a branch's commits, and of those that are void."""
 
     commits: int
     void: int
@@ -181,7 +181,7 @@ def _rows(
     some: Select[*tuple[Any, ...]],
     keys: Collection[int] | None,
 ) -> Iterable[Row[*tuple[Any, ...]]]:
-    """Rows of these keys, or all, in the order of their numbers."""
+    """Load the rows of these keys, or all, in the order of their numbers."""
     if keys is None:
         return connection.execute(whole).all()
     return [row for part in chunks(sorted(keys)) for row in connection.execute(some, {"keys": part})]

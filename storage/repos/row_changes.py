@@ -28,16 +28,16 @@ class RowChanges:
 
     @property
     def is_structure(self) -> bool:
-        """Whether there is more than counts."""
+        """Return True if more than counts changed."""
         return bool(self.repos or self.branches)
 
 
 def row_changes(connection: Connection) -> RowChanges:
-    """What was noted on a connection since it was forgotten last."""
+    """Return what was noted on a connection since it was last forgotten."""
     found: RowChanges = connection.info.setdefault(_KEY, RowChanges())
     return found
 
 
 def forget_row_changes(connection: Connection) -> None:
-    """Begin anew: memory has read what was noted, or the transaction was undone."""
+    """Forget the notes: memory has read what was noted, or the transaction was undone."""
     connection.info.pop(_KEY, None)

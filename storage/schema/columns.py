@@ -17,7 +17,7 @@ class Bytes(LargeBinary):
     cache_ok = True
 
     def bind_processor(self, _dialect: Dialect) -> None:
-        """No conversion."""
+        """Return None: no value is converted."""
         return
 
 

@@ -45,21 +45,21 @@ class TopicTables:
 
     @property
     def name(self) -> str:
-        """What no other tables are called."""
+        """Return the unique name of these tables."""
         return f"{self.topics.name} links" if self.is_of_links else self.topics.name
 
     @property
     def has_variants(self) -> bool:
-        """Whether a commit may have several publications."""
+        """Return True if a commit may have several publications."""
         return "is_variant" in self.commits.c
 
     @property
     def has_inits(self) -> bool:
-        """Whether inits of epochs stand on two topics."""
+        """Return True if inits of epochs stand on two topics."""
         return not self.has_variants and not self.is_of_links
 
     def is_on(self, *, beside: bool = False) -> "ColumnElement[bool]":
-        """The condition that a row is of a `topic`, the second places of inits left out; `beside` keys that find it."""
+        """Return the condition that a row is of a `topic`, without second places of inits."""
         columns, wrap = self.commits.c, beside_keys if beside else _as_it_is
         if not self.is_of_links:
             return wrap(columns.topic_num) == bindparam("topic")
@@ -70,7 +70,7 @@ class TopicTables:
 
     @cached_property
     def place(self) -> "Select[Any]":
-        """Places of commits of a `topic` by `keys`, of each one."""
+        """Return the query for places of commits of a `topic` by `keys`."""
         columns, is_on = self.commits.c, self.is_on(beside=True)
         if self.has_inits:
             is_on |= _starts_on(columns.num)
@@ -80,25 +80,25 @@ class TopicTables:
 
     @cached_property
     def count(self) -> "Select[Any]":
-        """How many commits a `topic` has."""
+        """Return the query for the count of a `topic`'s commits."""
         if self.is_of_links:
             return select(func.count()).select_from(self.commits).where(self.is_on())
         return select(self.topics.c.commit_count).where(self.topics.c.num == bindparam("topic"))
 
     @cached_property
     def last(self) -> "Select[Any]":
-        """The number of its last commit, or 0."""
+        """Return the query for the number of a `topic`'s last commit, or 0."""
         return select(func.coalesce(func.max(self.commits.c.num), 0)).where(self.is_on())
 
     @cached_property
     def last_init(self) -> "Select[Any]":
-        """The number of the last init that has its second place on it, or 0."""
+        """Return the query for the number of the last init that has its second place on a `topic`, or 0."""
         query = select(func.coalesce(func.max(topic_inits.c.commit_num), 0))
         return query.where(topic_inits.c.topic_num == bindparam("topic"))
 
     @cached_property
     def highest(self) -> "Select[Any]":
-        """Commits of a `topic` that none of it acks, those of highest rank first, so `many`. Of a link topic also others."""
+        """Return the query for heads of a `topic`, highest rank first, so `many`. Of a link topic also others."""
         columns = self.heads.c
         query = select(columns.commit_id).where(columns.topic_num == bindparam("topic"))
         if self.is_of_links:
@@ -112,7 +112,7 @@ class TopicTables:
 
     @cached_property
     def numbers(self) -> "Select[Any]":
-        """Numbers of all commits of a `topic`, with what tells their branches apart."""
+        """Return the query for the numbers of all commits of a `topic`, with their branches."""
         columns = self.commits.c
         branch = columns.branch_num if "branch_num" in columns else columns.topic_num
         return select(columns.num, branch).where(self.is_on()).order_by(columns.num)
@@ -145,7 +145,7 @@ _INITS: Final = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num =
 
 @dataclass(frozen=True, slots=True)
 class TopicSummary:
-    """What came by a topic: ids that nothing of it acks, how many commits, and the last one's number."""
+    """Summary of a topic: ids that nothing of it acks, how many commits, and the last one's number."""
 
     heads: tuple[CommitId, ...]
     count: int
@@ -154,7 +154,7 @@ class TopicSummary:
 
 @dataclass(frozen=True, slots=True)
 class SendPlan:
-    """Numbers of the commits to send, causes before effects, the newest number that was considered, and the unread ones.
+    """Numbers of commits to send, causes first, the newest number that was considered, and the unread ones.
 
     Where some of the other's heads are not here, it is not exact, and there are no numbers.
     """
@@ -173,7 +173,7 @@ class _Place:
 
 
 def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPLICA) -> TopicSummary:
-    """The summary of a topic. Costs O(heads), of a link topic O(commits)."""
+    """Summarise a topic. Costs O(heads), of a link topic O(commits)."""
     (count,) = select_rows(connection, tables.count, topic=topic_num).first() or (0,)
     heads = tuple(_load_heads(connection, tables, topic_num, SUMMARY_HEAD_COUNT_MAX))
     return TopicSummary(heads, count, _find_last(connection, tables, topic_num))
@@ -182,7 +182,17 @@ def summarise(connection: Connection, topic_num: int, tables: TopicTables = REPL
 def plan_sending(
     connection: Connection, topic_num: int, held: Sequence[ShortId | CommitId], tables: TopicTables = REPLICA
 ) -> SendPlan:
-    """What to send to a peer whose heads are `held`, named by their first bytes (SHORT_ID_SIZE at least)."""
+    """Plan what to send to a peer on a topic. Costs O(commits that the peer lacks).
+
+    Args:
+        connection: Of one read transaction, which fixes what "here" is.
+        topic_num: Number of the topic's row.
+        held: The peer's heads: ids of 32 bytes, or their first SHORT_ID_SIZE bytes at least. None: it holds nothing.
+        tables: Where the topic is kept.
+
+    Returns:
+        Numbers to send, in order. Not exact, and without numbers, if a head of the peer is not here.
+    """
     upto = _find_last(connection, tables, topic_num)
     named = {ShortId(raw[:SHORT_ID_SIZE]) for raw in held}
     known = _places(connection, tables, topic_num, named, SHORT_ID_SIZE)
@@ -208,7 +218,7 @@ def plan_sending(
 def find_nums(
     connection: Connection, topic_num: int, ids: Sequence[CommitId], tables: TopicTables = REPLICA
 ) -> list[int]:
-    """Numbers of those of these commits that came by the topic, unread ones first, then causes before effects.
+    """Return the numbers of those of these commits that are on the topic: unread ones, then causes before effects.
 
     Of a commit with many publications the latest VARIANTS_WANTED_MAX, and the first: comparing topics finds the others.
     """
@@ -233,7 +243,7 @@ def _has_variants(connection: Connection, tables: TopicTables, topic_num: int) -
 def _find_variants(
     connection: Connection, tables: TopicTables, topic_num: int, of_commits: Container[CommitId]
 ) -> list[int]:
-    """Numbers of all publications of these commits but the first of each."""
+    """Return the numbers of all publications of these commits but the first of each."""
     if not tables.has_variants:
         return []
     columns = tables.commits.c
@@ -277,7 +287,7 @@ def _take_turns(queues: Sequence[Sequence[int]]) -> Iterator[Sequence[int]]:
 
 
 def _load_heads(connection: Connection, tables: TopicTables, topic_num: int, limit: int) -> list[CommitId]:
-    """Commits of the topic that none of it acks, those of highest rank first."""
+    """Load commits of the topic that none of it acks, those of highest rank first."""
     return select_rows(connection, tables.highest, topic=topic_num, many=limit).scalars()
 
 
@@ -288,7 +298,7 @@ def _not_implied(
     our_heads: list[CommitId],
     known: dict[CommitId, _Place],
 ) -> dict[CommitId, int]:
-    """Numbers by id. Walk down by rank from both sides; stop when nothing is left that the peer is not known to hold.
+    """Walk down by rank from both sides; return, by id, the numbers that the peer is not known to hold.
 
     A commit's acks are of lower rank, so when it is met all its descendants have been: its mark is final. The ranks of a
     relay are what the first publisher made of them; there a mark may come too late, which sends more than it need,
@@ -335,7 +345,7 @@ def _places(
     ids: Iterable[CommitId | ShortId],
     size: int | None = None,
 ) -> dict[CommitId, _Place]:
-    """Places of those of these commits that came by the topic; ids are whole, or their first `size` bytes."""
+    """Load the places of those of these commits that are on the topic; ids are whole, or their first `size` bytes."""
     wanted = set(ids)
     found: dict[CommitId, _Place] = {}
     for part in chunks([id_key(raw) for raw in wanted]):

@@ -67,7 +67,7 @@ def _candidates(topic: Topic) -> Sequence[Epoch]:
 def load_publications(
     connection: Connection, topic: Topic, nums: Sequence[int], size_target: int
 ) -> list[bytes]:
-    """Load encoded publications of these commits on a topic, in the order given, until `size_target` bytes are passed.
+    """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
     One at least, if any can be made. Of a commit whose body was erased it is a bare one.
 

@@ -45,7 +45,7 @@ _SYMBOL_SIZE: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class _Small:
-    """The digest of a topic of few commits. A node may follow ten thousand such."""
+    """Digest of a topic of few commits. A node may follow ten thousand such."""
 
     upto: int
     digest: Digest
@@ -63,23 +63,23 @@ class _Sketch:
 
     @property
     def size(self) -> int:
-        """Bytes in memory, about."""
+        """Return the bytes in memory, about."""
         return _SKETCH_SIZE + _SYMBOL_SIZE * len(self.prefix)
 
     @property
     def is_due(self) -> bool:
-        """Whether it has grown enough to be written while it stays in memory."""
+        """Return True if it has grown enough to be written while it stays in memory."""
         return self.grown >= min(_WRITTEN_AFTER, max(_WRITTEN_FIRST, self.written))
 
     def update_digest(self, connection: Connection) -> None:
-        """Add what came since."""
+        """Add what came since to the digest."""
         for last, ids in iterate_ids(connection, self.kept, self.upto):
             self.digest.add(ids)
             self.grown += len(ids)
             self.upto = last
 
     def update_prefix(self, connection: Connection) -> None:
-        """Add what came up to where the digest is; or all, where there shall be more symbols."""
+        """Add what came up to where the digest is to the symbols; or all, where there shall be more symbols."""
         if self.prefix_upto == self.upto:
             return
         new = count_ids(connection, self.kept, self.prefix_upto, self.upto)
@@ -94,10 +94,10 @@ class _Sketch:
 
 
 class Sketches:
-    """Sketches of the topics of a store: those of the latest use in memory, others as they were written. Thread-safe."""
+    """Sketches of a store's topics: recently used ones in memory, others as they were written. Thread-safe."""
 
     def __init__(self, database: Database, size_max: int = _KEPT_SIZE_MAX) -> None:
-        """`size_max` bytes are kept in memory, about; one sketch at least."""
+        """Keep about `size_max` bytes in memory, one sketch at least."""
         self._database = database
         self._size_max = size_max
         self._lock = threading.Lock()
@@ -111,22 +111,22 @@ class Sketches:
         self._forgotten = 0  # how often, changed inside transactions only
 
     def digest(self, connection: Connection, kept: TopicSet) -> Digest:
-        """The set digest of a topic (`set_digest`), of all that `connection` sees of it."""
+        """Return a topic's set digest (`set_digest`) of all that `connection` sees. Costs O(commits since last asked)."""
         with self._lock:
             small = self._find_small(connection, kept)
             return small.digest if small is not None else self._current(connection, kept).digest.digest()
 
     def symbols(self, connection: Connection, kept: TopicSet) -> tuple[int, ...]:
-        """Its symbols (`riblt`), as they are now."""
+        """Return a topic's symbols (`riblt`), up to date. Costs O(commits since last asked)."""
         with self._lock:
             return self._current(connection, kept, with_symbols=True).prefix.symbols()
 
     def has_due(self) -> bool:
-        """Whether `write` has anything to write. Takes no lock: what comes meanwhile is told by the next look."""
+        """Return True if `write` has anything to write. Takes no lock: the next look sees what comes meanwhile."""
         return bool(self._due or self._leaving)
 
     def write(self) -> None:
-        """Write those that have grown enough since they were read, or since they left memory. Raises StorageError.
+        """Write sketches that have grown enough, or left memory. Costs O(those). Raises StorageError.
 
         The lock is not held while another writer is waited for: who compares topics meanwhile would wait too.
         """
@@ -153,13 +153,13 @@ class Sketches:
                     del self._leaving[sketch.kept]
 
     def forget(self, topic: TopicKey) -> None:
-        """Make a topic's sketches anew when they are asked for: its set is another one. Raises StorageError."""
+        """Forget a topic's sketches, since its set is another one; they are made again. Raises StorageError."""
         with self._database.write() as connection:
             self.drop({topic})
             connection.execute(delete(sketches).where(sketches.c.topic == topic))
 
     def drop(self, topics: Collection[TopicKey]) -> None:
-        """Forget topics' sketches in memory, of which a transaction forgets those in the store. To be called in it."""
+        """Forget topics' sketches in memory, inside the transaction that forgets those in the store."""
         if not topics:
             return
         with self._lock:
@@ -173,7 +173,7 @@ class Sketches:
                 del self._small[kept]
 
     def _find_small(self, connection: Connection, kept: TopicSet) -> _Small | None:
-        """What is kept of a topic of few commits, as it is now; None of others."""
+        """Return the digest of a topic of few commits, up to date; None of others."""
         if kept in self._kept or kept in self._leaving:
             return None
         known = self._small.pop(kept, None)
@@ -206,7 +206,7 @@ class Sketches:
         return sketch
 
     def _make_room(self) -> None:
-        """Let go of those of the earliest use, never of the one that is used now."""
+        """Let go of the least recently used, never of the one in use."""
         while self._size > self._size_max and len(self._kept) > 1:
             leaving, sketch = self._kept.popitem(last=False)
             self._size -= sketch.size

@@ -32,7 +32,7 @@ _BLOCKS_READ_AT_ONCE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class TopicSet:
-    """A topic of this node as a set: in which tables, under which number, and whether of publications or of commits."""
+    """Topic of this node as a set: in which tables, under which number, and whether of publications or of commits."""
 
     tables: TopicTables
     num: int
@@ -43,7 +43,7 @@ class TopicSet:
 
     @property
     def place(self) -> str:
-        """What no other set is called. A topic that was forgotten and is kept again is another: nothing of it is here."""
+        """Return the unique name of the set. A topic that is forgotten and kept again is another set."""
         name = f"{self.tables.name} {self.num}"
         return f"{name} publications" if self.of_publications else name
 
@@ -51,7 +51,7 @@ class TopicSet:
 def iterate_ids(
     connection: Connection, kept: TopicSet, after: int = 0, upto: int | None = None
 ) -> Iterator[tuple[int, list[ItemId]]]:
-    """The ids of what has a number above `after`, in the order of numbers, some at a time with the last one's number."""
+    """Yield ids with numbers above `after` in order, some at a time with the last one's number. Costs O(those)."""
     size = _read_at_once(kept)
     last = NUMBER_MAX if upto is None else upto
     # A query for each part: most often there are few, and to open a cursor would cost more.
@@ -63,7 +63,7 @@ def iterate_ids(
 
 
 def _load_part(connection: Connection, kept: TopicSet, after: int, upto: int, many: int) -> list[Any]:
-    """Rows of `_select` with numbers above `after` and not above `upto`, in order, the first so many."""
+    """Load rows of `_select` with numbers above `after` and not above `upto`, in order, the first so many."""
     bounds = {"topic": kept.num, "after": after, "upto": upto, "many": many}
     query = _part(kept.tables, of_publications=kept.of_publications, is_of_inits=False)
     rows: list[Any] = list(select_rows(connection, query, **bounds))
@@ -74,7 +74,7 @@ def _load_part(connection: Connection, kept: TopicSet, after: int, upto: int, ma
 
 
 def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> int:
-    """How many have numbers above `after`, up to `upto`; about, as damaged ones are counted too."""
+    """Count those with numbers above `after` and up to `upto`; damaged ones too. Costs O(those)."""
     columns = kept.tables.commits.c
     is_on = kept.tables.is_on()
     if kept.tables.has_inits:
@@ -84,20 +84,20 @@ def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> 
 
 
 def first_ids(connection: Connection, kept: TopicSet, count: int) -> list[tuple[int, ItemId]]:
-    """Numbers and ids of the first so many."""
+    """Load numbers and ids of the first so many."""
     rows = _load_part(connection, kept, 0, NUMBER_MAX, count)
     return [(row[0], raw) for row, raw in zip(rows, _ids(connection, kept, rows), strict=True)]
 
 
 def has_later(connection: Connection, kept: TopicSet, after: int) -> bool:
-    """Whether there is any with a number above `after`."""
+    """Return True if there is any with a number above `after`. Costs O(1)."""
     return bool(_load_part(connection, kept, after, NUMBER_MAX, 1))
 
 
 def find_by_short_ids(
     connection: Connection, kept: TopicSet, short_ids: Sequence[ShortId]
 ) -> dict[ShortId, int]:
-    """Numbers of those that are in the set, by the first bytes of their ids (16, or all)."""
+    """Find the numbers of those in the set, by the first bytes of their ids (16, or all). Costs O(ids)."""
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
     by_key, keys = _keys(kept, wanted)
@@ -114,7 +114,7 @@ def find_by_short_ids(
 
 
 def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) -> list[int]:
-    """Numbers of those of the set that have these ids and are here with their bodies, in order."""
+    """Find the numbers of those in the set that are here with their bodies, in order. Costs O(ids)."""
     wanted = set(ids)
     columns = kept.tables.commits.c
     by_key, keys = _keys(kept, wanted)
@@ -133,7 +133,7 @@ def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) ->
 
 
 def load_ids(connection: Connection, kept: TopicSet, nums: Sequence[int]) -> list[ItemId]:
-    """Ids of those of the set that have these numbers and are not damaged, in no order."""
+    """Load the ids of those in the set with these numbers, without damaged ones, in no order. Costs O(nums)."""
     found: list[ItemId] = []
     for part in chunks(nums, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
         rows = connection.execute(_select(kept).where(kept.tables.commits.c.num.in_(part))).all()
@@ -142,7 +142,7 @@ def load_ids(connection: Connection, kept: TopicSet, nums: Sequence[int]) -> lis
 
 
 def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list[ItemId]]:
-    """Numbers and ids of all, causes before effects."""
+    """Load numbers and ids of all, causes before effects. Costs O(commits of the topic)."""
     nums, ids, after = array("q"), list[ItemId](), 0
     while rows := _load_part(connection, kept, after, NUMBER_MAX, _read_at_once(kept)):
         after = rows[-1][0]
@@ -152,7 +152,7 @@ def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list
 
 
 def _keys(kept: TopicSet, ids: Iterable[bytes]) -> "tuple[Column[int], list[int]]":
-    """The column that finds these ids, or what they begin with, and what stands in it."""
+    """Return the column that finds these ids (or prefixes), and their values in it."""
     columns = kept.tables.commits.c
     if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
         return columns.publication_key, [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in ids]
@@ -168,7 +168,7 @@ def _is_made_anew(kept: TopicSet) -> bool:
 
 
 def _is_on(tables: TopicTables) -> "ColumnElement[bool]":
-    """The condition that a row that keys have found is of a `topic`."""
+    """Return the condition that a row that keys have found is of a `topic`."""
     is_on = tables.is_on(beside=True)
     return is_on | _is_init(tables) if tables.has_inits else is_on
 
@@ -180,7 +180,7 @@ def _is_init(tables: TopicTables) -> "ColumnElement[bool]":
 
 @cache
 def _part(tables: TopicTables, *, of_publications: bool, is_of_inits: bool) -> "Select[Any]":
-    """What `_select` gives of a `topic` with numbers above `after` and not above `upto`, in order, the first so `many`."""
+    """Build the query for a part of the set: `_select` between `after` and `upto`, in order, the first so `many`."""
     num = tables.commits.c.num
     query = _select(TopicSet(tables, 0, TopicKey(b""), of_publications))
     query = query.where(_is_init(tables) if is_of_inits else tables.is_on())
@@ -189,7 +189,7 @@ def _part(tables: TopicTables, *, of_publications: bool, is_of_inits: bool) -> "
 
 
 def _select(kept: TopicSet) -> "Select[Any]":
-    """A number, and what `_ids` needs."""
+    """Build the query for numbers and what `_ids` needs."""
     columns = kept.tables.commits.c
     if _is_made_anew(kept):
         # Of what is damaged nobody can say here what its publication was: it counts as not here.

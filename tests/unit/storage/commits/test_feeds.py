@@ -11,7 +11,7 @@ from protocol.keys import UserSeed
 from protocol.publication import decode_publication
 from protocol.signing import key_pair
 from storage.commits import feeds
-from storage.commits.feeds import WayBack, load_feed_forks, load_feeds
+from storage.commits.feeds import FeedPath, load_feed_forks, load_feeds
 from tests.support.builders import NOW_MS, World, give
 from tests.support.forging import forge, target_in
 from tests.support.ids import as_commit_id
@@ -61,22 +61,22 @@ def test_the_way_back_goes_as_far_as_links_lead(tmp_path: Path, monkeypatch: pyt
     give(world.replica, forks)
     leads_nowhere, twin = (decode_publication(one).commit_id for one in forks)
     with world.replica.database.read() as connection:
-        way = WayBack(connection, world.branch.num, user, 5, ids["d"])
+        way = FeedPath(connection, world.branch.num, user, 5, ids["d"])
         assert way.is_here
         assert way.passes(ids["c"], 4)
         assert not way.passes(twin, 5)
         assert not way.passes(ids["b"], 4)
         assert way.below(5) == [ids["c"], ids["b"], ids["a"], root_id]
         assert way.below(3) == [ids["a"], root_id]
-        assert WayBack(connection, world.branch.num, user, 5, twin).below(5) == way.below(5)
-        assert WayBack(connection, world.branch.num, user, 5, leads_nowhere).below(5) == []
+        assert FeedPath(connection, world.branch.num, user, 5, twin).below(5) == way.below(5)
+        assert FeedPath(connection, world.branch.num, user, 5, leads_nowhere).below(5) == []
         for sequence, commit_id in (
             (4, ids["d"]),
             (6, ids["d"]),
             (5, ids["c"]),
             (5, as_commit_id(b"x" * 32)),
         ):
-            assert not WayBack(connection, world.branch.num, user, sequence, commit_id).is_here
+            assert not FeedPath(connection, world.branch.num, user, sequence, commit_id).is_here
         other = key_pair(UserSeed(b"o" * 32))[0]
-        assert not WayBack(connection, world.branch.num, other, 5, ids["d"]).is_here
+        assert not FeedPath(connection, world.branch.num, other, 5, ids["d"]).is_here
     world.close()
