@@ -19,6 +19,7 @@ from benchmarks.common import STORE_KEY, batches, clock_ms, figure, follow, note
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.acceptance import accept_batch, release_more
+from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
@@ -49,7 +50,7 @@ def _exclude_one_of(members: int, folder: Path) -> None:
     drafts = [Draft(Grant(user, Permission.WRITE)) for user in users]
     author.write_many(root, lambda _: drafts, lambda _connection, _written: None)
     excluding = timed(lambda: author.write(root, Remove(users[0], None, ())))
-    starting = timed(lambda: author.prepare(repo))
+    starting = timed(lambda: author.prepare(repo, IngestResult()))
     assert len(replica.tables.epochs) == 2
     secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(UserSeed(b"s" * 32))[1])
     boxing = timed(lambda: [_seal(user, secret) for user in users])

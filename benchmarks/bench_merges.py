@@ -20,6 +20,7 @@ from benchmarks.common import clock_ms, figure
 from node.authoring.author import Author
 from node.contract.files import ImportItem
 from node.importers.imports import import_items
+from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from protocol.keys import StoreKey, UserSeed
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
@@ -78,7 +79,9 @@ def _import(folder: Path, items: list[ImportItem]) -> tuple[float, float, float]
         slowest, began, cpu_began = 0.0, time.perf_counter(), time.process_time()
         for start in range(0, len(items), IMPORT_BATCH_COUNT_MAX):
             batch_began = time.perf_counter()
-            import_items(author, branch, "bench", items[start : start + IMPORT_BATCH_COUNT_MAX])
+            import_items(
+                author, branch, "bench", items[start : start + IMPORT_BATCH_COUNT_MAX], IngestResult()
+            )
             slowest = max(slowest, time.perf_counter() - batch_began)
         return time.perf_counter() - began, time.process_time() - cpu_began, slowest
     finally:

@@ -25,6 +25,7 @@ from node.api.revoking import Revoking
 from node.api.targets import Targets
 from node.api.tokens import Tokens
 from node.authoring.author import Author
+from node.authoring.writing import create_branch, create_repo
 from node.care.background import Background, Health
 from node.care.backups import Backups
 from node.care.own_keys import OwnKeys
@@ -223,9 +224,7 @@ class NodeService:
 
     async def create_repo(self, name: str) -> RepoView:
         """Create a repo with a first branch called `main`."""
-        create = partial(self._author.create_repo, check_name(name), "main", is_unique=True)
-        repo, ingested = await self._hub.write(create)
-        self._hub.announce(ingested)
+        repo = await create_repo(self._hub, self._author, check_name(name), "main", is_unique=True)
         return await self.repo_list.show(repo)
 
     async def fork_repo(self, repo: str, name: str) -> RepoFork:
@@ -321,9 +320,7 @@ class NodeService:
     async def create_branch(self, repo: str, name: str) -> BranchView:
         """Add a branch to a repo."""
         target = self._whole_repo(repo)
-        create = partial(self._author.create_branch, target, check_name(name), is_unique=True)
-        branch, ingested = await self._hub.write(create)
-        self._hub.announce(ingested)
+        branch = await create_branch(self._hub, self._author, target, check_name(name), is_unique=True)
         return await self._branch_view(branch)
 
     async def fork_branch(self, branch: str, name: str, commit: str) -> BranchView:

@@ -3,10 +3,12 @@
 Where a commit stands (its place in the author's feed, its acks, its rank) is `node.authoring.author`'s to find out.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from node.ingest.publication_reading import branch_mark_in
+from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError
 from protocol.block import Block, Reference
 from protocol.body import Body, encode_body
@@ -158,6 +160,16 @@ def encode_draft(
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
     return EncodedCommit(commit, (block, *body_blocks, *draft.further_blocks))
+
+
+def encode_dated(
+    keys: AuthorKeys, clock_ms: Callable[[], int], target: Target, draft: Draft, place: CommitPosition
+) -> EncodedCommit:
+    """Encode a draft at its place, dated by the clock where it says no time. Raises ServiceError, also where that is off."""
+    now_ms = clock_ms()
+    if draft.timestamp is None:
+        check_now(now_ms)
+    return encode_draft(keys, now_ms, target, draft, place)
 
 
 def _kind_of(place: TanglePlace) -> str:

@@ -4,7 +4,7 @@ What it starts from is read from the store once. What it made is not stored yet,
 `Encoders` keeps them from one group of writes to the next, so a write reads nothing where no other transaction came between.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -14,13 +14,11 @@ from node.authoring.drafting import (
     AuthorKeys,
     CommitPosition,
     Draft,
-    EncodedCommit,
     Target,
     WrittenCommit,
-    encode_draft,
+    encode_dated,
     make_publication,
 )
-from node.runtime.clock import check_now
 from protocol.commit import lipmaa
 from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
@@ -185,11 +183,27 @@ class Encoders:
         self._count = commit_count
 
 
-def encode_dated(
-    keys: AuthorKeys, clock_ms: Callable[[], int], target: Target, draft: Draft, place: CommitPosition
-) -> EncodedCommit:
-    """The commit that a draft becomes at its place. Raises ServiceError, also where the clock cannot be right."""
-    now_ms = clock_ms()
-    if draft.timestamp is None:
-        check_now(now_ms)
-    return encode_draft(keys, now_ms, target, draft, place)
+class DraftGraph:
+    """Grows on top of the store's graph, draft by draft: drafts are named by their places in the batch."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._acks: list[frozenset[CommitId | int]] = []
+
+    def add(self, parents: Sequence[CommitId | int]) -> tuple[CommitId | int, ...]:
+        """Return what the next draft acks of its parents (commit ids, and places of earlier drafts; at least one).
+
+        A parent that another one acks is left out (V10). Costs O(parents and what they ack).
+        """
+        acks = tuple(dict.fromkeys(parents))
+        if len(acks) > 1:
+            implied = {ack for one in self._acks_of(acks) for ack in one}
+            acks = tuple(ack for ack in acks if ack not in implied)
+        self._acks.append(frozenset(acks))
+        return acks
+
+    def _acks_of(self, parents: Iterable[CommitId | int]) -> Iterable[Iterable[CommitId | int]]:
+        yield from (self._acks[one] for one in parents if isinstance(one, int))
+        stored = [one for one in parents if not isinstance(one, int)]
+        if stored:
+            yield from (place.acks for place in load_places(self._connection, stored).values())

@@ -1,65 +1,76 @@
-"""`Preparation`: does what is due before a user writes in a repo: merges of root branch heads, epochs, openings."""
+"""`Preparation`: starts an epoch that is due before a user writes, merges root branch heads, and opens earlier epochs."""
 
-from collections.abc import Callable
+from sqlalchemy import Connection
 
 from node.authoring.choosing_heads import choose_closed, choose_for_init, choose_merged
-from node.authoring.drafting import Draft
-from node.authoring.epoch_starts import make_open
-from node.ingest.replica import Replica
+from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.epoch_starts import make_init, make_open
+from node.authoring.feed_writer import FeedWriter
+from node.ingest.ingest_result import IngestResult
+from node.runtime.errors import ServiceError
 from protocol.body import BranchRoot, Permission
 from protocol.epochs import EpochOpen
-from protocol.ids import CommitId, RepoId, UserId
+from protocol.ids import CommitId, EpochId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
-from storage.repos.epochs import Epoch
+from storage.repos.epochs import Epoch, add_epoch
 from storage.repos.repos import Branch, Repo
-
-Write = Callable[[Branch, Epoch, Draft], None]
-"""Writes a commit in an epoch."""
-Start = Callable[[Repo, Epoch, tuple[CommitId, ...]], None]
-"""Starts an epoch after some root branch heads, published in another."""
 
 
 class Preparation:
-    """What is due before one user writes. Its caller lets nobody else write as the user meanwhile."""
+    """Root branch commits that must precede what one user writes. Each is a transaction, whose result goes to `stored`."""
 
-    def __init__(self, replica: Replica, user: UserId, write: Write, start: Start) -> None:
-        self._replica = replica
-        self._user = user
-        self._write, self._start = write, start
+    def __init__(self, writer: FeedWriter) -> None:
+        self._writer = writer
+        self._replica = writer.replica
         # By repo: root branch heads with which no epoch is due, and none is closed to the one that is written in.
         self._ready: dict[RepoId, tuple[CommitId, ...]] = {}
 
-    def begin(self, repo: Repo) -> None:
-        """Start an epoch that is due (E9), and merge heads and open epochs in the one that is written in (E11).
+    def prepare_branch(self, branch: Branch, stored: IngestResult) -> None:
+        """Prepare a write in a branch. Raises ServiceError, `not_permitted` where this node may only read; StorageError."""
+        if not branch.facts.has_members:
+            raise ServiceError(
+                "not_permitted",
+                "this node follows the branch by a link, and may read it only",
+                "ask a member for an invitation to the repo",
+            )
+        self.prepare(self._replica.repos[branch.repo_num], stored)
 
-        Raises ServiceError, StorageError.
+    def prepare(self, repo: Repo, stored: IngestResult) -> None:
+        """Start an epoch that is due (E9), and merge heads and open epochs in the current epoch (E4, E11).
+
+        Raises ServiceError, StorageError; `stored` has what was stored before that.
         """
-        with self._replica.membership_lock:
-            now = self._replica.membership(repo.repo_id).now()
-            if self._ready.get(repo.repo_id) == now.heads:
-                return
-            may_write = (now.permission(self._user) or 0) >= Permission.WRITE
-        if may_write:
-            if self._is_due(repo):
-                self.start_due(repo)
-            self._merge(repo)
-            self._open_closed(repo)
-        self._ready[repo.repo_id] = self._heads(repo)
+        if repo.repo_id in self._replica.own_feeds.uncertain:
+            return  # the write itself fails, and says why
+        with self._writer.lock:
+            with self._replica.membership_lock:
+                now = self._replica.membership(repo.repo_id).now()
+                if self._ready.get(repo.repo_id) == now.heads:
+                    return
+                may_write = (now.permission(self._writer.keys.user) or 0) >= Permission.WRITE
+            if may_write:
+                if self._is_due(repo):
+                    self._start_due(repo, stored)
+                self._merge(repo, stored)
+                self._open_closed(repo, stored)
+            self._ready[repo.repo_id] = self._heads(repo)
 
-    def start(self, repo: Repo) -> None:
+    def start(self, repo: Repo, stored: IngestResult) -> None:
         """Start an epoch after everything that this node knows of. Raises ServiceError where the rules refuse it."""
-        if self._is_due(repo):
-            self.start_due(repo)
-            return
-        self._merge(repo)
-        self._start(repo, self._replica.writing_epoch(repo), self._heads(repo)[:ACK_COUNT_MAX])
+        with self._writer.lock:
+            if self._is_due(repo):
+                self._start_due(repo, stored)
+                return
+            self._merge(repo, stored)
+            heads = self._heads(repo)[:ACK_COUNT_MAX]
+            self._start_after(repo, self._replica.writing_epoch(repo), heads, stored)
 
-    def start_due(self, repo: Repo) -> None:
-        """Start an epoch while one is due, after merges that open nothing: no tip is clean, so what is opened leaks.
+    def _start_due(self, repo: Repo, stored: IngestResult) -> None:
+        """Start the epoch that is due, after merges that open nothing: no tip is clean, so what is opened leaks.
 
         Where heads are left that an init cannot name, another one follows it.
         """
-        self._merge_closed(repo)
+        self._merge_closed(repo, stored)
         is_whole = False
         while not is_whole and self._is_due(repo):
             before = self._heads(repo)
@@ -68,16 +79,32 @@ class Preparation:
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
                 if not is_whole:
-                    acks = choose_for_init(membership, self._user, before) or before[:ACK_COUNT_MAX]
+                    user = self._writer.keys.user
+                    acks = choose_for_init(membership, user, before) or before[:ACK_COUNT_MAX]
                 if not membership.epochs.is_within(epoch.epoch_id, acks):
                     held = self._replica.tables.held_epochs(repo.num)
                     started = membership.operations.in_order(
                         one for one in membership.epochs.started_within(membership.at(acks))
                     )
                     epoch = [held[one.started_epoch] for one in started if one.started_epoch in held][-1]
-            self._start(repo, epoch, acks)
+            self._start_after(repo, epoch, acks, stored)
             if len(self._heads(repo)) >= len(before):
                 return
+
+    def _start_after(
+        self, repo: Repo, published_in: Epoch, heads: tuple[CommitId, ...], stored: IngestResult
+    ) -> None:
+        """Start an epoch after these heads, published in another."""
+        with self._replica.membership_lock:
+            membership = self._replica.membership(repo.repo_id)
+            made = make_init(membership, self._replica.tables, repo, heads, published_in)
+
+        def add(connection: Connection, written: WrittenCommit) -> None:
+            add_epoch(self._replica.database, connection, made.named(EpochId(written.commit_id)))
+
+        draft = Draft(made.body, heads, further_blocks=made.blocks)
+        root = self._replica.root_branch(repo)
+        stored.add(self._writer.write_in(root, published_in, draft, before=add)[1])
 
     def _is_due(self, repo: Repo) -> bool:
         with self._replica.membership_lock:
@@ -88,34 +115,37 @@ class Preparation:
         with self._replica.membership_lock:
             return self._replica.membership(repo.repo_id).now().heads
 
-    def _merge(self, repo: Repo) -> None:
-        """Merge root branch heads, of which there are more than a commit can name, in the epoch that is written in.
+    def _write(self, repo: Repo, epoch: Epoch, draft: Draft, stored: IngestResult) -> None:
+        stored.add(self._writer.write_in(self._replica.root_branch(repo), epoch, draft)[1])
 
-        What takes away what the user needs is left for who can name it.
+    def _merge(self, repo: Repo, stored: IngestResult) -> None:
+        """Merge root branch heads in the current epoch while there are more than a commit can name.
+
+        A head that takes away what the user needs is left for someone who can name it.
         """
         while len(heads := self._heads(repo)) > ACK_COUNT_MAX and not self._is_due(repo):
             epoch = self._replica.writing_epoch(repo)
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
-                acks = choose_merged(membership, self._user, epoch.epoch_id, heads)
+                acks = choose_merged(membership, self._writer.keys.user, epoch.epoch_id, heads)
                 if len(acks) < 2:
                     return
                 body = make_open(membership, self._replica.tables, repo, epoch, acks)
-            self._write(self._replica.root_branch(repo), epoch, Draft(body, acks))
+            self._write(repo, epoch, Draft(body, acks), stored)
 
-    def _merge_closed(self, repo: Repo) -> None:
+    def _merge_closed(self, repo: Repo, stored: IngestResult) -> None:
         """Merge heads that one epoch opens already, in that epoch."""
         while len(heads := self._heads(repo)) > ACK_COUNT_MAX:
             held = self._replica.tables.held_epochs(repo.num)
             with self._replica.membership_lock:
                 membership = self._replica.membership(repo.repo_id)
-                merge = choose_closed(membership, self._user, heads, held)
+                merge = choose_closed(membership, self._writer.keys.user, heads, held)
             if merge is None:
                 return
-            self._write(self._replica.root_branch(repo), held[merge[0]], Draft(BranchRoot(), merge[1]))
+            self._write(repo, held[merge[0]], Draft(BranchRoot(), merge[1]), stored)
 
-    def _open_closed(self, repo: Repo) -> None:
-        """Open what the epoch that is written in does not open."""
+    def _open_closed(self, repo: Repo, stored: IngestResult) -> None:
+        """Open earlier epochs that the current one does not open."""
         with self._replica.membership_lock:
             membership, epoch = self._replica.membership(repo.repo_id), self._replica.writing_epoch(repo)
             heads = membership.now().heads
@@ -125,4 +155,4 @@ class Preparation:
                 return
             body = make_open(membership, self._replica.tables, repo, epoch, heads)
         if isinstance(body, EpochOpen):
-            self._write(self._replica.root_branch(repo), epoch, Draft(body, heads))
+            self._write(repo, epoch, Draft(body, heads), stored)

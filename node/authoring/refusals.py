@@ -6,7 +6,8 @@ from node.ingest.people import People
 from node.runtime.errors import ServiceError
 from protocol.ids import RepoId, UserId
 from protocol.text import id_text
-from verifier.refusal import Seniors
+from verifier.refusal import CommitRefused, Seniors
+from verifier.verify import Rejected
 
 _CODES: Final = {
     "already_holds": "already_exists",
@@ -37,14 +38,14 @@ class RefusedByRules(ServiceError):
 
 
 def refuse(
-    people: People, repo_id: RepoId, user: UserId, code: str, detail: str, seniors: Seniors | None
+    people: People, repo_id: RepoId, user: UserId, verdict: Rejected | CommitRefused
 ) -> RefusedByRules:
     """Return the error for a user whose commit in a repo breaks a rule."""
-    if seniors is not None:
-        return _name_seniors(people, repo_id, code, seniors)
-    next_step = _NEXT_STEPS.get(code, "").format(user=id_text(user))
-    shown = _CODES.get(code, "not_permitted")
-    return RefusedByRules(shown, f"the rules refuse it: {detail}", next_step, code)
+    if verdict.seniors is not None:
+        return _name_seniors(people, repo_id, verdict.code, verdict.seniors)
+    next_step = _NEXT_STEPS.get(verdict.code, "").format(user=id_text(user))
+    shown = _CODES.get(verdict.code, "not_permitted")
+    return RefusedByRules(shown, f"the rules refuse it: {verdict.detail}", next_step, verdict.code)
 
 
 def _name_seniors(people: People, repo_id: RepoId, code: str, seniors: Seniors) -> RefusedByRules:

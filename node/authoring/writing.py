@@ -1,20 +1,26 @@
-"""How services write: async, by way of the hub, so that requests share a transaction (`node.authoring.write_group`).
+"""Async writes for services: through the hub, so that requests share a transaction (`node.authoring.write_queue`).
 
-`Author` works in threads and knows no hub.
+`Author` works in threads and knows no hub. Everything that was stored is announced, even if a later step failed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.write_group import AfterWrite, Plan, WriteRequest, as_draft, nothing_more
+from node.authoring.write_queue import AfterWrite, Plan, WriteRequest, as_draft, nothing_more
+from node.ingest.ingest_result import IngestResult
 from node.sync.hub import Hub
-from protocol.body import Body
-from storage.repos.repos import Branch
+from protocol.body import Body, BranchFork
+from protocol.ids import UserId
+from storage.repos.repos import Branch, Repo
+
+T = TypeVar("T")
 
 
 async def write_commit(hub: Hub, author: Author, branch: Branch, draft: Draft | Body) -> WrittenCommit:
-    """Write one commit on the branch's current topic; durable and told when it returns. A body alone goes on its heads.
+    """Write one commit on the branch's current topic; durable and announced when it returns. A body alone goes on its heads.
 
     Raises ServiceError where the rules refuse it, or the secrets to write with are not here; StorageError.
     """
@@ -33,3 +39,43 @@ async def write_commits(
 ) -> list[WrittenCommit]:
     """Write several commits, all or none. Raises as `write_commit`, and as a plan raises. The rest is of WriteRequest."""
     return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_in))
+
+
+async def write_job(hub: Hub, job: Callable[[IngestResult], T]) -> T:
+    """Run a job that writes in a thread, and announce all that it has added to its argument, even if it raises."""
+    stored = IngestResult()
+    try:
+        return await hub.write(job, stored)
+    finally:
+        hub.announce(stored)
+
+
+async def create_repo(
+    hub: Hub,
+    author: Author,
+    name: str,
+    branch: str = "",
+    *,
+    is_unique: bool = False,
+    others: Sequence[UserId] = (),
+) -> Repo:
+    """Create a repo and announce it. Arguments and exceptions are those of `Author.create_repo`."""
+    create = partial(author.create_repo, name, branch, is_unique=is_unique, others=others)
+    repo, ingested = await hub.write(create)
+    hub.announce(ingested)
+    return repo
+
+
+async def create_branch(
+    hub: Hub,
+    author: Author,
+    repo: Repo,
+    name: str,
+    first: BranchFork | None = None,
+    *,
+    is_unique: bool = False,
+) -> Branch:
+    """Add a branch and announce it. Arguments and exceptions are those of `Author.create_branch`."""
+    return await write_job(
+        hub, lambda stored: author.create_branch(repo, name, first, is_unique=is_unique, stored=stored)[0]
+    )

@@ -19,8 +19,8 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.write_group import Plan
-from node.authoring.writing import write_commit, write_commits
+from node.authoring.write_queue import Plan
+from node.authoring.writing import write_commit, write_commits, write_job
 from node.content.file_batch import EncryptedFile, FileBatch, draft_files, group_files
 from node.contract.commits import Origin
 from node.contract.files import AddedFile, AddedFiles, FileList, FileView, RemovedFile, find_name_fault
@@ -142,7 +142,7 @@ class FileService:
             raise ServiceError(
                 "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
             )
-        self._hub.announce(await self._hub.write(self._author.prepare, repo))
+        await write_job(self._hub, partial(self._author.prepare, repo))
         return branch, replica.writing_epoch(repo)
 
     async def _write(

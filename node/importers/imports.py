@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft, WrittenCommit
+from node.authoring.feed_encoder import DraftGraph
+from node.authoring.writing import write_job
 from node.contract.files import ImportedWindow, ImportItem, ImportResult
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
@@ -47,8 +48,9 @@ class Imports:
     async def add(self, branch: str, items: list[ImportItem], source: str) -> ImportResult:
         """Import one bounded batch of another system's commits."""
         target = self._find_branch(branch)
-        summary, ingested = await self._hub.write(import_items, self._author, target, source, items)
-        self._hub.announce(ingested)
+        summary = await write_job(
+            self._hub, lambda stored: import_items(self._author, target, source, items, stored)
+        )
         return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
     async def window(self, branch: str, source: str, after: int, limit: int) -> ImportedWindow:
@@ -58,9 +60,9 @@ class Imports:
 
 
 def import_items(
-    author: Author, branch: Branch, source: str, items: Sequence[ImportItem]
-) -> tuple[ImportSummary, IngestResult]:
-    """Import a batch in which parents stand before children.
+    author: Author, branch: Branch, source: str, items: Sequence[ImportItem], stored: IngestResult
+) -> ImportSummary:
+    """Import a batch in which parents stand before children; `stored` gets what was written.
 
     Raises ServiceError: `too_large` above the bounds, `unknown_parent` for a parent that is in no earlier item.
     """
@@ -82,10 +84,10 @@ def import_items(
         ids = {item.id: commit.commit_id for item, commit in zip(fresh, written, strict=True)}
         keep_imported(author.database, connection, branch.num, source, ids)
 
-    written, ingested = author.write_many(branch, plan, after)
+    written, _ = author.write_many(branch, plan, after, stored=stored)
     with author.database.read() as connection:
         heads = count_heads(connection, branch.num)
-    return ImportSummary(len(written), len(items) - len(written), heads), ingested
+    return ImportSummary(len(written), len(items) - len(written), heads)
 
 
 def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> ImportedWindow:

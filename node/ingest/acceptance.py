@@ -76,20 +76,18 @@ def accept_batch(
     restored = restore_damaged(replica, topic, batch, now_ms)
     share = share or Share()
     ingested = _judge_batch(replica, topic, batch, now_ms, restored, share)
-    left = ingested.left
     try:
         if ingested.unproven:
             proven = prove_topics(ingested.unproven)
             ingested.unproven = []
             # It has been judged once: as much as fits one slice.
             again = replace(share, is_over=lambda: False)
-            ingested = ingested.with_more(_judge_batch(replica, topic, proven, now_ms, [], again))
+            ingested.add(_judge_batch(replica, topic, proven, now_ms, [], again))
         while ingested.is_unfinished and not in_slices:
-            ingested = ingested.with_more(release_more(replica, now_ms, share))
+            ingested.add(release_more(replica, now_ms, share))
     except StorageError as error:
         # The caller tells what was accepted. The rest comes again, or is released later.
         log.error("what waits could not be kept or released", error=str(error))
-    ingested.left = left
     return ingested
 
 
@@ -164,7 +162,7 @@ def retry_kept(replica: Replica, now_ms: int) -> IngestResult:
         work.ingested.is_unfinished = is_any_pending(connection)
     ingested = work.ingested
     while ingested.is_unfinished:
-        ingested = ingested.with_more(release_more(replica, now_ms))
+        ingested.add(release_more(replica, now_ms))
     return ingested
 
 

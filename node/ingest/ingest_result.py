@@ -57,35 +57,32 @@ class IngestResult:
         kept = sum(map(len, self.accepted.values())) + sum(map(len, self.unread.values()))
         return kept + len(self.filled) + self.restored
 
-    def with_more(self, more: "IngestResult") -> "IngestResult":
-        """This and what another batch came to, to be told at once."""
-        together = IngestResult(
-            rejected=self.rejected + more.rejected,
-            unproven=self.unproven + more.unproven,
-            dropped=self.dropped + more.dropped,
-            already=self.already + more.already,
-            filled=self.filled | more.filled,
-            has_bare=self.has_bare or more.has_bare,
-            waiting=self.waiting + more.waiting,
-            waited=self.waited | more.waited,
-            released=self.released | more.released,
-            inits=self.inits | more.inits,
-            own_ranks=self.own_ranks | more.own_ranks,
-            is_unfinished=more.is_unfinished,
-            restored=self.restored + more.restored,
-            is_about_repos=self.is_about_repos or more.is_about_repos,
-            voided=self.voided + more.voided,
-            branches=self.branches | more.branches,
-        )
-        for one in (self, more):
-            for topic, nums in one.accepted.items():
-                together.accepted.setdefault(topic, []).extend(nums)
-            for topic, nums in one.also_on.items():
-                together.also_on.setdefault(topic, []).extend(nums)
-            for topic, nums in one.unread.items():
-                together.unread.setdefault(topic, []).extend(nums)
-            for topic, own in one.own_publications.items():
-                together.own_publications.setdefault(topic, {}).update(own)
-            for topic, ids in one.wanted.items():
-                together.wanted.setdefault(topic, {}).update(ids)
-        return together
+    def add(self, more: "IngestResult") -> None:
+        """Add the result of a later transaction, except for its `left`."""
+        self.rejected += more.rejected
+        self.unproven += more.unproven
+        self.dropped += more.dropped
+        self.already += more.already
+        self.filled |= more.filled
+        self.has_bare |= more.has_bare
+        self.waiting += more.waiting
+        self.waited |= more.waited
+        self.released |= more.released
+        self.inits |= more.inits
+        self.own_ranks |= more.own_ranks
+        self.is_unfinished = more.is_unfinished
+        self.restored += more.restored
+        self.is_about_repos |= more.is_about_repos
+        self.voided += more.voided
+        self.branches |= more.branches
+        for own, theirs in (
+            (self.accepted, more.accepted),
+            (self.also_on, more.also_on),
+            (self.unread, more.unread),
+        ):
+            for topic, nums in theirs.items():
+                own.setdefault(topic, []).extend(nums)
+        for topic, publications in more.own_publications.items():
+            self.own_publications.setdefault(topic, {}).update(publications)
+        for topic, ids in more.wanted.items():
+            self.wanted.setdefault(topic, {}).update(ids)

@@ -136,34 +136,34 @@ class DeviceKeeper:
         self.followed: set[tuple[RepoId, EpochId]] = set()
         """Repos and epochs that were taken up; what the store does not keep is not tried for ever."""
 
-    def hand_on(self) -> IngestResult:
-        """As the first device, hand on repos that no device was handed yet, some at once; as another, publish statements.
+    def hand_on(self, stored: IngestResult) -> None:
+        """Hand on some repos that no device was handed yet, if this is the first device; on another, publish statements.
 
-        Raises StorageError. What the rules refuse is logged, and tried again after the next change.
+        `stored` gets what was written. Raises StorageError. A refusal by the rules is logged, and tried again after the
+        next change.
         """
         home = find_home(self._replica, self._author.user)
         if home is None:
-            return IngestResult()
+            return
         plans = self._plan_hand_ons(home) if home.person == self._author.user else self._plan_statements(home)
         left = _HANDED_AT_ONCE
         for repo, write in plans:
             try:
-                self._author.hold(write())
+                write(stored)
             except ServiceError as error:
                 log.warning("not handed on to a device", repo=id_text(repo.repo_id), reason=error.message)
                 continue
             left -= 1
             if not left:
                 break
-        return self._author.pop_begun()
 
-    def give(self, home: DevicesHome, device: UserId, repo: Repo) -> IngestResult:
+    def give(self, home: DevicesHome, device: UserId, repo: Repo, stored: IngestResult) -> None:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
         replica, author = self._replica, self._author
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
         if repo.repo_id != home.repo.repo_id and held is not None and (has or 0) < held >= Permission.ADMIN:
-            author.hold(self._write(repo, Grant(device, held)))
-        return self._write(home.repo, lambda: self._hand_on(repo, device))
+            self._write(repo, Grant(device, held), stored)
+        self._write(home.repo, lambda: self._hand_on(repo, device), stored)
 
     def find_handed_on(self) -> list[tuple[Repo, Epoch]]:
         """Repos that were handed on to this user, and are not here or not in that epoch; to be followed."""
@@ -204,7 +204,7 @@ class DeviceKeeper:
         with self._replica.membership_lock:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
-    def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], IngestResult]]]:
+    def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
         """What was never handed on: the devices repo first, which chooses a device among who used one link."""
         replica = self._replica
         for device in find_devices(replica, home, self._clock_ms()):
@@ -224,7 +224,7 @@ class DeviceKeeper:
                 ):
                     yield repo, partial(self.give, home, device, repo)
 
-    def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[], IngestResult]]]:
+    def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
         """For what was handed on, and may be written to by now, what both have signed; each once."""
         replica, user = self._replica, self._author.user
         here = {repo.repo_id: repo for repo in replica.repos.values() if repo.has_members}
@@ -262,10 +262,10 @@ class DeviceKeeper:
             author.sign(device_digest(repo.repo_id, author.user, device, since)),
         )
 
-    def _write(self, repo: Repo, said: Body | Callable[[], Body]) -> IngestResult:
+    def _write(self, repo: Repo, said: Body | Callable[[], Body], stored: IngestResult) -> None:
         """Write a body, or one that is made when it is settled in which epoch it is published."""
         root = self._replica.root_branch(repo)
-        return self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)])[1]
+        self._author.write_many(root, lambda _: [Draft(said() if callable(said) else said)], stored=stored)
 
 
 def last_end(membership: Membership, person: UserId, device: UserId) -> int:

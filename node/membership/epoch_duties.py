@@ -74,19 +74,19 @@ class EpochDuties:
         self._done: dict[RepoId, tuple[CommitId, ...]] = {}
         self._timers: dict[RepoId, _Timers] = {}
 
-    def perform(self, repo: Repo, now: float) -> tuple[IngestResult, float | None]:
-        """Do what is due in a repo; gives what it came to, and in how many seconds more is due.
+    def perform(self, repo: Repo, now: float, stored: IngestResult) -> float | None:
+        """Perform the duties of this moment in a repo; returns in how many seconds more follow, None for never.
 
-        Costs O(members) where the root branch has grown since, else O(1). Raises ServiceError, StorageError.
+        `stored` gets what was written. Costs O(members) where the root branch has grown since, else O(1).
+        Raises ServiceError, StorageError.
         """
         replica = self._replica
         if repo.repo_id in replica.own_feeds.uncertain or repo.repo_id in replica.lobbies:
-            return IngestResult(), None
-        with self._author.alone():
-            wait = self._perform(replica.repos[repo.num], now)
-        return self._author.pop_begun(), wait
+            return None
+        with self._author.lock:
+            return self._perform(replica.repos[repo.num], now, stored)
 
-    def _perform(self, repo: Repo, now: float) -> float | None:
+    def _perform(self, repo: Repo, now: float, stored: IngestResult) -> float | None:
         replica, me = self._replica, self._author.user
         epoch = replica.writing_epoch(repo)
         with replica.membership_lock:
@@ -105,18 +105,18 @@ class EpochDuties:
         timers = self._timers.setdefault(repo.repo_id, _Timers())
         if is_renewed:
             log.info("new secrets, since a link is over", repo=id_text(repo.repo_id))
-            self._author.hold(self._author.start_epoch(repo))
+            self._author.start_epoch(repo, stored)
             return 0.0
         if is_due or is_closed:
             what, delay = (_START, people.step()) if is_due else (_OPEN, people.step())
             if left := timers.left(what, delay, now):
                 return left
             timers.since.clear()
-            self._author.begin(repo)
+            self._author.prepare(repo, stored)
             return 0.0
         timers.since.pop(_START, None)
         timers.since.pop(_OPEN, None)
-        wait = self._hand_over(repo, epoch, people, timers, now)
+        wait = self._hand_over(repo, epoch, people, timers, now, stored)
         if wait is None:
             timers.since.clear()
             self._done[repo.repo_id] = heads
@@ -125,7 +125,13 @@ class EpochDuties:
     # --- handing over ---
 
     def _hand_over(
-        self, repo: Repo, epoch: Epoch, people: "_People", timers: _Timers, now: float
+        self,
+        repo: Repo,
+        epoch: Epoch,
+        people: "_People",
+        timers: _Timers,
+        now: float,
+        stored: IngestResult,
     ) -> float | None:
         """Hand the epoch that is written in to members who lack it; gives in how many seconds more is due."""
         with self._replica.membership_lock:
@@ -136,9 +142,10 @@ class EpochDuties:
         waits = {user: timers.left(user, delay, now) for user, delay in delays.items()}
         due = [one for one in lacking if not waits[one[0]]]
         if due:
-            self._author.begin(repo)
+            self._author.prepare(repo, stored)
             # What could not be handed over, since something is closed that is not held here, is tried again later.
-            return 0.0 if self._write_hands(repo, epoch, people.membership, due) else HAND_SECONDS
+            is_written = self._write_hands(repo, epoch, people.membership, due, stored)
+            return 0.0 if is_written else HAND_SECONDS
         return min(waits.values(), default=None)
 
     def _find_lacking(self, membership: Membership, epoch: Epoch) -> Iterator[tuple[UserId, bool]]:
@@ -183,7 +190,12 @@ class EpochDuties:
         return [here[one.started_epoch] for one in places if one.started_epoch not in told]
 
     def _write_hands(
-        self, repo: Repo, epoch: Epoch, membership: Membership, due: list[tuple[UserId, bool]]
+        self,
+        repo: Repo,
+        epoch: Epoch,
+        membership: Membership,
+        due: list[tuple[UserId, bool]],
+        stored: IngestResult,
     ) -> bool:
         """Write what hands an epoch to members; whether any was written."""
         with self._replica.membership_lock:
@@ -205,7 +217,7 @@ class EpochDuties:
                 if len(heads) > ACK_COUNT_MAX:
                     return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
                 body = make_hand(epoch, stated_by(started), list(part))
-                self._author.write_begun(root, place, Draft(body, heads))
+                stored.add(self._author.write_in(root, place, Draft(body, heads)))
                 heads = self._heads(membership)
         return bool(told)
 

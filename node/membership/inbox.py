@@ -12,7 +12,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from node.authoring.author import Author
-from node.authoring.writing import write_commit
+from node.authoring.writing import create_branch, create_repo, write_commit
 from node.contract.branches import MergeResult
 from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
@@ -166,15 +166,11 @@ class Inbox(RepoActions):
                 members = await run(replica.members, one)
                 owned += [one] if members == {self._author.user: Permission.OWNER} else []
         if not owned:
-            repo, ingested = await self._hub.write(self._author.create_repo, COMMENTS_REPO)
-            self._hub.announce(ingested)
-            owned = [repo]
+            owned = [await create_repo(self._hub, self._author, COMMENTS_REPO)]
         for branch in replica.branches_in(owned[0].num):
             if branch.name == name:
                 return branch
-        branch, ingested = await self._hub.write(self._author.create_branch, owned[0], name)
-        self._hub.announce(ingested)
-        return branch
+        return await create_branch(self._hub, self._author, owned[0], name)
 
     async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:
         offers = await self._hub.run_blocking(self._offers, repo)

@@ -7,6 +7,7 @@ whether the invitation has arrived, and then writes the join commit as this user
 import math
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import structlog
@@ -15,6 +16,7 @@ import trio
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.refusals import RefusedByRules
+from node.authoring.writing import write_commits, write_job
 from node.ingest.ingest_result import IngestResult
 from node.membership.devices import DeviceKeeper
 from node.membership.epoch_duties import EpochDuties
@@ -135,7 +137,6 @@ class Joiner:
                     backoff.succeed()
                 else:
                     wait = min(math.inf if wait is None else wait, backoff.fail())
-                self._hub.announce(self._author.pop_begun())  # of writes that failed after others of theirs
                 wait = min(wait, min(self._later.values(), default=math.inf) - trio.current_time())
                 with trio.move_on_after(max(0.0, wait)):
                     await self._wake.wait()
@@ -239,7 +240,7 @@ class Joiner:
     async def _try(self, repo: Repo) -> None:
         assert repo.invitation is not None, "run() looked"
         if (ask := find_kept_ask(repo.invitation)) is not None:
-            self._hub.announce(await self._hub.write(self.lobbies.ask, repo, ask))
+            await write_job(self._hub, partial(self.lobbies.ask, repo, ask))
             self._hub.changes.ring()  # a refusal stores nothing, and who asked waits to hear of it
             return
         link, person = decode_kept_link(repo.invitation)
@@ -257,9 +258,7 @@ class Joiner:
             return
         root = self._hub.replica.root_branch(repo)
         try:
-            _, ingested = await self._hub.write(
-                self._author.write_many, root, lambda _: [Draft(body) for body in bodies]
-            )
+            await write_commits(self._hub, self._author, root, [Draft(body) for body in bodies])
         except ServiceError as error:
             log.warning("join refused", repo=id_text(repo.repo_id), reason=error.message)
             await self._hub.write(self._forget_link, repo)
@@ -268,9 +267,6 @@ class Joiner:
             self._hub.replica.shown.restate([repo.num])
             self._hub.changes.ring()  # nothing was stored, and who joins waits to hear of it
             return
-        self._hub.announce(
-            ingested
-        )  # before anything else that can fail: it is stored, and is never announced again
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
         await self._hub.write(self._forget_link, repo)
 
@@ -302,13 +298,8 @@ class Joiner:
         if kept.has_keys:
             return  # what waited for them is judged before anything else is done
         kept.follows_more = follow_accepted(self._hub.replica, repo)
-        try:
-            kept.ingested, kept.wait = self._duties.perform(repo, now)
-            waits = [one for one in (kept.wait, self._keys.wait(repo, now)) if one is not None]
-            kept.wait = min(waits, default=None)
-        except ServiceError:
-            kept.ingested = self._author.pop_begun()
-            raise
+        waits = self._duties.perform(repo, now, kept.ingested), self._keys.wait(repo, now)
+        kept.wait = min((one for one in waits if one is not None), default=None)
 
     async def _keep_devices(self) -> bool:
         """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
@@ -317,7 +308,7 @@ class Joiner:
             for repo, epoch in await run(self._devices.find_handed_on):
                 await self._keep(repo, epoch)
                 self._devices.followed.add((repo.repo_id, epoch.epoch_id))
-            self._hub.announce(await self._hub.write(self._devices.hand_on))
+            await write_job(self._hub, self._devices.hand_on)
         except StorageError as error:
             log.error("devices cannot be kept up, to be tried again", error=str(error))
             return False
@@ -350,14 +341,13 @@ class Joiner:
     async def _state_names(self) -> float | None:
         """State what this user calls itself where that is due; in how many seconds to look again. None: it failed."""
         try:
-            ingested, wait = await self._hub.write(self.profiles.state)
+            wait = await write_job(self._hub, self.profiles.state)
         except StorageError as error:
             log.error("names cannot be stated, to be tried again", error=str(error))
             return None
         except Exception:  # the border of what is done for names: repos are kept up all the same
             log.exception("names cannot be stated")
             return None
-        self._hub.announce(ingested)
         return math.inf if wait is None else wait
 
     def _store(self, repo: Repo, epoch: Epoch) -> Repo:

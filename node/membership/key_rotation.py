@@ -1,5 +1,6 @@
 """User actions on a repo's epochs: list them, start a new one."""
 
+from node.authoring.writing import write_job
 from node.contract.repos import EpochList, EpochView, NewEpoch
 from node.membership.repo_actions import RepoActions
 from protocol.text import id_text
@@ -18,7 +19,7 @@ class KeyRotation(RepoActions):
     async def renew(self, repo: str) -> NewEpoch:
         """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
         target = self._find_repo(repo)
-        self._hub.announce(await self._hub.write(self._author.start_epoch, target))
+        await write_job(self._hub, lambda stored: self._author.start_epoch(target, stored))
         return {
             "epoch": id_text(self._hub.replica.writing_epoch(target).epoch_id),
             "repo": id_text(target.repo_id),

@@ -113,31 +113,30 @@ class LobbyKeeper:
 
     # --- who asks ---
 
-    def ask(self, lobby: Repo, link: AskLink) -> IngestResult:
+    def ask(self, lobby: Repo, link: AskLink, stored: IngestResult) -> None:
         """Write the request that a kept link is for, once what it needs is here. Raises StorageError."""
         invitation = link.opened()
         with self._replica.membership_lock:
             membership = self._replica.membership(lobby.repo_id)
             operations = membership.operations
             if invitation.invitation not in operations or lobby.repo_id in self.refused:
-                return IngestResult()
+                return
             target = membership.lobbies.target(operations)
             has_asked = bool(operations.grants_of(self._author.user))
         if target != link.repo:
             self.refused[lobby.repo_id] = _OTHER_REPO
-            return IngestResult()
-        return IngestResult() if has_asked else self._write_request(lobby, invitation)
+        elif not has_asked:
+            self._write_request(lobby, invitation, stored)
 
-    def _write_request(self, lobby: Repo, invitation: InvitationLink) -> IngestResult:
+    def _write_request(self, lobby: Repo, invitation: InvitationLink, stored: IngestResult) -> None:
         root, me = self._replica.root_branch(lobby), self._author.user
         body = Join(invitation.invitation, prove_invitation(invitation.invitation_seed, lobby.repo_id, me))
         draft = Draft(body, metadata=encode_note(self._me().name))
         try:
-            return self._author.write_many(root, lambda _: [draft])[1]
+            self._author.write_many(root, [draft], stored=stored)
         except ServiceError as error:
             log.warning("a request is refused", lobby=id_text(lobby.repo_id), reason=error.message)
             self.refused[lobby.repo_id] = error.message
-            return IngestResult()
 
     def find_admitted(self) -> list[tuple[Repo, Epoch]]:
         """Repos that this user asked for and was let into, in epochs that are not here; to be followed."""

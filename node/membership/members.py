@@ -3,12 +3,13 @@
 Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, TypedDict
 
 from node.authoring.drafting import Draft
 from node.authoring.refusals import refuse
+from node.authoring.writing import write_job
 from node.contract.members import (
     InvitationList,
     InvitationView,
@@ -18,6 +19,7 @@ from node.contract.members import (
     MemberView,
     RemovalResult,
 )
+from node.ingest.ingest_result import IngestResult
 from node.ingest.people import People
 from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
@@ -169,9 +171,7 @@ class Members(RepoActions):
                 try:
                     authorise_removal(membership.operations, own, Remove(user, keeps, ()), membership.now())
                 except CommitRefused as error:
-                    raise refuse(
-                        replica.people, repo.repo_id, own, error.code, error.detail, error.seniors
-                    ) from None
+                    raise refuse(replica.people, repo.repo_id, own, error) from None
 
     def _check_last_owner(self, users: Sequence[UserId], held: dict[UserId, Permission]) -> None:
         owners = {one for one, permission in held.items() if permission is Permission.OWNER}
@@ -195,28 +195,19 @@ class Members(RepoActions):
                 revoked = await self._hub.run_blocking(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
         change = await self._write(repo, *bodies)
-        begun = await self._hub.write(self._author.prepare, repo)
-        self._hub.announce(begun)
+        await write_job(self._hub, partial(self._author.prepare, repo))
         return {**change, "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
     async def _write(self, repo: Repo, *bodies: Body) -> MembershipChange:
         """Write some commits of the root branch, one after the other, all or none."""
-        return await self._write_planned(repo, lambda: bodies)
-
-    async def _write_planned(self, repo: Repo, plan: Callable[[], Sequence[Body]]) -> MembershipChange:
-        """The same, of bodies that are made when it is settled in which epoch they are published."""
         root = self._hub.replica.root_branch(repo)
-        written, ingested = await self._hub.write(
-            self._author.write_many,
-            root,
-            lambda _: [Draft(body) for body in plan()],
-        )
-        self._hub.announce(ingested)
-        return {
-            "commit": id_text(written[0].commit_id),
-            "repo": id_text(repo.repo_id),
-            "voided": ingested.voided,
-        }
+
+        def write(stored: IngestResult) -> tuple[CommitId, int]:
+            written, _ = self._author.write_many(root, [Draft(body) for body in bodies], stored=stored)
+            return written[0].commit_id, stored.voided
+
+        commit_id, voided = await write_job(self._hub, write)
+        return {"commit": id_text(commit_id), "repo": id_text(repo.repo_id), "voided": voided}
 
     def _feed_ends(self, repo: Repo, user: UserId) -> tuple[FeedEnd, ...]:
         replica = self._hub.replica

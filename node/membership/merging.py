@@ -8,18 +8,17 @@ only what is new. What commits mean to each other (conflicts) is for the documen
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from sqlalchemy import Connection
 
 from node.authoring.author import Author
-from node.authoring.draft_graph import DraftGraph
 from node.authoring.drafting import Draft
+from node.authoring.feed_encoder import DraftGraph
+from node.authoring.writing import create_branch, create_repo, write_commits
 from node.contract.branches import BranchMerge, MergeResult
 from node.contract.commits import StateItem
 from node.contract.repos import RepoFork
 from node.contract.timelines import BranchState
-from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -75,9 +74,9 @@ class Merging:
     async def fork(self, branch_text: str, name: str, commit_text: str) -> Branch:
         """Add a branch that continues another from a commit (empty: from its heads)."""
         origin = self._find_branch(branch_text)
-        branch, ingested = await self._hub.write(self._fork, origin, name, commit_text)
-        self._hub.announce(ingested)
-        return branch
+        fork = await self._hub.run_blocking(self._fork, origin, commit_text)
+        repo = self._hub.replica.repos[origin.repo_num]
+        return await create_branch(self._hub, self._author, repo, name, fork, is_unique=True)
 
     async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
         """Make a repo of this user's own that continues another: its branches, each commit written again."""
@@ -88,12 +87,10 @@ class Merging:
             if not one.facts.is_root_branch and not one.is_archived
         ]
         await run(self._check_sizes, sources)
-        made, ingested = await self._hub.write(partial(self._author.create_repo, name, is_unique=True))
-        self._hub.announce(ingested)
+        made = await create_repo(self._hub, self._author, name, is_unique=True)
         answer: RepoFork = {"repo": id_text(made.repo_id), "name": name, "branches": [], "files_left": []}
         for source in sources:
-            target, ingested = await self._hub.write(self._author.create_branch, made, source.name)
-            self._hub.announce(ingested)
+            target = await create_branch(self._hub, self._author, made, source.name)
             merge = MergePlan(self._hub.replica, source, target, begins_fork=True)
             made_of_it = await run_merge(self._hub, self._author, merge)
             answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
@@ -121,9 +118,8 @@ class Merging:
                         "archive it to leave it out",
                     )
 
-    def _fork(self, origin: Branch, name: str, commit_text: str) -> tuple[Branch, IngestResult]:
-        replica = self._hub.replica
-        with replica.database.read() as connection:
+    def _fork(self, origin: Branch, commit_text: str) -> BranchFork:
+        with self._hub.replica.database.read() as connection:
             if commit_text:
                 found = find_commit(connection, commit_text, [origin])
                 if found.state != "accepted":
@@ -131,9 +127,7 @@ class Merging:
                 commits = [found.commit_id]
             else:
                 commits = [raw for raw, _ in load_heads(connection, origin.num, ACK_COUNT_MAX)]
-        repo = replica.repos[origin.repo_num]
-        fork = BranchFork(origin.branch_id, tuple(commits))
-        return self._author.create_branch(repo, name, fork, is_unique=True)
+        return BranchFork(origin.branch_id, tuple(commits))
 
     def _state(self, branch: Branch, limit: int, kind: str) -> BranchState:
         replica = self._hub.replica
@@ -353,8 +347,7 @@ class MergePlan:
 
 async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
     """Write what a merge plans. Raises ServiceError."""
-    written, ingested = await hub.write(author.write_many, merge.target, merge.plan)
-    hub.announce(ingested)
+    written = await write_commits(hub, author, merge.target, merge.plan)
     return {
         "branch": id_text(merge.target.branch_id),
         "commit": id_text(written[-1].commit_id) if written else None,

@@ -3,10 +3,12 @@
 `node.membership.devices` has what is done without being asked.
 """
 
+from functools import partial
 from typing import Final
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import create_repo, write_commit, write_job
 from node.contract.devices import (
     DeviceLinkView,
     DeviceList,
@@ -57,9 +59,7 @@ class Pairing:
                 "not_permitted", f"this is a device of {id_text(home.person)} already", _ON_THE_FIRST
             )
         if home is None:
-            founded, ingested = await self._hub.write(self._found)
-            self._hub.announce(ingested)
-            home = founded
+            home = await self._found()
         others = await self._hub.run_blocking(self._others, home)
         if len(others) + 1 >= DEVICE_COUNT_MAX:
             raise ServiceError(
@@ -104,7 +104,7 @@ class Pairing:
         given: list[GivenRepo] = []
         for device, repo, view in await self._hub.run_blocking(self._lacking, home):
             try:
-                self._hub.announce(await self._hub.write(self._keeper.give, home, device, repo))
+                await write_job(self._hub, partial(self._keeper.give, home, device, repo))
             except ServiceError as error:
                 view["advice"] = error.message
             given.append({"device": id_text(device), **view})
@@ -147,10 +147,7 @@ class Pairing:
             "advice": "",
         }
         try:
-            ingested = await self._hub.write(self._retract, home, repo, device)
-            if ingested is not None:
-                self._hub.announce(ingested)
-                done["taken_back"] = True
+            done["taken_back"] = await write_job(self._hub, partial(self._retract, home, repo, device))
             if is_home and me != home.person and device in (me, home.person):
                 await self._members.leave(id_text(repo.repo_id), force=False)
                 done["left"] = True
@@ -188,27 +185,26 @@ class Pairing:
     def _others(self, home: DevicesHome) -> list[UserId]:
         return find_devices(self._hub.replica, home, self._hub.clock_ms())
 
-    def _found(self) -> tuple[DevicesHome, IngestResult]:
+    async def _found(self) -> DevicesHome:
         """Make the devices repo, under a name that is free here."""
         replica = self._hub.replica
         taken = {repo.name for repo in replica.repos.values()}
         names = [_REPO_NAME, *(f"{_REPO_NAME}-{number}" for number in range(2, len(taken) + 3))]
-        repo, ingested = self._author.create_repo(next(name for name in names if name not in taken))
-        self._author.hold(ingested)  # told with what follows, also where that fails
-        root = replica.root_branch(repo)
-        body = DevicesRepo(self._author.user)
-        _, ingested = self._author.write_many(root, lambda _: [Draft(body)])
-        return DevicesHome(repo, self._author.user), ingested
+        name = next(name for name in names if name not in taken)
+        repo = await create_repo(self._hub, self._author, name)
+        user = self._author.user
+        await write_commit(self._hub, self._author, replica.root_branch(repo), DevicesRepo(user))
+        return DevicesHome(repo, user)
 
-    def _retract(self, home: DevicesHome, repo: Repo, device: UserId) -> IngestResult | None:
-        """Retract that the device and this user, or this user as a device, are one person; None where nothing was said."""
+    def _retract(self, home: DevicesHome, repo: Repo, device: UserId, stored: IngestResult) -> bool:
+        """Retract that the device and this user, or this user as a device, are one person; False if nothing was said."""
         replica, me = self._hub.replica, self._author.user
         if me == home.person:
             pair = me, device
         elif device in (me, home.person):
             pair = home.person, me
         else:
-            return None
+            return False
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
             said = [
@@ -217,13 +213,14 @@ class Pairing:
                 if isinstance(one.body, Device) and (one.body.person, one.body.device) == pair
             ]
             if max(said, default=-1) <= last_end(membership, *pair):
-                return None
+                return False
             if (membership.now().permission(me) or 0) < Permission.WRITE:
-                return None
+                return False
         until = max(self._hub.clock_ms(), *said)
         signature = self._author.sign(device_end_digest(repo.repo_id, *pair, until))
         body = DeviceEnd(*pair, until, me == home.person, signature)
-        return self._author.write_many(replica.root_branch(repo), lambda _: [Draft(body)])[1]
+        self._author.write_many(replica.root_branch(repo), [Draft(body)], stored=stored)
+        return True
 
     def _list(self) -> DeviceList:
         me = self._author.user

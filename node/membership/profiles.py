@@ -4,17 +4,17 @@ What a user says once is stated in every repo where it may write, also in those 
 names says what is to be stated, and the root branches what was; nothing else is remembered. Petnames stay in that file.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 import structlog
-from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import write_job
 from node.contract.people import OwnName, OwnRepo, Petname, PetnameList
 from node.home.people_file import (
     OwnProfile,
@@ -94,11 +94,12 @@ class ProfileKeeper:
         # Said later by another node of this user: else the two would contradict each other once a minute for ever.
         return "stated" if known is not None and known.stated_at >= wanted.stated_at else "due"
 
-    def state(self) -> tuple[IngestResult, float | None]:
-        """State it where it is due, in some repos at once; and in how many seconds some more can be stated.
+    def state(self, stored: IngestResult) -> float | None:
+        """State the name in some repos that lack it; returns in how many seconds more can be stated, None for never.
 
         Looks at repos that have changed since the last call, and at those in which it could not be stated then.
-        Raises StorageError. What the rules refuse is logged, and tried again after the next change.
+        `stored` gets what was written. Raises StorageError. A refusal by the rules is logged, and tried again after the
+        next change.
         """
         wait: float | None = None
         written = 0
@@ -120,12 +121,12 @@ class ProfileKeeper:
                 break
             root, drafts = self._replica.root_branch(repo), [Draft(self._body(), timestamp=now_ms)]
             try:
-                self._author.hold(self._author.write_many(root, partial(_give, drafts))[1])
+                self._author.write_many(root, drafts, stored=stored)
                 written += 1
                 self._left.discard(repo.num)
             except ServiceError as error:
                 log.warning("a name is not stated", repo=id_text(repo.repo_id), reason=error.message)
-        return self._author.pop_begun(), wait
+        return wait
 
     def next_stated_at(self) -> int:
         """A time for what is said now: later than all that this user's nodes have stated."""
@@ -171,7 +172,7 @@ class People:
         checked = None if name is None else check_person_name(name)
         if color is not None and not 0 <= color < PROFILE_COLOR_COUNT:
             raise ServiceError("bad_request", f"a color is a number from 0 to {PROFILE_COLOR_COUNT - 1}")
-        self._hub.announce(await self._hub.write(self._state, checked, color))
+        await write_job(self._hub, partial(self._state, checked, color))
         self._wake()  # for what has to wait for the next minute
         return await self.show_me()
 
@@ -198,10 +199,10 @@ class People:
         me = self._keeper.me
         return {"user": id_text(self._author.user), "name": me.name, "color": me.color, "repos": repos}
 
-    def _state(self, name: str | None, color: int | None) -> IngestResult:
+    def _state(self, name: str | None, color: int | None, stored: IngestResult) -> None:
         me = OwnProfile(name, color, self._keeper.next_stated_at())
         self._keeper.keep(msgspec.structs.replace(self._keeper.file, me=me))
-        return self._keeper.state()[0]
+        self._keeper.state(stored)
 
     def _keep_petname(self, raw: AnyId, name: str | None, is_peer: bool) -> None:
         self._keeper.keep(with_petname(self._keeper.file, raw, name, is_peer=is_peer))
@@ -248,7 +249,3 @@ class People:
 def _listed(names: Mapping[AnyId, str]) -> list[Petname]:
     ordered = sorted(names.items(), key=lambda one: (one[1].casefold(), one[0]))
     return [{"user": id_text(raw), "name": name} for raw, name in ordered]
-
-
-def _give(drafts: Sequence[Draft], _connection: Connection) -> Sequence[Draft]:
-    return drafts

@@ -12,6 +12,7 @@ from unicodedata import normalize
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.authoring.writing import create_repo, write_commit, write_commits
 from node.contract.requests import (
     AskLinkList,
     AskLinkMade,
@@ -21,7 +22,6 @@ from node.contract.requests import (
     RequestView,
 )
 from node.home.mnemonic import words_at
-from node.ingest.ingest_result import IngestResult
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import (
     MadeLobby,
@@ -99,8 +99,7 @@ class Requests:
         ways = await self._sharing.ways_to(target, relays_only=True)
         self._sharing.check_reach(ways, reach)
         expires_at = self._hub.clock_ms() + expires_seconds * 1000
-        link, ingested = await self._hub.write(self._found, target, wanted, expires_at, uses, ways.peers)
-        self._hub.announce(ingested)
+        link = await self._found(target, wanted, expires_at, uses, ways.peers)
         return {
             "link": ask_link_text(link),
             "lobby": id_text(link.opened().repo),
@@ -169,33 +168,29 @@ class Requests:
 
     # --- steps ---
 
-    def _found(
+    async def _found(
         self,
         target: Repo,
         wanted: Permission,
         expires_at: int,
         uses: int,
         peers: tuple[PeerAddress, ...],
-    ) -> tuple[AskLink, IngestResult]:
+    ) -> AskLink:
         """Found the lobby, with the admins of the repo as its owners, and open it for them."""
-        replica, author = self._hub.replica, self._author
+        hub, replica, author = self._hub, self._hub.replica, self._author
+        members = await hub.run_blocking(replica.members, target)
         admins = [
-            user
-            for user, held in sorted(replica.members(target).items())
-            if held >= Permission.ADMIN and user != author.user
+            user for user, held in sorted(members.items()) if held >= Permission.ADMIN and user != author.user
         ][: LOBBY_ADMIN_COUNT_MAX - 1]
         name = target.name[: NAME_SIZE_MAX - len(_LOBBY_SUFFIX)] + _LOBBY_SUFFIX
-        lobby, ingested = author.create_repo(name, others=admins)
-        author.hold(ingested)  # told with what follows, also where that fails
+        lobby = await create_repo(hub, author, name, others=admins)
         seed = InvitationSeed(secrets.token_bytes(32))
         bodies: list[Body] = [
             Lobby(target.repo_id),
             Invite(key_pair(seed)[0], Permission.READ, uses, expires_at),
         ]
-        written, ingested = author.write_many(
-            replica.root_branch(lobby), lambda _: [Draft(body) for body in bodies]
-        )
-        author.hold(ingested)
+        root = replica.root_branch(lobby)
+        written = await write_commits(hub, author, root, [Draft(body) for body in bodies])
         invitation, epoch = written[1].commit_id, replica.writing_epoch(lobby)
         opened = LobbyAdd(
             lobby.repo_id,
@@ -206,9 +201,9 @@ class Requests:
             expires_at,
             tuple(LobbyBox(user, author.seal_key(lobby.repo_id, user, epoch.key)) for user in admins),
         )
-        _, ingested = author.write_many(replica.root_branch(target), lambda _: [Draft(opened)])
+        await write_commit(hub, author, replica.root_branch(target), opened)
         link = link_of(lobby, epoch, invitation, seed, Permission.READ, expires_at, peers)
-        return AskLink(target.repo_id, target.name, int(wanted), encode(link)), ingested
+        return AskLink(target.repo_id, target.name, int(wanted), encode(link))
 
     async def _accept(self, target: Repo, found: _Received, wanted: Permission | None) -> None:
         replica, request = self._hub.replica, found.request
@@ -240,8 +235,7 @@ class Requests:
     async def _write_planned(self, repo: Repo, plan: Callable[[], Body]) -> None:
         """Write a body that is made when it is settled in which epoch it is published."""
         root = self._hub.replica.root_branch(repo)
-        _, ingested = await self._hub.write(self._author.write_many, root, lambda _: [Draft(plan())])
-        self._hub.announce(ingested)
+        await write_commits(self._hub, self._author, root, lambda _: [Draft(plan())])
 
     async def _find(self, target: Repo, text: str) -> _Received:
         received = await self._hub.run_blocking(self._received, [target])

@@ -201,9 +201,7 @@ class Hub:
         ingested = await self._store_in_slices(topic, opened, source, bill)
         try:
             while ingested.is_unfinished:
-                ingested = ingested.with_more(
-                    await self._release_slice(topic.repo_num, topic.topic, source, bill)
-                )
+                ingested.add(await self._release_slice(topic.repo_num, topic.topic, source, bill))
         except StorageError as error:  # what was accepted was told; the rest is released later
             log.error("what waits could not be released", error=str(error))
         self.totals.intake_seconds.observe(time.perf_counter() - began)
@@ -254,7 +252,7 @@ class Hub:
                 self._senders.note(ingested.waited, source)
             self._touch(topic.repo_num, ingested)
             self.announce(ingested, topic.topic, source)
-            together = together.with_more(ingested)
+            together.add(ingested)
             if not rest:
                 return together
             batch = OpenedBatch()

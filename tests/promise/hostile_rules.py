@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from node.ingest.ingest_result import IngestResult
 from protocol.block import Reference
 from protocol.body import (
     Answer,
@@ -159,7 +160,9 @@ def forge_against(forge: Forge, name: str) -> str:
     """Forge a commit that breaks the rule of a name alone."""
     person, rng = forge.person, forge.rng
     repo = person.repo()
-    person.hub.announce(person.author.prepare(repo))
+    stored = IngestResult()
+    person.author.prepare(repo, stored)
+    person.hub.announce(stored)
     is_admin = (person.replica.permission(repo, person.user) or 0) >= Permission.ADMIN
     if is_admin and len(person.replica.tables.held_epochs(repo.num)) < _EPOCHS_NEEDED:
         person.hub.announce(person.author.start_epoch(repo))

@@ -149,7 +149,7 @@ def give(replica: Replica, items: Sequence[bytes]) -> IngestResult:
     ingested, uncertain = IngestResult(), replica.own_feeds.uncertain
     for name, group in groupby(items, key=lambda item: decode_publication(item).topic):
         topic = replica.by_topic[name]
-        ingested = ingested.with_more(accept_batch(replica, topic, open_batch(topic, list(group)), NOW_MS))
+        ingested.add(accept_batch(replica, topic, open_batch(topic, list(group)), NOW_MS))
     for repo_id in replica.own_feeds.uncertain - uncertain:
         replica.own_feeds.settle(repo_id)
     return ingested

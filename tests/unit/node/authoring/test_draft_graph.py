@@ -1,6 +1,6 @@
 """What drafts of one batch ack: no parent that another one acks (V10), and every other one."""
 
-from node.authoring.draft_graph import DraftGraph
+from node.authoring.feed_encoder import DraftGraph
 from protocol.ids import CommitId
 from tests.support.builders import World
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import HAND_SECONDS
 from protocol.block import Reference
 from protocol.body import FeedEnd, Invite, Join, Permission, Remove
@@ -155,7 +156,7 @@ def test_who_may_not_open_leaves_out_what_takes_the_own_membership_away(tmp_path
         alice.author.start_epoch(alice.repo)
         alice.remove(bob, keeps=Permission.WRITE)
         carol.remove(dave)
-        carol.author.prepare(carol.repo)
+        carol.author.prepare(carol.repo, IngestResult())
         bob.hear(carol)
         bob.remove(rose)
         rose.hear(alice, bob, carol)
@@ -217,14 +218,14 @@ def test_hand_overs_wait_where_others_wrote_more_heads_than_they_can_name(
     admit_without_rose(people)
     alice.act(0.0)
     alice.grant(carol)
-    before, begin = len(alice.hands), alice.author.begin
+    before, prepare = len(alice.hands), alice.author.prepare
 
-    def begin_and_hear(repo: Repo) -> None:
-        begin(repo)
+    def prepare_and_hear(repo: Repo, stored: IngestResult) -> None:
+        prepare(repo, stored)
         flood(rose, alice, 2 * ACK_COUNT_MAX)
 
     with monkeypatch.context() as patch:
-        patch.setattr(alice.author, "begin", begin_and_hear)
+        patch.setattr(alice.author, "prepare", prepare_and_hear)
         assert alice.act(0.0) == HAND_SECONDS
         assert len(alice.hands) == before
     alice.act(0.0)

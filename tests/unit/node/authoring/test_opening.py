@@ -12,7 +12,7 @@ from node.authoring import opening as opening_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.opening import PART_COUNT, Opener
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.ingest.publication_reading import OpeningKeys, gather_claims, read_batch
 from node.ingest.reading_worker import WorkerReading
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch

@@ -11,10 +11,10 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from node.authoring import feed_encoder as feed_encoder_module
-from node.authoring import write_group as write_group_module
+from node.authoring import write_queue as write_queue_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.ingest.people import Stated
@@ -200,7 +200,7 @@ def test_a_plan_sees_what_the_group_wrote_before_it(world: World, monkeypatch: p
 def test_a_group_is_divided_into_transactions_of_a_bounded_size(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_group_module, "WRITE_GROUP_COMMITS_MAX", 3)
+    monkeypatch.setattr(write_queue_module, "WRITE_GROUP_COMMITS_MAX", 3)
     plan = WriteRequest(world.branch, lambda _: [Draft(Post("p"))])
     with counted(world.replica, monkeypatch) as transactions:
         outcomes, _ = world.author.write_group([_post(world, "a"), plan, *[_post(world, "b")] * 4, plan])
@@ -212,7 +212,7 @@ def test_a_group_is_divided_into_transactions_of_a_bounded_size(
 def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transaction(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(write_group_module, "WRITE_GROUP_COMMITS_MAX", 2)
+    monkeypatch.setattr(write_queue_module, "WRITE_GROUP_COMMITS_MAX", 2)
     database = world.replica.database
     read, before = database.read, database.commit_count
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from node.authoring.drafting import WrittenCommit
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.content import posts as posts_module
 from node.content.posts import Posts
 from node.ingest.ingest_result import IngestResult

@@ -5,6 +5,7 @@ from sqlalchemy import select
 
 from node.contract.files import ImportItem
 from node.importers.imports import import_items, list_imported
+from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
@@ -21,7 +22,7 @@ def _items(*described: str) -> list[ImportItem]:
 
 
 def _import(world: World, *described: str, source: str = "git") -> tuple[int, int, int]:
-    summary, _ = import_items(world.author, world.branch, source, _items(*described))
+    summary = import_items(world.author, world.branch, source, _items(*described), IngestResult())
     return summary.imported, summary.already, summary.heads
 
 
@@ -41,7 +42,7 @@ def test_commits_state_the_times_of_their_items_and_1970_where_there_is_no_times
         ImportItem("old", (), "someone", -5, ""),
         ImportItem("new", ("old",), "someone", 1_500_000_000, ""),
     ]
-    import_items(world.author, world.branch, "git", items)
+    import_items(world.author, world.branch, "git", items, IngestResult())
     with world.replica.database.read() as connection:
         times = connection.execute(select(commits.c.timestamp).order_by(commits.c.num)).scalars().all()
     assert times[-2:] == [0, 1_500_000_000_000]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
-from node.authoring import author as author_module
+from node.authoring import feed_writer as feed_writer_module
 from node.care.backup import create_backup, restore_backup
 from node.care.doctor import examine
 from node.home.folder_mark import MARK_NAME, is_copy, note_copy, write_mark
@@ -285,7 +285,7 @@ def test_a_write_that_waits_while_own_commits_come_is_refused(
         _take(again, new)
         return accept_own(*args, **options)
 
-    monkeypatch.setattr(author_module, "accept_own", after_they_came)
+    monkeypatch.setattr(feed_writer_module, "accept_own", after_they_came)
     with pytest.raises(ServiceError, match="set back, or another one uses your key"):
         again.author.write(branch, Post("at the same place"))
     assert _forks(again) == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from node.authoring.drafting import Draft
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.ingest import reading_workers, worker_process
 from node.ingest.publication_parsing import opening_keys
 from node.ingest.publication_reading import OpeningKeys, Readable, Unread, gather_claims, read_batch

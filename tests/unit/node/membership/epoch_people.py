@@ -147,7 +147,7 @@ class Person:
 
     def act(self, now: float) -> float | None:
         """Do what is due at a time; in how many seconds more is due, once nothing more is due at once."""
-        while (wait := self.duties.perform(self.repo, now)[1]) == 0.0:
+        while (wait := self.duties.perform(self.repo, now, IngestResult())) == 0.0:
             pass
         return wait
 

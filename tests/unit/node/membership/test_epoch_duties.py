@@ -11,6 +11,7 @@ from sqlalchemy import update
 
 from node.authoring.drafting import Draft
 from node.authoring.epoch_starts import make_init
+from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import ADMIN_STEP_SECONDS, HAND_SECONDS, WRITER_STEP_SECONDS
 from node.runtime.errors import ServiceError
 from protocol.body import Grant, Invite, Join, Permission, Revoke
@@ -151,7 +152,7 @@ def test_what_somebody_else_started_is_not_started_again(people: list[Person]) -
     alice.remove(dave)
     settle(alice, bob, carol)
     assert bob.act(0.0)
-    alice.author.prepare(alice.repo)
+    alice.author.prepare(alice.repo, IngestResult())
     count = len(alice.epochs)
     settle(alice, bob, carol)
     assert bob.act(1000.0) is None
@@ -166,7 +167,7 @@ def test_the_wait_begins_anew_with_what_is_due_anew(people: list[Person]) -> Non
     settle(alice, bob)
     wait = bob.act(0.0)
     assert wait is not None
-    alice.author.prepare(alice.repo)
+    alice.author.prepare(alice.repo, IngestResult())
     settle(alice, bob)
     bob.act(1.0)
     alice.remove(carol)
@@ -399,7 +400,7 @@ def test_who_started_the_epoch_hands_it_over_at_once(people: list[Person]) -> No
     carol.hear(alice)
     carol.author.write(carol.root, Post("hello"))
     bob.hear(alice, carol)
-    bob.author.prepare(bob.repo)  # what alice's epoch has is opened
+    bob.author.prepare(bob.repo, IngestResult())  # what alice's epoch has is opened
     bob.act(0.0)
     assert bob.user in {one[0] for one in handed(bob) if one[3] == carol.user}
 

@@ -76,11 +76,10 @@ async def test_what_did_not_come_to_an_end_is_tried_in_the_next_round(
     alice.create_repo("other")
     tried: list[int] = []
 
-    def fail(of: Repo, _now: float) -> tuple[IngestResult, float | None]:
+    def fail(of: Repo, _now: float, _stored: IngestResult) -> None:
         tried.append(of.num)
         if is_refused and of.num == repo.num:
             raise ServiceError("not_permitted", "no")
-        return IngestResult(), None
 
     monkeypatch.setattr(alice.joiner._duties, "perform", fail)
     if not is_refused:
@@ -117,7 +116,7 @@ async def test_what_was_stored_before_a_step_failed_is_told(
     alice.create_repo()
     listener = _Listener()
 
-    def fail(_repo: Repo, _now: float) -> None:
+    def fail(_repo: Repo, _now: float, _stored: IngestResult) -> None:
         raise StorageError("the disk is full")
 
     monkeypatch.setattr(alice.joiner._keys, "take", lambda *_: listener.changes == 0)

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from node.home.people_file import OwnProfile, PeopleFile, read_people
+from node.ingest.ingest_result import IngestResult
 from node.membership.profiles import ProfileKeeper
 from node.runtime.errors import ServiceError
 from protocol.body import Body, Permission
@@ -47,7 +48,7 @@ def keeper_of(node: Node, clock: Clock) -> ProfileKeeper:
 def call(keeper: ProfileKeeper, name: str | None, at: int) -> float | None:
     """The user calls itself so from then on; gives in how many seconds more can be stated."""
     keeper.keep(msgspec.structs.replace(keeper.file, me=OwnProfile(name, None, at)))
-    return keeper.state()[1]
+    return keeper.state(IngestResult())
 
 
 def names(node: Node, of: Node) -> str:
@@ -69,16 +70,16 @@ def test_a_name_is_stated_once_in_each_repo_also_in_later_ones(nodes: list[Node]
     alice, _ = nodes
     alice.create_repo("first")
     keeper = keeper_of(alice, Clock())
-    assert keeper.state() is not None
+    keeper.state(IngestResult())
     assert count_root(alice) == 2, "who never said a name states none"
     assert call(keeper, "Alice", START) is None
     assert (names(alice, alice), count_root(alice)) == ("Alice", 3)
-    keeper.state()
+    keeper.state(IngestResult())
     assert count_root(alice) == 3
     repo, ingested = alice.author.create_repo("second")
     alice.hub.announce(ingested)
     assert [keeper.stand(one) for one in alice.replica.repos.values()] == ["stated", "due"]
-    keeper.state()
+    keeper.state(IngestResult())
     assert alice.replica.people.name(repo.repo_id, alice.author.user) == "Alice"
     call(keeper, None, START + MINUTE)
 
@@ -94,7 +95,7 @@ def test_a_second_name_waits_for_the_next_minute(nodes: list[Node]) -> None:
     assert (names(alice, alice), count_root(alice)) == ("Alice", 3)
     assert keeper.stand(alice.repo()) == "due"
     clock.now = START + MINUTE
-    assert keeper.state()[1] is None
+    assert keeper.state(IngestResult()) is None
     assert (names(alice, alice), count_root(alice)) == ("Alicia", 4)
 
 

@@ -12,7 +12,9 @@ import trio
 from sqlalchemy import Connection as SqlConnection
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.authoring import author as author_module
+from node.authoring import feed_writer as feed_writer_module
+from node.authoring import preparing as preparing_module
+from node.authoring.drafting import Draft
 from node.authoring.epoch_starts import EpochStarting, make_init
 from node.content.compacting import Compacting
 from node.content.documents import Documents
@@ -107,11 +109,13 @@ def test_an_epoch_that_could_not_be_handed_over_is_handed_over_later(
     alice.author.write(alice.replica.root_branch(repo), Grant(bob.author.user, Permission.WRITE))
     duties = EpochDuties(alice.replica, alice.author)
     with monkeypatch.context() as patch:
-        patch.setattr(author_module, "accept_own", _full)
+        patch.setattr(feed_writer_module, "accept_own", _full)
         with pytest.raises(StorageError):
-            duties.perform(repo, 0.0)
+            duties.perform(repo, 0.0, IngestResult())
     assert _said(alice) == (1, 0)
-    assert duties.perform(repo, 0.0)[0].accepted
+    stored = IngestResult()
+    duties.perform(repo, 0.0, stored)
+    assert stored.accepted
     assert _said(alice) == (1, 1)
 
 
@@ -122,12 +126,12 @@ def test_an_epoch_that_was_started_is_told_of_though_the_write_that_needed_it_fa
     _exclude(alice, bob)
     took: list[Callable[..., IngestResult | None]] = [accept_own, _full]
     with monkeypatch.context() as patch:
-        patch.setattr(author_module, "accept_own", lambda *args, **named: took.pop(0)(*args, **named))
+        patch.setattr(feed_writer_module, "accept_own", lambda *args, **named: took.pop(0)(*args, **named))
+        stored = IngestResult()
         with pytest.raises(StorageError):
-            alice.author.write(alice.branch(), Post("after the exclusion"))
+            alice.author.write_many(alice.branch(), [Draft(Post("after the exclusion"))], stored=stored)
     assert _said(alice) == (2, 0)
-    assert count_accepted(alice.author.pop_begun()) == 1
-    assert count_accepted(alice.author.pop_begun()) == 0
+    assert count_accepted(stored) == 1
 
 
 class _Contended:
@@ -152,12 +156,13 @@ def test_an_epoch_is_started_once_though_duties_are_looked_after_meanwhile(
     alice, bob = nodes
     repo = _exclude(alice, bob)
     duties = EpochDuties(alice.replica, alice.author)
-    assert duties.perform(repo, 0.0)[1], "it is due, and an admin waits a little"
+    assert duties.perform(repo, 0.0, IngestResult()), "it is due, and an admin waits a little"
     met = threading.Event()
-    monkeypatch.setattr(alice.author, "_lock", _Contended(met))
+    monkeypatch.setattr(alice.author, "lock", contended := _Contended(met))
+    monkeypatch.setattr(alice.author._writer, "lock", contended)
 
     def look() -> None:
-        duties.perform(repo, 1000.0)
+        duties.perform(repo, 1000.0, IngestResult())
         met.set()
 
     looking = threading.Thread(target=look)
@@ -167,7 +172,7 @@ def test_an_epoch_is_started_once_though_duties_are_looked_after_meanwhile(
         assert met.wait(10)
         return make_init(*args)
 
-    monkeypatch.setattr(author_module, "make_init", make)
+    monkeypatch.setattr(preparing_module, "make_init", make)
     alice.write(alice.branch(), "after the exclusion")
     looking.join(10)
     assert _said(alice) == (2, 0)
@@ -196,7 +201,7 @@ def test_no_snapshot_is_held_while_a_commit_is_stored(
         return accept_own(*args, **options)
 
     monkeypatch.setattr(database, "read", counted)
-    monkeypatch.setattr(author_module, "accept_own", watched)
+    monkeypatch.setattr(feed_writer_module, "accept_own", watched)
     if write == "create_branch":
         alice.author.create_branch(repo, "side")
     else:

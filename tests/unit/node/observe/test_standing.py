@@ -13,7 +13,7 @@ from sqlalchemy import select
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import func, select
 
 from node.authoring.drafting import Draft
-from node.authoring.write_group import WriteRequest
+from node.authoring.write_queue import WriteRequest
 from node.sync.session_queries import topic_set
 from protocol.content import Post
 from protocol.ids import ItemId
