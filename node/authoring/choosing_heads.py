@@ -139,7 +139,7 @@ def choose_closed(
 
 
 def choose_for_init(membership: Membership, user: UserId, heads: Sequence[CommitId]) -> tuple[CommitId, ...]:
-    """Choose heads for the init of an epoch that is due: such that it is due after these, else as an admin may."""
+    """Choose heads for an epoch's init: such that the rules ask for an epoch after them, else as an admin may."""
     ordered = in_turns(membership, heads)
 
     def is_due(acks: tuple[CommitId, ...]) -> bool:

@@ -25,7 +25,7 @@ from verifier.tangle_kinds import GROUP
 
 
 class AuthorKeys(NamedTuple):
-    """Who signs: the user, and the secret key (64 bytes)."""
+    """Signing user, and the secret key (64 bytes)."""
 
     user: UserId
     secret: SigningKey
@@ -56,7 +56,7 @@ class Target:
 
     @property
     def convergence_secret(self) -> ConvergenceSecret:
-        """What blocks are made with."""
+        """Return the secret that blocks are made with."""
         return self.epoch.convergence_secret
 
     @property
@@ -115,7 +115,7 @@ class EncodedCommit:
 
 @dataclass(frozen=True, slots=True)
 class CommitPosition:
-    """Where a new commit stands: its epoch, its place in the author's feed, and what it follows."""
+    """Place of a new commit: its epoch, its place in the author's feed, and what it follows."""
 
     epoch: EpochId
     sequence: int
@@ -129,7 +129,7 @@ class CommitPosition:
 def encode_draft(
     keys: AuthorKeys, now_ms: int, target: Target, draft: Draft, place: CommitPosition
 ) -> EncodedCommit:
-    """The commit that a draft (whose deps are ids) becomes at its place, dated `now_ms` where it says no time.
+    """Encode a draft (whose deps are ids) at its place, dated `now_ms` where it says no time.
 
     Raises ServiceError.
     """
@@ -177,7 +177,7 @@ def _kind_of(place: TanglePlace) -> str:
 
 
 def make_publication(target: Target, drafted: EncodedCommit) -> WrittenCommit:
-    """An encoded commit as it travels on its topic."""
+    """Make the publication of an encoded commit on its topic."""
     try:
         publication = create_publication(
             target.seed, target.epoch.keys.read_key, drafted.commit.key, drafted.blocks

@@ -50,7 +50,7 @@ class EpochStarting:
     """Of the objects that the body names."""
 
     def named(self, epoch_id: EpochId) -> Epoch:
-        """The epoch, once it has an id."""
+        """Return the epoch, once it has an id."""
         return replace(self.epoch, epoch_id=epoch_id)
 
 

@@ -38,7 +38,7 @@ OpenStore = Callable[[], Connection]
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Where the feed and the branch end: what the next commit follows."""
+    """End of the feed and of the branch, which the next commit follows."""
 
     sequence: int
     previous: CommitId | None
@@ -75,12 +75,12 @@ class FeedEncoder:
 
     @property
     def knows_all_heads(self) -> bool:
-        """Whether it has had all heads of the branch in view. Where a commit cannot ack all, another reads the next ones."""
+        """Return True if it has had all heads of the branch in view; else a new encoder reads the next ones."""
         return self._has_all_heads
 
     @property
     def has_begun(self) -> bool:
-        """Whether the branch's first commit is here, which all others follow."""
+        """Return True if the branch's first commit is here, which all others follow."""
         return bool(self._end.heads)
 
     def follow(self, heads: tuple[CommitId, ...], open_store: OpenStore) -> None:
@@ -91,13 +91,13 @@ class FeedEncoder:
             self._has_all_heads = False  # another encoder looks anew
 
     def encode(self, drafts: Sequence[Draft], open_store: OpenStore) -> list[WrittenCommit]:
-        """The commits that these drafts become, in order. Raises ServiceError, and then none of them is followed."""
+        """Encode these drafts, in order. Raises ServiceError, and then the next commit follows none of them."""
         return [one for part in self.encode_parts(drafts, max(1, len(drafts)), open_store) for one in part]
 
     def encode_parts(
         self, drafts: Sequence[Draft], count: int, open_store: OpenStore
     ) -> Iterator[list[WrittenCommit]]:
-        """The same in parts of so many, each when it is encoded. They are followed once all are."""
+        """Encode these drafts in parts of `count`, each yielded when it is encoded; the next commit follows all or none."""
         target, end = self.target, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
         stored = self._load_skipped(len(drafts), open_store)
@@ -170,7 +170,7 @@ class Encoders:
         self._count = -1
 
     def take(self, commit_count: int) -> dict[int, FeedEncoder]:
-        """Those that follow all that so many transactions have stored. They are kept no more."""
+        """Take the encoders that follow all that so many transactions have stored. They are kept no more."""
         kept, self._kept = self._kept, {}
         return kept if self._count == commit_count else {}
 

@@ -61,7 +61,7 @@ class Opening:
         return _check(settle_batch(reading.batch, reading.claims_hold))
 
     def drop(self) -> None:
-        """Nobody waits for it any more: it is not opened, unless that has begun."""
+        """Give up waiting: it is not opened, unless that has begun."""
         self.answer.cancel()
 
 
@@ -134,7 +134,7 @@ class Opener:
 
 
 def open_own(topic: Topic, items: Sequence[bytes]) -> OpenedBatch:
-    """What was encoded, read here as what others send is. Raises ServiceError."""
+    """Read here what was encoded, as what others send is read. Raises ServiceError."""
     return _check(open_batch(topic, items))
 
 

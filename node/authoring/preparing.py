@@ -1,4 +1,4 @@
-"""`Preparation`: starts an epoch that is due before a user writes, merges root branch heads, and opens earlier epochs."""
+"""`Preparation`: before a user writes, it starts the epoch that the rules ask for, merges heads and opens epochs."""
 
 from sqlalchemy import Connection
 
@@ -36,7 +36,7 @@ class Preparation:
         self.prepare(self._replica.repos[branch.repo_num], stored)
 
     def prepare(self, repo: Repo, stored: IngestResult) -> None:
-        """Start an epoch that is due (E9), and merge heads and open epochs in the current epoch (E4, E11).
+        """Start an epoch if the rules ask for one (E9), and merge heads and open epochs in the current epoch (E4, E11).
 
         Raises ServiceError, StorageError; `stored` has what was stored before that.
         """
@@ -66,7 +66,7 @@ class Preparation:
             self._start_after(repo, self._replica.writing_epoch(repo), heads, stored)
 
     def _start_due(self, repo: Repo, stored: IngestResult) -> None:
-        """Start the epoch that is due, after merges that open nothing: no tip is clean, so what is opened leaks.
+        """Start the epoch that the rules ask for, after merges that open nothing: no tip is clean, so what is opened leaks.
 
         Where heads are left that an init cannot name, another one follows it.
         """

@@ -1,4 +1,4 @@
-"""Errors that users get where the rules refuse what they write: what to do next, and who may do it instead."""
+"""Errors for users whose writes the rules refuse, with what to do next and who may do it instead."""
 
 from typing import Final
 

@@ -175,7 +175,7 @@ class WriteQueue:
         """Write several requests, each whole or not at all, in few transactions; returns the outcome of each.
 
         Requests on one branch follow one another: each acks the one before it. Where the rules refuse one, or it fails at
-        the end, the group is written again one by one, and only that one fails. An epoch that is due is started first.
+        the end, the group is written again one by one, and only that one fails. An epoch that the rules ask for comes first.
         """
         outcomes: list[Outcome] = [[] for _ in requests]
         stored = IngestResult()

@@ -12,7 +12,7 @@ from storage.repos.repos import Branch
 def find_pasts(
     connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]], bits: Mapping[CommitId, int]
 ) -> dict[CommitId, int]:
-    """For each commit, the bits of those that have it in their past; of none, nothing.
+    """Map each commit to the bits of those that have it in their past; those of none are left out.
 
     `parts` are a branch and what it continues (`lineage`). Costs a look at each commit of them, void ones included.
     """

@@ -54,7 +54,7 @@ class DocumentOperationReader:
     def read(
         self, connection: Connection, branch: Branch, kind: ValuesKind
     ) -> Iterator[tuple[DocumentCommit, int]]:
-        """What the branch and what it continues say of a set or a dict, also in carried commits; with bodies' sizes.
+        """Load the operations of a set or a dict in the branch and what it continues, carried ones too; with bodies' sizes.
 
         What a body said that is not here is None; one that cannot be read says nothing.
         Raises ServiceError `too_large`, `incomplete`.
@@ -114,7 +114,7 @@ class DocumentOperationReader:
 
 
 def not_here(error: ErasedValues) -> ServiceError:
-    """The answer where bodies are needed that are not here: erased, and what stood for them is void, or never come."""
+    """Make the error for bodies that are needed and not here: never come, or erased while what stood for them is void."""
     return ServiceError(
         "incomplete",
         f"{error}, and nothing that counts stands for them",
@@ -124,7 +124,7 @@ def not_here(error: ErasedValues) -> ServiceError:
 
 
 def deps_of(replaced: Iterable[DocumentCommit | DocumentValue], own: int) -> tuple[CommitId, ...]:
-    """The commits of the branch itself, whose places begin with `own`, among those replaced: no others may be deps."""
+    """Return the replaced commits of the branch itself, whose places begin with `own`: no others may be deps."""
     return tuple(dict.fromkeys(one.place[-1] for one in replaced if one.place[0] == own))
 
 

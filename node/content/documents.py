@@ -69,7 +69,7 @@ class Documents(ValuesService):
         self._reader = DocumentOperationReader(hub.replica)
 
     async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
-        """A window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
+        """List a window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
         target = self._find_branch(branch)
         entries = await self._hub.run_blocking(self._load, target, kind)
         keys = in_byte_order(entries)
@@ -84,7 +84,7 @@ class Documents(ValuesService):
         )
 
     async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
-        """The branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
+        """Return the branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
         entries = await self._hub.run_blocking(self._load, target, kind)
         entry = entries.get(key, _NOTHING_SAID)
@@ -213,6 +213,6 @@ def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
 
 
 def _is_so(entry: DocumentEntry, value: str | None) -> bool:
-    """Whether nothing is to be said: it is gone, or has this one value."""
+    """Return True if the entry has just this value, or for None, if it is gone."""
     values = {operation.value for operation in entry.values}
     return values == (set() if value is None else {value})

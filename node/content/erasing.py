@@ -55,7 +55,7 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How many bodies, and bytes of their blocks (other commits that say just the same may still need some)."""
+    """Count of bodies, and bytes of their blocks (other commits that say just the same may still need some)."""
 
     bodies: int
     size: int
@@ -83,7 +83,7 @@ def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Bran
 
 
 def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
-    """The same if all documents were snapshotted before. Raises StorageError."""
+    """Find the commits whose bodies could be erased if all documents were snapshotted first. Raises StorageError."""
     whole = load_whole(connection, branch.num, ERASABLE_KINDS)
     settled = set(_find_settled(tables, connection, branch))
     continued = _find_continued(tables, connection, branch)
@@ -103,7 +103,7 @@ def find_compactable(tables: Replica | Tables, connection: Connection, branch: B
 def _saying_kinds(
     tables: Replica | Tables, connection: Connection, rows: Sequence[TimelineRow]
 ) -> list[TimelineRow]:
-    """Those whose headers say the bodies' kinds; damaged ones are passed over.
+    """Return those whose headers say the bodies' kinds; damaged ones are passed over.
 
     The others are judged by their bodies: without these a newcomer could not take them, nor anything that follows them.
     """
@@ -125,7 +125,7 @@ def _saying_kinds(
 
 
 def measure_erasable(home: Path, store_key: StoreKey, before_ms: int, url: str = "") -> Erased:
-    """What `erase_store` would erase. Nothing is changed. Raises StorageError."""
+    """Count what `erase_store` would erase. Nothing is changed. Raises StorageError."""
     with read_store(home, store_key, url) as connection:
         tables = load_tables(connection)
         found = [find_erasable(tables, connection, branch, before_ms) for branch in _content_branches(tables)]

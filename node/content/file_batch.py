@@ -58,7 +58,7 @@ class FileBatch:
             self._finish_if_whole(self._head, self._builder)
 
     def finish(self) -> list[EncryptedFile]:
-        """All files, in their order. Raises ServiceError `bad_request` where the last is not whole, or there is none."""
+        """Return all files, in order. Raises ServiceError `bad_request` where the last is not whole, or there is none."""
         if self._head is not None and self._builder is not None:
             came = f"{self._builder.size} of its {self._head.size} bytes came"
             raise ServiceError("bad_request", f"the request ends within {self._head.name!r}: {came}")
@@ -70,7 +70,7 @@ class FileBatch:
 
     @property
     def _number(self) -> int:
-        """Of the file that is coming, or comes next, counted from 1."""
+        """Return the number of the file that is coming, or comes next, counted from 1."""
         return len(self._files) + 1
 
     def _add_to_line(self, piece: memoryview, start: int) -> int:
@@ -119,7 +119,7 @@ class FileBatch:
 
 
 def group_files(files: Sequence[EncryptedFile], places: Iterable[int]) -> list[list[int]]:
-    """The files at these places, in as few commits as may be: a commit names FILE_COUNT_MAX objects, and none twice."""
+    """Group the files at these places into as few commits as possible: one names FILE_COUNT_MAX objects, and none twice."""
     groups: list[list[int]] = []
     first_open = 0
     after: dict[ObjectId, int] = {}  # the group behind the last that names the object
@@ -137,7 +137,7 @@ def group_files(files: Sequence[EncryptedFile], places: Iterable[int]) -> list[l
 
 
 def draft_files(files: Iterable[EncryptedFile]) -> Draft:
-    """The commit that names them."""
+    """Draft the commit that names these files."""
     found = list(files)
     return Draft(
         Files(tuple(FileEntry(file.name, file.size) for file in found)),

@@ -161,16 +161,16 @@ class FileService:
         return written
 
     def _own_fields(self, branch: Branch) -> _Author:
-        """How this user stands in a view of a file."""
+        """Return this user's fields in a view of a file."""
         user = self._author.user
         return _Author(author=id_text(user), author_name=self._names(branch)(user))
 
     def _names(self, branch: Branch) -> Callable[[UserId], str]:
-        """What people are called in the branch's repo."""
+        """Return the function that names people of the branch's repo."""
         return partial(self._hub.replica.people.name, branch.facts.repo_id)
 
     async def window(self, branch: str, after: int, limit: int) -> FileList:
-        """A window of the files that are there: those after number `after` (0: from the start)."""
+        """List a window of the files that are there: those after number `after` (0: from the start)."""
         target = self._find_branch(branch)
         rows, relayed, origins = await self._hub.run_blocking(self._load, target, after, limit)
         names = self._names(target)
@@ -194,7 +194,7 @@ class FileService:
         }
 
     async def open(self, branch_text: str, text: str) -> OpenFile:
-        """The file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
+        """Open the file of that name, id or unique prefix. Raises ServiceError `not_found`, `ambiguous`, `incomplete`."""
         branch = self._find_branch(branch_text)
         for _ in range(OBJECT_DEPTH_MAX):
             try:
@@ -216,7 +216,7 @@ class FileService:
         return OpenFile(row.name, file_id, tag, content.size, content, branch)
 
     async def read(self, file: OpenFile, start: int, stop: int) -> AsyncGenerator[bytes]:
-        """The bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
+        """Yield the bytes from `start` to before `stop`. Raises ServiceError `incomplete` or StorageError on the way."""
         held = file.content.read_held(start, stop)
         if held is not None:  # a small file takes no hop to a thread
             if held:
@@ -332,7 +332,7 @@ class _Adding:
         self._groups: list[list[int]] = []
 
     def plan(self, connection: Connection) -> list[Draft]:
-        """The commits that add what the branch lacks now."""
+        """Draft the commits that add what the branch lacks now."""
         wanted = [(file.name, file.reference) for file in self._files]
         same = find_same(connection, self._branch.num, wanted)
         self._known = {place: same[one] for place, one in enumerate(wanted) if one in same}
@@ -343,7 +343,7 @@ class _Adding:
     def views(
         self, written: Sequence[WrittenCommit], author: _Author, name_of: Callable[[UserId], str]
     ) -> list[AddedFile]:
-        """The answer, when these commits were written."""
+        """Return the answer once these commits were written."""
         found: dict[int, AddedFile] = {
             place: {**_view(row, name_of), "is_new": False} for place, row in self._known.items()
         }
@@ -358,7 +358,7 @@ class _Adding:
 def _keep_added(
     draft: PackDraft, branch_num: int, connection: Connection, written: Sequence[WrittenCommit]
 ) -> None:
-    """In the transaction that stores commits: keep the content that they add, and note that it is here alone."""
+    """Keep in the storing transaction the content that commits add, and note that it is here alone."""
     draft.keep(connection)
     note_added(connection, branch_num, {one.commit_id for one in written})
 
@@ -390,7 +390,7 @@ def _read(file: OpenFile, start: int, stop: int) -> list[bytes]:
 
 @contextmanager
 def _content_faults() -> Iterator[None]:
-    """What may be wrong with content that others made, as errors for people."""
+    """Turn what may be wrong with content that others made into errors for people."""
     try:
         yield
     except (WrongKey, DecodeError) as error:
@@ -398,7 +398,7 @@ def _content_faults() -> Iterator[None]:
 
 
 async def _pieces(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[memoryview]:
-    """The same bytes in pieces of PIECE_SIZE, the last one what remains. A piece is gone when the next is asked for.
+    """Yield the bytes in pieces of PIECE_SIZE, the last one what remains. A piece is gone when the next is asked for.
 
     One buffer serves them all: it grows while the first piece comes in, so that small files do not pay for a large one.
     """

@@ -26,12 +26,12 @@ _NEVER: Final = float("-inf")
 
 
 def next_write_at(written_at: float, *, has_company: bool) -> float:
-    """When the next commit may be written after one of that moment, in the same seconds."""
+    """Return when the next commit may be written after one of that moment, in the same seconds."""
     return written_at + (TEXT_GATHER_SECONDS if has_company else TEXT_GATHER_ALONE_SECONDS)
 
 
 def is_full(sizes: Sequence[int]) -> bool:
-    """Whether updates of these sizes in bytes are written without waiting for more."""
+    """Return True if updates of these sizes in bytes are written without waiting for more."""
     return len(sizes) >= TEXT_GATHER_COUNT_MAX or sum(sizes) >= TEXT_GATHER_SIZE_MAX
 
 
@@ -47,7 +47,7 @@ class Gathering(Generic[A]):
         self._written_at = _NEVER
 
     async def run(self, update: bytes, write: Write[A]) -> A:
-        """What `write` gives for this update, once it was written with others. Raises what that gives or raises."""
+        """Return what `write` gives for this update, once it was written with others. Raises what that gives or raises."""
         number = next(self._numbers)
 
         async def write_group(group: Sequence[tuple[int, bytes]]) -> Sequence[A | Exception]:
@@ -63,7 +63,7 @@ class Gathering(Generic[A]):
             self._waiting.pop(number, None)
 
     async def wait(self) -> None:
-        """Return when the next group is due."""
+        """Wait until the next group may be written."""
         while not is_full([*self._waiting.values()]):
             self._grown = trio.Event()
             with trio.move_on_at(next_write_at(self._written_at, has_company=self._has_company())) as scope:
@@ -72,12 +72,12 @@ class Gathering(Generic[A]):
                 return
 
     def written(self) -> None:
-        """A group was written just now."""
+        """Note that a group was written just now."""
         self._written_at = trio.current_time()
 
 
 class _Pace:
-    """The lock of a lane: it is given to the leader of the next group when that is due."""
+    """Lock of a lane: the leader of the next group gets it at the time of that group."""
 
     def __init__(self, gathering: Gathering[A]) -> None:
         self._gathering = gathering

@@ -19,7 +19,7 @@ _BEHIND: Final = ".,;:!?)}'\"…"
 
 
 def resolve_mentions(replica: Replica, repo: Repo, text: str) -> str:
-    """The text with `@` and the id for each `@NAME` that is a member's. A word in no brackets that is none's stays.
+    """Replace each `@NAME` of a member by `@` and the id; a word in no brackets that is no member's stays.
 
     Raises ServiceError: `not_found` for a name in brackets that is none's, `ambiguous`, and `too_large` for more than
     MENTIONS_MAX different words, since each is compared with the names of all members.

@@ -33,7 +33,7 @@ class RelationReader:
         self._hub = hub
 
     async def run(self) -> None:
-        """Until all are read."""
+        """Read until all are read."""
         is_done, backoff = False, store_backoff()
         while not is_done:
             try:

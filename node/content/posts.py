@@ -137,11 +137,11 @@ class Posts:
         }
 
     async def versions(self, commit: str, *, limit: int, before: str = "") -> PostVersions:
-        """What a post said over time: its last `limit` versions, or those before one of them."""
+        """List the versions of a post: its last `limit`, or those before one of them."""
         return await self._hub.run_blocking(self._versions, commit, limit, before)
 
     async def thread(self, commit: str, *, limit: int, after: str = "") -> Thread:
-        """The thread that a post begins or is in: its first `limit` posts, or those after one of them."""
+        """List the thread that a post begins or is in: its first `limit` posts, or those after one of them."""
         return await self._hub.run_blocking(self._thread, commit, limit, after)
 
     # --- steps ---
@@ -197,7 +197,7 @@ class Posts:
         return _Target(branch, row, is_own, change.is_deleted)
 
     def _load_post(self, connection: Connection, text: str) -> TimelineRow:
-        """The accepted commit of an id or prefix; of an edit or a deletion that counts, its post. Raises ServiceError."""
+        """Find the commit of an id or prefix; for an edit or a deletion that counts, its post. Raises ServiceError."""
         found = find_commit(connection, text)
         row = load_rows(connection, [found.commit_id]).get(found.commit_id)
         if row is None or row.is_void:
@@ -277,7 +277,7 @@ class Posts:
         }
 
     def _find_beside(self, connection: Connection, branch: Branch, text: str) -> TimelineRow | None:
-        """The commit of this branch beside which a window is; None where none is named. Raises ServiceError."""
+        """Find the commit of this branch beside which a window is; None where none is named. Raises ServiceError."""
         if not text:
             return None
         found = find_commit(connection, text, [branch])
@@ -305,7 +305,7 @@ def _drafts(texts: Sequence[str]) -> list[Draft]:
 
 
 def _told_how_far(error: ServiceError | StorageError, done: int, count: int) -> ServiceError:
-    """The same error, which says what is durable."""
+    """Return the error with the count of what is durable."""
     code, next_step = (
         (error.code, error.advice) if isinstance(error, ServiceError) else ("storage_failed", "")
     )

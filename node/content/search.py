@@ -60,7 +60,7 @@ Place = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for, and where. Times are unix milliseconds, both ends included."""
+    """Terms, place and time of a search. Times are unix milliseconds, both ends included."""
 
     terms: Sequence[Term]
     branches: Sequence[Branch]
@@ -81,7 +81,7 @@ class Found:
 
 @dataclass(slots=True)
 class _Fitting:
-    """What fits of a commit: the beginning of its text, names of its files, and the texts that it stands for."""
+    """Parts of a commit that fit: the beginning of its text, names of its files, and the texts that it stands for."""
 
     excerpt: str | None
     files: list[str]
@@ -97,7 +97,7 @@ class Search:
         self._clock = clock
 
     async def find(self, question: Question) -> Found:
-        """The next hits. Raises ServiceError `not_permitted` where there is no index; StorageError."""
+        """Return the next hits. Raises ServiceError `not_permitted` where there is no index; StorageError."""
         if not self._is_enabled:
             raise ServiceError(
                 "not_permitted",
@@ -107,7 +107,7 @@ class Search:
         return await self._hub.run_blocking(self._find, question)
 
     async def view(self, branches: Sequence[Branch] | None = None) -> SearchIndexView:
-        """How far the index is, for these branches or for all. Raises StorageError."""
+        """Show how far the index is, for these branches or for all. Raises StorageError."""
         nums = None if branches is None else [branch.num for branch in branches]
         return await self._hub.run_blocking(self._view, nums)
 
@@ -133,7 +133,7 @@ class Search:
 
 
 def parse_cursor(text: str) -> Place:
-    """Where to go on. Raises ServiceError `bad_request`."""
+    """Decode where to go on. Raises ServiceError `bad_request`."""
     match = _CURSOR.fullmatch(text)
     if match is None:
         raise ServiceError(
@@ -213,7 +213,7 @@ class _Reader:
             yield _taken(heap), False
 
     def _look_up(self, parts: Sequence[IndexPart], words: frozenset[str]) -> Iterator[list[int]]:
-        """What each part has: of the first few alone, since hits may be enough, and then of more and more at once."""
+        """Yield the items of each part: of a few parts first, since hits may be enough, then of more and more at once."""
         start, count = 0, 1
         while start < len(parts):
             some = parts[start : start + count]
@@ -222,7 +222,7 @@ class _Reader:
             count = max(1, min(2 * count, SEARCH_LOOKED_UP_AT_ONCE // len(words)))
 
     def _places_of(self, branch_num: int, nums: Sequence[int]) -> Iterator[Place]:
-        """Where commits may be shown: an edit also in the place of its post, if it counts."""
+        """Yield the places where commits may be shown: an edit also in the place of its post, if it counts."""
         candidates = load_candidates(self._connection, nums)
         yield from ((one.shown_at, one.num) for one in candidates)
         named = {(branch_num, one.about) for one in candidates if _is_edit(one) and one.about is not None}
@@ -253,7 +253,7 @@ class _Reader:
         return None
 
     def _groups(self, rows: Sequence[TimelineRow]) -> Iterator[list[TimelineRow]]:
-        """The same rows, as many together as may be opened at once: one at least."""
+        """Yield the rows in groups that may be opened at once, each of one row at least."""
         sizes = measure_posts(self._connection, rows)
         group: list[TimelineRow] = []
         size = 0
@@ -326,7 +326,7 @@ class _Reader:
         return fitting if fitting.texts else None
 
     def _open(self, rows: list[TimelineRow]) -> Iterator[tuple[TimelineRow, TimelineItem, Sequence[str]]]:
-        """These rows as a timeline shows them, with names of files; without those of repos that are forgotten meanwhile."""
+        """Yield rows as a timeline shows them, with names of files; without those of repos that are forgotten meanwhile."""
         try:
             items = timeline_items(self._connection, self._replica, rows, 0)
         except KeyError:

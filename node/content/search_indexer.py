@@ -67,7 +67,7 @@ log = structlog.get_logger()
 
 @dataclass(slots=True)
 class _Batch:
-    """What was read and is not entered: where there is much to read, a quarter of a part is written at once."""
+    """Commits that were read and are not entered yet: of much to read, a quarter of a part is written at once."""
 
     items: list[IndexItem] = field(default_factory=list)
     size: int = 0
@@ -78,7 +78,7 @@ class _Batch:
     text_branches: set[int] = field(default_factory=set)  # their texts have grown
 
     def is_full(self, state: IndexState) -> bool:
-        """Whether it is to be entered, and that it was read."""
+        """Return True if the batch is to be entered now."""
         return self.size >= SEARCH_BATCH_COUNT_MAX or self.upto - state.upto > SEARCH_BATCH_SPAN_MAX
 
 
@@ -92,7 +92,7 @@ class SearchIndexer:
         self._is_checked = False
 
     async def run(self) -> None:
-        """For ever; without an index to keep, until there is none."""
+        """Run for ever; without an index to keep, until there is none."""
         backoff = store_backoff()
         while True:
             count, accepted = self._hub.changes.count, self._hub.totals.accepted
@@ -193,7 +193,7 @@ class SearchIndexer:
     def _read(
         self, connection: Connection, rows: list[TimelineRow], slice_: "_Slice"
     ) -> tuple[list[IndexItem], list[TimelineRow], set[int]]:
-        """What is to be entered of the first of these commits; those for which the slice has no time; the damaged ones.
+        """Read the entries of the first of these commits; those for which the slice has no time; the damaged ones.
 
         One is read at least. A commit without words is no item: of many, each would stay in memory until a batch is full.
         """
@@ -209,7 +209,7 @@ class SearchIndexer:
         return items, [], damaged
 
     def _texts_of(self, row: TimelineRow, encoded: list[bytes] | None) -> list[str]:
-        """What a commit itself says: its text, and the names of its files. What others say of it changes nothing here."""
+        """Return the words of a commit itself: its text, and the names of its files; what others say of it stays apart."""
         if row.branch_num not in self._hub.replica.branches:  # it was forgotten meanwhile
             return []
         fields = stored_fields(self._hub.replica, row, encoded)
@@ -227,7 +227,7 @@ def pause_after(hub: Hub, accepted: int, began: float) -> float:
 
 
 def _as_read(nums: Iterable[int], rows: Sequence[TimelineRow]) -> dict[int, PackedNums | None]:
-    """Each number with its commit's blocks; None where no such commit is among these that were read."""
+    """Map each number to its commit's blocks; None where no such commit is among these that were read."""
     blocks = {row.num: row.block_nums for row in rows}
     return {num: blocks.get(num) for num in nums}
 
@@ -241,7 +241,7 @@ class _Slice:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is used up. A thread uses no more of the processor than time passes, and asking for that is cheap."""
+        """Return True if it is used up. A thread uses no more of the processor than time passes, and asking is cheap."""
         now = time.perf_counter()
         if now <= self._look_at:
             return False

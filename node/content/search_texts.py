@@ -46,7 +46,7 @@ class TextIndexer:
         self._texts = texts
 
     async def run(self) -> None:
-        """For ever."""
+        """Run for ever."""
         backoff = store_backoff()
         while True:
             count = self._hub.changes.count
@@ -61,7 +61,7 @@ class TextIndexer:
             await trio.sleep(SEARCH_TEXT_PAUSE_SECONDS)  # meanwhile the posts' indexer notes what has grown
 
     async def work(self) -> None:
-        """Read each text once that is due. Raises StorageError."""
+        """Read each text once its time has come. Raises StorageError."""
         after = 0
         while due := await self._hub.run_blocking(self._find_due, after):
             after = due.branch_num
@@ -131,5 +131,5 @@ class TextIndexer:
 
 
 def parse_content(content: bytes) -> list[ClearText]:
-    """The texts of a branch, as they were kept."""
+    """Return the texts of a branch, as they were kept."""
     return msgspec.msgpack.decode(content, type=list[ClearText])

@@ -80,11 +80,11 @@ class Words:
         """All words, with an edge around each."""
 
     def has(self, terms: Iterable[Term]) -> bool:
-        """Whether the text has all of these."""
+        """Return True if the text has all of these terms."""
         return all(term.needle in self.line for term in terms)
 
     def excerpt(self, terms: Iterable[Term], size: int) -> str:
-        """At most `size` characters of the text, around the first of these that it has."""
+        """Return at most `size` characters of the text, around the first of these terms that it has."""
         if len(self._text) <= size:
             return self._text
         places = [place for term in terms if (place := self.line.find(term.needle)) >= 0]
@@ -102,7 +102,7 @@ class Words:
 
 
 def normalise(text: str) -> str:
-    """A text as it is compared."""
+    """Normalise a text for comparison."""
     if text.isascii():
         return text.lower()
     folded = _UNSEEN.sub("", unicodedata.normalize("NFKC", text)).casefold()
@@ -110,7 +110,7 @@ def normalise(text: str) -> str:
 
 
 def index_keys(texts: Iterable[str], count_max: int = SEARCH_TEXT_KEYS_MAX) -> list[str]:
-    """What the index has to know of an item that says these texts: the first `count_max` keys, each once."""
+    """Return the index keys of an item that says these texts: the first `count_max`, each once."""
     found: dict[str, None] = {}
     for text in texts:
         normal = normalise(text)
@@ -127,7 +127,7 @@ def index_keys(texts: Iterable[str], count_max: int = SEARCH_TEXT_KEYS_MAX) -> l
 
 
 def parse_query(text: str) -> list[Term]:
-    """The terms of a query, all of which a text must have.
+    """Return the terms of a query, all of which a text must have.
 
     Raises ServiceError: `too_large` for a query or a number of terms over the limits, `bad_request` for one without a word,
     or with a beginning of too few letters.
@@ -186,12 +186,12 @@ def _keys_of_run(text: str) -> list[str]:
 
 
 def _beginning(text: str) -> str:
-    """The key of all words that begin so: longer beginnings are found by it, too, and told apart by the clear text."""
+    """Return the key of all words with this beginning; longer ones find it too, and the clear text tells them apart."""
     return f"b{text[:SEARCH_PREFIX_SIZE_MIN]}"
 
 
 def _tokens(normal: str) -> Iterator[Token]:
-    """The tokens of a normalised text, in order."""
+    """Yield the tokens of a normalised text, in order."""
     if normal.isascii():
         for match in _ASCII_WORD.finditer(normal):
             yield Token(match[0][:SEARCH_WORD_SIZE_MAX], False, match.start())

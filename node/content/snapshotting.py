@@ -28,7 +28,7 @@ def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator
 
 
 def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
-    """Where ranges begin, so that each fits into a body: the first at the empty key."""
+    """Choose where ranges begin, so that each fits into a body: the first at the empty key."""
     firsts = [""]
     size = count = 0
     for key in in_byte_order(entries):

@@ -70,7 +70,7 @@ class _Kept(NamedTuple):
 
     @property
     def weight(self) -> int:
-        """How many things it holds."""
+        """Count the things that it holds."""
         ranges = self.content or SAYS_NOTHING
         items = sum(map(len, ranges.items))
         return 1 + len(self.replaces) + len(ranges.runs) + len(ranges.deletes) + items

@@ -158,7 +158,7 @@ def _in_child(make: Callable[[], bytes]) -> bytes | None:
 
 
 def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
-    """All that `run` writes in a child, and whether the child came to its end."""
+    """Return all that `run` writes in a child, and whether the child came to its end."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:

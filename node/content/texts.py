@@ -211,7 +211,7 @@ class Texts:
         return [{"branch": branch, "commit": commit, "has": has} for has in push.has]
 
     async def pull(self, branch: str, root: str | None) -> TextView:
-        """The whole text as one update, and (with `root`) the plain text of the root type called so.
+        """Return the whole text as one update, and (with `root`) the plain text of the root type of that name.
 
         Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
         """
@@ -245,7 +245,7 @@ class Texts:
         return found
 
     async def render(self, branch: Branch, size: int) -> tuple[CommitId | None, list[ClearText]]:
-        """All texts of the branch, `size` characters of them at most, and the last commit that they are made of.
+        """Return all texts of the branch, `size` characters of them at most, and the last commit that they are made of.
 
         None: the branch says nothing of its own, and its text is that of the branch that it continues.
         Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
@@ -261,7 +261,7 @@ class Texts:
         return last[-1], (await self._look_at([version.update], clear_size=size)).clear or []
 
     async def version(self, branch: Branch) -> TextVersion:
-        """The text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`."""
+        """Read the text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`."""
         return await self._look(branch)
 
     async def find_missing(self, branch: str) -> list[CommitId]:

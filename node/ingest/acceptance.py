@@ -40,7 +40,7 @@ InTransaction = Callable[[Connection], None]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How much one transaction may do, and how it makes room for others. By default it does all, as impatient work does."""
+    """Bound of one transaction's work, and how it makes room for others. By default it does all, as impatient work does."""
 
     turn: AbstractContextManager[object] | None = None
     """As of `Database.write`, and so is `is_patient`."""
@@ -51,7 +51,7 @@ class Share:
     is_patient: bool = False
 
     def budget(self) -> Budget:
-        """What it may release."""
+        """Return the budget for releasing what waits."""
         budget = Budget()
         budget.commits = min(budget.commits, self.released_max)
         return budget

@@ -123,7 +123,7 @@ class Acceptance:
 
     @property
     def tables(self) -> Tables:
-        """This transaction's own."""
+        """Return the tables of this transaction."""
         return self._change.tables
 
     def recheck_restored(self, restored: Sequence[RestoredCommit]) -> None:
@@ -147,7 +147,7 @@ class Acceptance:
         return self._facts.get(commit_id)
 
     def is_rejected(self, commit_id: CommitId) -> bool:
-        """Whether a commit was rejected (`CommitLookup`)."""
+        """Return True if a commit was rejected (`CommitLookup`)."""
         return commit_id in self._rejected
 
     def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
@@ -185,7 +185,7 @@ class Acceptance:
         self._settle([item.commit_id for item in round_.rejected], is_rejected=True)
 
     def run_own_round(self, connection: Connection, topic: Topic, batch: OpenedBatch) -> None:
-        """The same for what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
+        """Judge what this node wrote. Raises OwnCommitRejected, and StorageError where it cannot be judged now."""
         before = len(self.ingested.accepted.get(topic.topic, ()))
         self._is_own_round = True
         self.run_round(connection, topic, batch, is_proven=True)
@@ -292,7 +292,7 @@ class Acceptance:
         self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
 
     def _known_facts(self, round_: "_Round", signed: SignedCommit) -> _Facts | None:
-        """As `_facts_of`, looked up once for an epoch and a branch: most batches are of one of each."""
+        """Find the facts of a commit, looked up once for an epoch and a branch: most batches are of one of each."""
         commit, tables = signed.commit, self.tables
         if round_.tables is not tables:
             round_.tables, round_.known = tables, {}
@@ -388,7 +388,7 @@ class Acceptance:
             self.own_from_peers.add(repo.repo_id)
 
     def _membership(self, repo: Repo) -> Membership | None:
-        """The membership to judge by; None while commits of the root branch are damaged. Raises StorageError."""
+        """Return the membership to judge by; None while commits of the root branch are damaged. Raises StorageError."""
         if repo.num in self._blocking:
             return None
         try:
@@ -526,7 +526,7 @@ class Acceptance:
                 self.ingested.wanted.setdefault(name, {})[cause] = None
 
     def _topics_beside(self, topic: Topic) -> list[TopicKey]:
-        """Where causes may be: on the topics of the epochs of what waits, and of the one that is written in now."""
+        """Find the topics on which causes may be: of the epochs of what waits, and of the current one."""
         if topic.channel is not None:
             return [topic.topic]
         epochs = [*topic.epochs, *topic.writers_of]
@@ -552,7 +552,7 @@ class Acceptance:
 
 
 def _find_awaited(commit: Commit) -> list[bytes]:
-    """What a commit may have waited for."""
+    """Return the commits that a commit may have waited for."""
     place = commit.place(GROUP)
     epoch, first = EpochId(commit.commit_id), commit.commit_id
     return [*commit.acks, *(place.previous if place is not None else ()), key_mark(epoch), pin_mark(first)]
@@ -571,7 +571,7 @@ class _Judged:
 
 @dataclass(slots=True)
 class _Round:
-    """What a batch of one topic came to."""
+    """Result of a batch of one topic."""
 
     topic: Topic
     rejected: list[Rejected]

@@ -33,7 +33,7 @@ class _Heard:
 
 
 class AuthorClocks:
-    """How far this node's clock is ahead of others'. Thread-safe; forgotten when the daemon stops."""
+    """Record of how far this node's clock is ahead of others'. Thread-safe; forgotten when the daemon stops."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -70,7 +70,7 @@ def restore_damaged(replica: Replica, topic: Topic, batch: OpenedBatch, now_ms: 
 def fill_missing(
     database: Database, connection: Connection, again: Sequence[Opened], ingested: IngestResult
 ) -> None:
-    """Keep what is missing of the bodies of these commits, which are known here; say in `ingested` what came of it.
+    """Keep the missing bodies of these commits, which are known here; note the result in `ingested`.
 
     Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """

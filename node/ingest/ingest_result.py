@@ -11,7 +11,7 @@ from verifier.verify import Rejected
 
 @dataclass(slots=True)
 class IngestResult:
-    """What became of a batch: to be told to subscribers, peers and logs."""
+    """Result of a batch: for subscribers, peers and logs."""
 
     accepted: dict[TopicKey, list[int]] = field(
         default_factory=dict

@@ -45,7 +45,7 @@ class KeyGivers:
                 self._discard(next(iter(self._givers)))
 
     def find(self, repo_id: RepoId) -> dict[CommitId, Giver]:
-        """Those of a repo, in the order in which they came."""
+        """Return the givers of a repo, in order of arrival."""
         with self._lock:
             return {commit_id: one for (of, commit_id), one in self._givers.items() if of == repo_id}
 

@@ -57,7 +57,7 @@ class LayeredMap(Mapping[K, V]):
         return value
 
     def get(self, key: K, default: Any = None) -> Any:  # noqa: ANN401  # any default may be given
-        """As Mapping has it, without an exception for each key that is not here."""
+        """Return the value or the default without raising KeyError inside, which is slow here."""
         found = self._find(key)
         return default if found is _GONE else found
 
@@ -79,7 +79,7 @@ class LayeredMap(Mapping[K, V]):
         return (key for key, _ in self._entries())
 
     def values(self) -> ValuesView[V]:
-        """As Mapping has them, without a look-up for each key."""
+        """Yield the items without a look-up for each key."""
         return _Values(self)
 
     def items(self) -> ItemsView[K, V]:

@@ -1,4 +1,4 @@
-"""How much of a lobby (`protocol.lobbies`) a node takes: who holds its link may write into it, and is a stranger.
+"""Bound of what a node takes of a lobby (`protocol.lobbies`): a stranger who holds its link may write into it.
 
 What comes beyond is dropped, and found to be lacking when the topic is compared again.
 """
@@ -11,7 +11,7 @@ from verifier.membership import Membership
 
 
 def is_full(membership: Membership, author: UserId) -> bool:
-    """Whether this is the membership of a lobby that takes no more of an author. Hold `membership_lock`."""
+    """Return True if this is the membership of a lobby that takes no more of an author. Hold `membership_lock`."""
     count = len(membership.operations)
     if count < LOBBY_COMMIT_COUNT_MAX or membership.lobbies.target(membership.operations) is None:
         return False

@@ -32,7 +32,7 @@ class OwnFeeds:
     """The repos whose own feeds are uncertain. Replaced whole, so that any thread may look."""
 
     def __init__(self, folder: Path) -> None:
-        """Nothing is known before `load`."""
+        """Create it knowing nothing: `load` comes next."""
         self._folder = folder
         self._lock = threading.Lock()
         self._has_past = False
@@ -68,7 +68,7 @@ class OwnFeeds:
             say("own feeds are uncertain", detail=loss.detail, repos=len(self.uncertain))
 
     def note_deletion(self, repo_id: RepoId) -> None:
-        """In the transaction that deletes a repo: should it come back, a peer is asked before it is written to.
+        """Note in the transaction that deletes a repo: should it come back, a peer is asked before it is written to.
 
         So it is with the other notes. Who holds `Replica.membership_lock` sees a repo and its mark go and come together.
         Raises StorageError.
@@ -76,12 +76,12 @@ class OwnFeeds:
         self._note(note_deletion, repo_id)
 
     def note_return(self, repo_id: RepoId) -> None:
-        """In the transaction that brings a repo by a link: its user may have written there. Raises StorageError."""
+        """Note in the transaction that brings a repo by a link: its user may have written there. Raises StorageError."""
         if self._has_past:
             self._note(note_return, repo_id)
 
     def note_elsewhere(self, repo_id: RepoId, now_ms: int) -> None:
-        """In the transaction that stores own commits of a peer's: the store was set back, or another node uses the key.
+        """Note in the transaction that stores own commits from a peer: the store was set back, or another node uses the key.
 
         There may be more of them, so a peer is compared before the next write. Where that cannot be written down, it holds
         until the next start, and is written down with the next that come.
@@ -114,7 +114,7 @@ class OwnFeeds:
         self.noted_count += 1
 
     def settle(self, repo_id: RepoId) -> None:
-        """The own feeds in a repo are certain again. Raises StorageError."""
+        """Mark the own feeds in a repo as certain again. Raises StorageError."""
         with self._lock:
             left = self.uncertain - {repo_id}
             try:
@@ -127,7 +127,7 @@ class OwnFeeds:
         log.info("own feeds are certain again", repo=id_text(repo_id), left=len(left))
 
     def why_uncertain(self, repo_id: RepoId) -> str:
-        """Why commits that this user wrote to a repo may be absent here; empty where none are."""
+        """Explain why commits that this user wrote to a repo may be absent here; empty if none are."""
         return self.detail if repo_id in self.uncertain else ""
 
     def check(self, repo_id: RepoId) -> None:

@@ -1,4 +1,4 @@
-"""What people are called in each repo: by this user's petnames, else as they call themselves; and who looks alike.
+"""Names of people in each repo: this user's petnames, else the names they state; and look-alikes among them.
 
 Petnames stay in the node's folder (`node.home.people_file`); what members state comes with the root branch. What is here
 is replaced whole and never changed in place, so readers need no lock.
@@ -28,7 +28,7 @@ _CANDIDATES_SHOWN_MAX: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class StatedName:
-    """What a member states of itself, at unix milliseconds."""
+    """Name and color that a member states of itself, at unix milliseconds."""
 
     name: str | None
     color: int | None
@@ -37,7 +37,7 @@ class StatedName:
 
 @dataclass(frozen=True, slots=True)
 class PersonName:
-    """How one user is shown: `text` is the name, and the beginning of the id where others look alike."""
+    """Name by which a user is shown: `text` is the name, and the beginning of the id where others look alike."""
 
     text: str
     name: str
@@ -51,7 +51,7 @@ _NONE: Final[Mapping[UserId, PersonName]] = MappingProxyType({})
 
 
 def find_stated(membership: Membership) -> dict[UserId, StatedName]:
-    """What the members of a repo, and former ones, state of themselves. To be used while `membership_lock` is held."""
+    """Find what members of a repo, former ones too, state of themselves. Hold `membership_lock`."""
     found = {}
     for user, one in membership.profiles.find_latest(membership.operations, membership.now()).items():
         assert isinstance(one.body, Profile), "as it is listed"
@@ -72,12 +72,12 @@ class People:
 
     @property
     def petnames(self) -> Mapping[AnyId, str]:
-        """What this user calls others, by id."""
+        """Return this user's names for others, by id."""
         return self._petnames
 
     @property
     def peer_names(self) -> Mapping[AnyId, str]:
-        """What this user calls nodes, by id. A node is no user: no name of one stands for the other."""
+        """Return this user's names for nodes, by id. A node is no user: no name of one stands for the other."""
         return self._peer_names
 
     def set_petnames(self, petnames: Mapping[AnyId, str], peer_names: Mapping[AnyId, str]) -> None:
@@ -93,11 +93,11 @@ class People:
         self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in gone}
 
     def stated(self, repo_id: RepoId) -> Stated:
-        """What members of a repo state of themselves."""
+        """Return what members of a repo state of themselves."""
         return self._stated.get(repo_id, {})
 
     def of(self, repo_id: RepoId) -> Mapping[UserId, PersonName]:
-        """How the users of a repo are shown who have a name."""
+        """Return how the users of a repo who have a name are shown."""
         shown = self._shown.get(repo_id)
         if shown is None:
             # Another thread may replace the table meanwhile. The entry then goes with the old one, and is made again.
@@ -107,20 +107,20 @@ class People:
         return shown
 
     def name(self, repo_id: RepoId, user: UserId) -> str:
-        """How a user is shown in a repo; empty where nothing but the id is known."""
+        """Return how a user is shown in a repo; empty where only the id is known."""
         found = self.of(repo_id).get(user)
         return "" if found is None else found.text
 
     def petname(self, raw: Id) -> str:
-        """What this user calls a user; empty for nothing."""
+        """Return this user's name for a user; empty if there is none."""
         return self._petnames.get(AnyId(raw), "")
 
     def peer_name(self, raw: Id) -> str:
-        """What this user calls a node; empty for nothing."""
+        """Return this user's name for a node; empty if there is none."""
         return self._peer_names.get(AnyId(raw), "")
 
     def find(self, repo_id: RepoId, text: str, users: Iterable[UserId]) -> UserId | None:
-        """The one of some users of a repo who is called so, or looks so; None for nobody.
+        """Find the one of some users of a repo who has this name, or one that looks the same; None for nobody.
 
         A petname goes before what others state. Of a person with several devices, the first is meant. Raises ServiceError
         `ambiguous`, which lists who may be meant.
@@ -163,7 +163,7 @@ class People:
 
 
 def _show(petnames: Mapping[AnyId, str], stated: Stated, persons: Persons) -> Mapping[UserId, PersonName]:
-    """How each user with a name is shown. Devices of one person have the person's."""
+    """Map each user with a name to how it is shown. Devices of one person have the person's name."""
     if not petnames and not stated:
         return _NONE
     called: dict[UserId, tuple[str, bool]] = {}
@@ -208,7 +208,7 @@ def _find_alike(called: Mapping[UserId, tuple[str, bool]], persons: Persons) -> 
 
 
 def _distinct_length(users: list[UserId]) -> int:
-    """How many characters tell these ids apart, SHORT_ID_LENGTH at least: others can make keys whose ids begin alike."""
+    """Count the characters that tell ids apart, SHORT_ID_LENGTH at least: others can make keys whose ids begin alike."""
     texts = [id_text(user) for user in users]
     length = SHORT_ID_LENGTH
     while len({text[:length] for text in texts}) < len(set(texts)):

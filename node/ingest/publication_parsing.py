@@ -55,7 +55,7 @@ class Opened(Value, frozen=True):
 
 @dataclass(slots=True)
 class OpenedBatch:
-    """What `open_batch` made of some publications of one topic."""
+    """Commits that `open_batch` has read from some publications of one topic, and what it dropped."""
 
     opened: list[Opened] = field(default_factory=list)
     rejected: list[Rejected] = field(default_factory=list)
@@ -64,7 +64,7 @@ class OpenedBatch:
 
 
 def opening_keys(topic: Topic) -> OpeningKeys:
-    """What opens the commits on a topic. Each key stands once, though several epochs may have it."""
+    """Return the keys that open the commits on a topic. Each stands once, though several epochs may have it."""
     openings: dict[bytes, EpochOpening] = {}
     channel = topic.channel
     if channel is not None:
@@ -104,7 +104,7 @@ def open_kept_back(topic: Topic, items: Iterable[bytes]) -> OpenedBatch:
 
 
 def read_pending(topic: Topic, encoded: bytes) -> Readable | None:
-    """A commit that is kept until its causes come, with its body. Its signature was checked before it was kept."""
+    """Read a commit that is kept until its causes come, with its body. Its signature was checked before it was kept."""
     try:
         found = read_publication(opening_keys(topic), encoded).found
     except Drop:
@@ -141,7 +141,7 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
 
 
 def join_batches(parts: Sequence[OpenedBatch]) -> OpenedBatch:
-    """What some batches came to, in their order."""
+    """Join the results of some batches, in their order."""
     joined = OpenedBatch()
     for part in parts:
         joined.opened += part.opened

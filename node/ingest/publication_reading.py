@@ -27,7 +27,7 @@ _MARKS_REMEMBERED_MAX: Final = 4096
 
 
 class EpochOpening(NamedTuple):
-    """What opens the commits of one epoch on one topic; of several where these have one key."""
+    """Keys that open the commits of one epoch on one topic; of several epochs where these have one key."""
 
     repo_id: RepoId
     epoch_ids: frozenset[EpochId]
@@ -39,13 +39,13 @@ class EpochOpening(NamedTuple):
     """Of the branch that is followed alone; else empty: it follows from the key."""
 
     def __repr__(self) -> str:
-        """Without the secrets."""
+        """Return a text without the secrets."""
         named = [one.hex() for one in sorted(self.epoch_ids)]
         return f"EpochOpening(repo_id={self.repo_id.hex()}, epoch_ids={named})"
 
 
 class OpeningKeys(NamedTuple):
-    """What opens the commits on one topic: of several epochs where these name one topic."""
+    """Keys that open the commits on one topic: of several epochs where these name one topic."""
 
     topic: TopicKey
     openings: tuple[EpochOpening, ...]
@@ -53,7 +53,7 @@ class OpeningKeys(NamedTuple):
     """Whether this node can make the topic's signature itself."""
 
     def __repr__(self) -> str:
-        """Without the secrets."""
+        """Return a text without the secrets."""
         return f"OpeningKeys(topic={self.topic.hex()})"
 
 
@@ -110,7 +110,7 @@ def read_batch(
 
 
 def gather_claims(batch: ReadBatch) -> list[Claim]:
-    """What is to be checked: each readable candidate claims its author's signature, and the others their topic's.
+    """List the signatures to check: each readable candidate claims its author's, and the others their topic's.
 
     A holder of the topic's key makes the topic's signature itself when it sends on what it accepted, and believes that by
     its author's: it checks the topic's of what it keeps without accepting it (`prove_topics`). The others check each.
@@ -125,12 +125,12 @@ def gather_claims(batch: ReadBatch) -> list[Claim]:
 
 
 def checks_topic(batch: ReadBatch, candidate: Candidate) -> bool:
-    """Whether the topic's signature of a candidate is among the claims of its batch."""
+    """Return True if the topic's signature of a candidate is among the claims of its batch."""
     return batch.checks_topics or not isinstance(candidate.found, Readable)
 
 
 def topic_claim(publication: Publication) -> Claim:
-    """That the holder of the topic's key signed a publication."""
+    """Return the claim that the holder of the topic's key signed a publication."""
     return Claim(publication.topic, publication.digest, publication.signature)
 
 

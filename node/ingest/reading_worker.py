@@ -55,17 +55,17 @@ def pack_claims(claims: Sequence[Claim]) -> bytes:
 
 
 def pack_reading(keys: OpeningKeys, items: Sequence[bytes]) -> bytes:
-    """A request to read publications."""
+    """Encode a request to read publications."""
     return encode(_ReadRequest(keys, list(items)))
 
 
 def unpack_reading(encoded: bytes) -> WorkerReading:
-    """What a worker has read, of its answer: values as `read_batch` makes them, for a fraction of its time."""
+    """Decode a worker's answer: values as `read_batch` makes them, for a fraction of its time."""
     return _readings.decode(encoded)
 
 
 def read_exactly(pipe: IO[bytes], size: int) -> bytes:
-    """So many bytes, of a pipe with or without a buffer. Raises EOFError where the other end has closed the pipe."""
+    """Read so many bytes of a pipe with or without a buffer. Raises EOFError if the other end has closed it."""
     parts, left = [], size
     while left:
         part = pipe.read(left)

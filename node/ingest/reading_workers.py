@@ -55,7 +55,7 @@ class UnreadableBatch(Exception):
 
 
 def worker_count(most: int) -> int:
-    """As many as leave one core to the daemon itself, and not more than `most`: none on a machine of one core."""
+    """Return how many workers leave one core to the daemon, `most` at most: none on a machine of one core."""
     return min(most, len(os.sched_getaffinity(0)) - 1)
 
 
@@ -63,7 +63,7 @@ class ReadingWorkers:
     """Worker processes for `read` and `check`. Thread-safe."""
 
     def __init__(self, count: int, clock: Callable[[], float] = time.monotonic) -> None:
-        """At most `count` workers; none is started yet."""
+        """Create a pool of at most `count` workers; none is started yet."""
         self.count = count
         self._clock = clock
         self._changed = threading.Condition()
@@ -122,7 +122,7 @@ class ReadingWorkers:
         return None
 
     def look_again(self) -> None:
-        """Those who wait for a worker look again whether they still do."""
+        """Have those who wait for a worker look again whether they still do."""
         with self._changed:
             self._changed.notify_all()
 
@@ -157,7 +157,7 @@ class ReadingWorkers:
         return len(self._ready) + len(self._starting)
 
     def _take(self, wait_while: Callable[[], bool], asked_max: int = ASKED_MAX) -> Worker | None:
-        """A worker that is asked for less than so much, or None. Where all are busy, one more is started."""
+        """Return a worker that is asked for less than so much, or None. Where all are busy, one more is started."""
         deadline = self._clock() + _FREE_SECONDS
         with self._changed:
             while not self._is_closed:
@@ -175,7 +175,7 @@ class ReadingWorkers:
         return None
 
     def _find_free(self, asked_max: int) -> Worker | None:
-        """The worker that is asked for the least; of these the latest used, so that those not needed end by themselves."""
+        """Return the worker with the least work; of these the latest used, so that those not needed end by themselves."""
         for count in range(asked_max):
             for worker in reversed([one for one, asked in self._ready.items() if asked == count]):
                 if count or not worker.has_ended:
@@ -211,7 +211,7 @@ class ReadingWorkers:
         return len(self._died) < _RESTARTS_MAX
 
     def _take_another(self) -> Worker:
-        """A worker in place of one that died, also where one has to be started. Raises UnreadableBatch."""
+        """Replace a worker that died, also where one has to be started. Raises UnreadableBatch."""
         worker = self._take(lambda: True)
         while worker is None:
             with self._changed:
@@ -234,7 +234,7 @@ class ReadingWorkers:
             self._changed.notify_all()  # who is woken may want an idle worker, and another one only a place
 
     def _drop(self, worker: Worker, error: Exception) -> None:
-        """It has ended; each of those that asked it says so, and it is counted once."""
+        """Forget a worker that has ended; each of those that asked it says so, and it is counted once."""
         with self._changed:
             if self._ready.pop(worker, None) is not None:
                 log.error("a worker died", pid=worker.pid, error=str(error))

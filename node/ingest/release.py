@@ -22,7 +22,7 @@ from storage.commits.pending_release import (
 
 @dataclass(slots=True)
 class Budget:
-    """What a transaction may still do."""
+    """Remainder of what a transaction may release."""
 
     commits: int = RELEASED_COUNT_MAX
     size: int = RELEASED_SIZE_MAX

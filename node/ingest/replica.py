@@ -113,11 +113,11 @@ class Replica:
         return self.shown.tables
 
     def read_tables(self) -> Tables:
-        """The same with counts as the store has them now. Reads those that have changed alone. Raises StorageError."""
+        """Return the tables with the store's present counts. Reads only counts that have changed. Raises StorageError."""
         return self.shown.count(self.database)
 
     def _load_membership(self, repo_id: RepoId) -> None:
-        """At start. Of a repo whose root branch has damaged commits there is none until they are back."""
+        """Load at start. A repo whose root branch has damaged commits has no membership until they are back."""
         try:
             self.membership(repo_id)
         except DamagedBlock as error:
@@ -126,7 +126,7 @@ class Replica:
             log.error("a repo waits for damaged commits", repo=repo_id.hex(), error=str(error))
 
     def find_damaged_root(self, repo_id: RepoId) -> CommitId | None:
-        """A commit of a repo's root branch that is damaged, if any is. Raises StorageError."""
+        """Return a damaged commit of a repo's root branch, if there is one. Raises StorageError."""
         if not self.has_damaged:
             return None
         root = self.tables.roots.get(repo_id)
@@ -166,7 +166,7 @@ class Replica:
         return self.tables.by_topic
 
     def waiting_in(self, repo_num: int) -> int:
-        """How many commits of a repo wait for causes or keys."""
+        """Count the commits of a repo that wait for causes or keys."""
         nums = self.tables.topics_of_repo.get(repo_num, ())
         return sum(self.waiting.get(num, 0) for num in nums) if self.waiting else 0
 
@@ -174,7 +174,7 @@ class Replica:
     def change(
         self, turn: AbstractContextManager[object] | None = None, *, is_patient: bool = False
     ) -> "Iterator[Change]":
-        """The only way to change repos, epochs, branches, topics and memberships: one write transaction.
+        """Change repos, epochs, branches, topics and memberships in one write transaction: the only way to do so.
 
         The next writer begins when memory shows the store, so none judges by older tables. `membership_lock` is held from
         when this is the writer until then. When the block raises, neither store nor memory shows anything of it. Raises
@@ -193,7 +193,7 @@ class Replica:
                 raise
 
     def membership(self, repo_id: RepoId) -> Membership:
-        """The membership of a repo; empty for one whose init is not here yet. To be used while `membership_lock` is held.
+        """Return the membership of a repo; empty for one whose init is not here yet. Use it while `membership_lock` is held.
 
         Raises StorageError.
         """
@@ -205,17 +205,17 @@ class Replica:
         return found
 
     def permission(self, repo: Repo, user: UserId) -> Permission | None:
-        """What a user may do in a repo now; None for who is no member."""
+        """Return the permission of a user in a repo now; None for who is no member."""
         with self.membership_lock:
             return self.membership(repo.repo_id).now().permission(user)
 
     def was_member(self, repo: Repo, user: UserId) -> bool:
-        """Whether a user ever held a permission in a repo."""
+        """Return True if a user ever held a permission in a repo."""
         with self.membership_lock:
             return bool(self.membership(repo.repo_id).operations.grants_of(user))
 
     def members(self, repo: Repo) -> dict[UserId, Permission]:
-        """Every member of a repo with the highest permission held."""
+        """Return every member of a repo with the highest permission held."""
         with self.membership_lock:
             return self.membership(repo.repo_id).now().members()
 
@@ -264,7 +264,7 @@ class Replica:
         return {**self._stated, **changed} if changed else self._stated
 
     def hidden(self, repo_id: RepoId) -> Hidden:
-        """What admins of a repo have hidden, as it was last committed. Waits for nobody."""
+        """Return what admins of a repo have hidden, as it was last committed. Waits for nobody."""
         return self._hidden.get(repo_id, {})
 
     def find_hidden(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Hidden]:
@@ -328,11 +328,11 @@ class Replica:
             finish_join(change.connection, repo.num)
 
     def writing_epoch(self, repo: Repo) -> Epoch:
-        """The epoch in which this node writes to a repo."""
+        """Return the epoch in which this node writes to a repo."""
         return self.tables.epochs[self.repos[repo.num].epoch_num]
 
     def root_branch(self, repo: Repo) -> Branch:
-        """The repo's root branch."""
+        """Return the repo's root branch."""
         found = self.tables.roots.get(repo.repo_id)
         if found is None:
             raise StorageError("a repo without a root branch")
@@ -383,7 +383,7 @@ class Change:
         return self.reload() if row_changes(self.connection).is_structure else self.tables
 
     def reload(self) -> Tables:
-        """The same, and counts of commits as they are now."""
+        """Return this transaction's tables with counts of commits as they are now."""
         changes = row_changes(self.connection)
         before, counted = self.tables, set(changes.counted)
         if not self.is_counted:
@@ -424,7 +424,7 @@ class Change:
                     self.rooted.add(branch.repo_num)
 
     def show(self) -> None:
-        """It was committed: memory shows it before the next writer begins."""
+        """Have memory show what was committed, before the next writer begins."""
         self._replica.show(self, self._persons, self._stated)
 
     def undo(self) -> None:
@@ -434,7 +434,7 @@ class Change:
 
 
 def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
-    """A repo's membership, of what is accepted of its root branch. Raises StorageError."""
+    """Load a repo's membership from the accepted commits of its root branch. Raises StorageError."""
     membership = Membership(repo_id)
     root = tables.roots.get(repo_id)
     for row in [] if root is None else iterate_arrivals(connection, [root.num]):
@@ -491,7 +491,7 @@ def load_blocks_of(connection: Connection, rows: list[TimelineRow]) -> dict[int,
 def open_stored(
     tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody]:
-    """An accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where another was said."""
+    """Load an accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where another was said."""
     commit, body, _ = open_encoded(tables, row, encoded)
     return commit, body
 
@@ -499,7 +499,7 @@ def open_stored(
 def open_encoded(
     tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody, bytes]:
-    """The same, and the body as it is encoded: empty where it says nothing here. Every block is found by its hash.
+    """Load an accepted commit, its body, and the body's bytes: empty where it says nothing here. Blocks are found by hash.
 
     Raises DamagedBlock: what was accepted could be opened, so the row or one of its blocks has changed since.
     """

@@ -72,7 +72,7 @@ KeptFile = tuple[object, ...]
 
 
 def load_kept_rows(connection: Connection, nums: Sequence[int]) -> list[dict[str, Any]]:
-    """What `wanted_columns` is compared with, and more, of commits in the order of their numbers."""
+    """Load the columns that `wanted_columns` is compared with, and more, of commits in the order of their numbers."""
     return [dict(row._mapping) for row in connection.execute(_ROW.where(commits.c.num.in_(nums)))]
 
 
@@ -105,7 +105,7 @@ def open_kept(
 def wanted_columns(
     cipher: ColumnCipher, tables: Tables, topic: Topic, branch: Branch, opened: Opened
 ) -> dict[str, Any]:
-    """What a commit's row has to say, as far as it follows from its own blocks. `seen` are the ids of its place."""
+    """Make the columns of a commit's row that follow from its own blocks. `seen` are the ids of its place."""
     commit, body = opened.signed.commit, opened.signed.body
     is_root_branch = branch.facts.is_root_branch
     relation, about = relation_columns(find_relation(commit, is_root_branch=is_root_branch))
@@ -135,7 +135,7 @@ def wanted_columns(
 
 
 def _is_signed(topic_seed: TopicSeed, publication: Publication) -> bool:
-    """Whether a publication has a signature of its topic: to make the usual one takes a third of checking it."""
+    """Return True if a publication has its topic's signature: to make the usual one takes a third of checking it."""
     _, secret = topic_key_pair(topic_seed)
     if sign(secret, publication.digest) == publication.signature:
         return True
@@ -162,7 +162,7 @@ def load_second_places(connection: Connection, nums: Sequence[int]) -> Mapping[i
 
 
 def wanted_files(opened: Opened) -> list[KeptFile]:
-    """The files that a commit adds."""
+    """List the files that a commit adds."""
     commit, body = opened.signed.commit, content_of(opened.signed.body)
     entries = body.added if isinstance(body, Files) else ()
     return [

@@ -67,7 +67,7 @@ class Tables:
         return [self.branches[num] for num in self.branches_of_repo.get(repo_num, ())]
 
     def find_branch(self, repo_num: int, branch_id: BranchId) -> Branch | None:
-        """A branch of a repo by its id."""
+        """Find a branch of a repo by its id."""
         for num in self.branches_of_id.get(branch_id, ()):
             if self.branches[num].repo_num == repo_num:
                 return self.branches[num]
@@ -110,7 +110,7 @@ class Tables:
         return [self.epochs[num] for num in self.epochs_of_repo.get(repo_num, ())]
 
     def find_epoch(self, repo_num: int, epoch_id: EpochId) -> Epoch | None:
-        """An epoch of a repo by its id: with the key that its init proves, else with one that is not disproved."""
+        """Find an epoch of a repo by its id: with the key that its init proves, else with one that is not disproved."""
         found = [one for one in self.epochs_in(repo_num) if one.epoch_id == epoch_id]
         return min(
             found,
@@ -119,14 +119,14 @@ class Tables:
         )
 
     def find_key(self, repo_num: int, epoch_id: EpochId, mark: Mark) -> EpochKey | None:
-        """The key of an epoch that gives this mark, if it is held here."""
+        """Find the key of an epoch that gives this mark, if it is held here."""
         for one in self.epochs_in(repo_num):
             if one.epoch_id == epoch_id and one.keys.mark == mark:
                 return one.key
         return None
 
     def written_on(self, topic: TopicKey) -> Epoch | None:
-        """The epoch in which a repo is written now and of which this is the own topic, if there is one."""
+        """Find the epoch in which a repo is written now and whose own topic this is, if there is one."""
         opened = self.by_topic.get(topic)
         for epoch in () if opened is None or opened.is_link else opened.epochs:
             if self.repos[epoch.repo_num].epoch_num == epoch.num:
@@ -138,7 +138,7 @@ class Tables:
         return {one.epoch_id: one for one in self.epochs_in(repo_num) if one.writers_topic is not None}
 
     def find_place(self, repo_num: int, commit: Commit) -> tuple[Epoch, Topic] | None:
-        """The epoch and the topic that a commit of a repo says, if they are here; it may have come on another topic."""
+        """Find the epoch and the topic that a commit of a repo says, if they are here; it may have come on another topic."""
         epoch_id = EpochId(commit.commit_id) if commit.content.epoch == NO_EPOCH else commit.content.epoch
         epoch = self.find_epoch(repo_num, epoch_id)
         if epoch is None:
@@ -148,7 +148,7 @@ class Tables:
         return None if topic is None else (epoch, topic)
 
     def find_second_place(self, repo_num: int, commit_id: CommitId, topic_num: int) -> tuple[int, ...]:
-        """The number of the topic of the epoch that an init starts, on which it stands too (E6).
+        """Find the number of the topic of the epoch that an init starts, on which it stands too (E6).
 
         None where that is the topic on which it is published: an init may have stated it as its epoch's writers' topic.
         """
@@ -157,7 +157,7 @@ class Tables:
         return () if topic is None or topic.num == topic_num else (topic.num,)
 
     def convergence_secret(self, row: TimelineRow | FileRow) -> ConvergenceSecret:
-        """What the blocks of a stored commit were made with. Raises StorageError where its epoch is not here."""
+        """Return the secret that a stored commit's blocks were made with. Raises StorageError if its epoch is not here."""
         epoch = self.epochs.get(row.epoch_num)
         if epoch is not None:
             return epoch.convergence_secret
@@ -167,7 +167,7 @@ class Tables:
         return topic.channel.convergence_secret
 
     def unread_under(self, topic: Topic) -> int:
-        """The number of the branch under which what cannot be read on a topic is counted."""
+        """Return the number of the branch under which unreadable publications of a topic are counted."""
         if topic.branch_num is not None:
             return topic.branch_num
         return self.roots[self.repos[topic.repo_num].repo_id].num
@@ -177,7 +177,7 @@ _NOTHING = Tables({}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, 0)
 
 
 def load_tables(connection: Connection) -> Tables:
-    """The tables as this transaction sees them, its own changes included, read and made whole."""
+    """Return the tables as this transaction sees them, its own changes included, read and made whole."""
     repos = {repo.num: repo for repo in load_repos(connection)}
     epochs = {epoch.num: epoch for epoch in load_epochs(connection)}
     tables = replace(
@@ -221,7 +221,7 @@ def renew_tables(connection: Connection, before: Tables, changes: RowChanges) ->
 
 
 def count_anew(connection: Connection, tables: Tables, branch_nums: Collection[int]) -> Tables:
-    """The same tables with the counts of commits of these branches as this transaction sees them."""
+    """Return the tables with the counts of commits of these branches as this transaction sees them."""
     found = _counted(connection, tables, branch_nums)
     return _with_branches(tables, {branch.num for branch in found}, found)
 
@@ -349,7 +349,7 @@ def _numbers(pairs: Iterable[tuple[K, int]]) -> dict[K, tuple[int, ...]]:
 
 
 def _replaced(before: Mapping[K, V], gone: Collection[K], new: Mapping[K, V]) -> Mapping[K, V]:
-    """Without some, and with new ones. What has the key of one that is gone stands in its place; others come last."""
+    """Replace rows: without some, and with new ones. A new row with a removed key takes its place; others come last."""
     if not new and not any(key in before for key in gone):
         return before
     layered = before if isinstance(before, LayeredMap) else LayeredMap(before)
@@ -364,7 +364,7 @@ def _note(log: dict[K, int], keys: Iterable[K], tick: int) -> None:
 
 
 def _since(log: dict[K, int], tick: int) -> list[K]:
-    """What has changed after a tick: looks at no older changes but one."""
+    """Find what has changed after a tick: looks at no older changes but one."""
     return list(takewhile(lambda key: log[key] > tick, reversed(log)))
 
 
@@ -438,7 +438,7 @@ class ShownTables:
             _note(self._restated, repo_nums, self._tick)
 
     def repos_since(self, tick: int | None) -> tuple[int, list[int], list[int]]:
-        """The tick of now, and repos that were touched after a tick, then those that were restated.
+        """Return the present tick, and repos that were touched after a tick, then those that were restated.
 
         Some may be gone. After None: all there are were touched.
         """
@@ -448,13 +448,13 @@ class ShownTables:
             return self._tick, _since(self._touched, tick), _since(self._restated, tick)
 
     def topics_since(self, tick: int | None) -> tuple[int, Mapping[TopicKey, Topic], list[TopicKey]]:
-        """The tick of now, topics by name, and topics that have moved after a tick; after None: all there are."""
+        """Return the present tick, topics by name, and topics that have moved after a tick; after None: all there are."""
         with self._lock:
             by_topic = self.tables.by_topic
             return self._tick, by_topic, list(by_topic) if tick is None else _since(self._moved, tick)
 
     def roots_since(self, tick: int | None) -> tuple[int, list[int]]:
-        """The tick of now, and repos whose rows or root branches have changed after a tick, also such as are gone.
+        """Return the present tick, and repos whose rows or root branches have changed after a tick, also removed ones.
 
         After None: all there are.
         """
@@ -502,7 +502,7 @@ class ShownTables:
             return total
 
     def count(self, database: Database) -> Tables:
-        """The tables with counts of this moment: reads what has changed since the last call. Raises StorageError."""
+        """Return the tables with present counts: reads what has changed since the last call. Raises StorageError."""
         with self._counting:
             with self._lock:
                 tables, tick = self.tables, self._tick
@@ -518,10 +518,10 @@ class ShownTables:
 
 
 def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:
-    """Choose the epoch to write in, of those whose keys are here; tell whether members write in one that is not.
+    """Choose the epoch to write in among those whose keys are here; tell whether members write in one that is not.
 
-    While one is due it is one of those that are to be followed. A newcomer by a link holds an epoch before it knows how that
-    began, and stays with it.
+    While the rules ask for a new one, it is one of those that are to be followed. A newcomer by a link holds an epoch before
+    it knows how that began, and stays with it.
     """
     now, here = membership.now(), tables.held_epochs(repo.num)
     current = tables.epochs.get(repo.epoch_num)

@@ -123,7 +123,7 @@ class VoidRecheck:
                 self._look_at(branch, load_judged(self._connection, branch.num, ids))
 
     def find_reason(self, branch: Branch, one: Judged) -> Void | None:
-        """Whether a commit is void, and why."""
+        """Return why a commit is void; None if it counts."""
         if self._membership.now().is_calm:
             return None
         place = self._open(one).place(GROUP)
@@ -140,7 +140,7 @@ class VoidRecheck:
         )
 
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
-        """Whether these commits are void, by id; nothing of one where damage hides it."""
+        """Judge which of these commits are void, by id; one that damage hides is left out."""
         facts = branch.facts
         if not facts.has_members or facts.is_root_branch or self._membership.now().is_calm:
             return dict.fromkeys(ids, False)
@@ -151,7 +151,7 @@ class VoidRecheck:
         return found
 
     def _find_branches(self) -> list[Branch]:
-        """Those with content. Of a commit alone, they are not looked at: a repo may have thousands."""
+        """Return the branches with content. A lone commit does without them: a repo may have thousands."""
         return [one for one in self._tables.branches_in(self._repo_num) if not one.facts.is_root_branch]
 
     def _look_at(self, branch: Branch, judged: Iterable[Judged]) -> None:
@@ -170,7 +170,7 @@ class VoidRecheck:
                 self.changed += len(nums)
 
     def _is_in_feed(self, branch: Branch, one: Judged, end: FeedEnd) -> bool:
-        """Whether a removal names a commit of a feed by its end (N2)."""
+        """Return True if a removal names a commit of a feed by its end (N2)."""
         if one.sequence > end.sequence:
             return False
         way = self._way_back(branch, one.author, end)

@@ -37,7 +37,7 @@ class Worker:
     """A process, and what it was asked. Thread-safe."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        """A process with pipes, which says when it is ready."""
+        """Take over a process with pipes, which says when it is ready."""
         assert process.stdin is not None, "made with pipes"
         assert process.stdout is not None, "made with pipes"
         self._process = process
@@ -50,12 +50,12 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Return its process id."""
         return self._process.pid
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process is gone."""
+        """Return True if the process is gone."""
         return self._process.poll() is not None
 
     def is_ready(self) -> bool:
@@ -137,7 +137,7 @@ def start_worker() -> Worker:
 
 
 def wait_for_readable(workers: Sequence[Worker], *, seconds: float) -> bool:
-    """Whether one of the workers has written something, or ended, within so many seconds."""
+    """Return True if one of the workers has written something, or ended, within so many seconds."""
     poll = select.poll()  # unlike select() it takes descriptors above 1,023
     for worker in workers:
         poll.register(worker._answers, select.POLLIN)

@@ -48,7 +48,7 @@ class DevicesHome:
 
 
 def find_home(replica: Replica, user: UserId) -> DevicesHome | None:
-    """The devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
+    """Find the devices repo that a user agreed to, and is a member of; one of somebody else's before its own."""
     found: list[DevicesHome] = []
     with replica.membership_lock:
         for repo in map(replica.tables.of_id.get, replica.with_devices):
@@ -79,7 +79,7 @@ def is_devices_repo(replica: Replica, repo: Repo, user: UserId) -> bool:
 
 
 def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserId]:
-    """The other devices, in the order in which they were invited; at most DEVICE_COUNT_MAX - 1.
+    """List the other devices in the order of their invitations; at most DEVICE_COUNT_MAX - 1.
 
     Of each invitation by the first device there is one: to whom something was handed on, else (as the first device sees
     it) who joined first, and before the invitation expired, as the clock there says. The date of a join is its author's.
@@ -110,7 +110,7 @@ def find_devices(replica: Replica, home: DevicesHome, now_ms: int) -> list[UserI
 
 
 def handed_on(membership: Membership, home: DevicesHome, device: UserId) -> dict[RepoId, HandOn]:
-    """What was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
+    """Find what was handed on to a device since it has become one, the last for each repo. Hold `membership_lock`."""
     now, operations = membership.now(), membership.operations
     found: dict[RepoId, HandOn] = {}
     grants = now.credentials_of(device)
@@ -205,7 +205,7 @@ class DeviceKeeper:
             return handed_on(self._replica.membership(home.repo.repo_id), home, self._author.user)
 
     def _plan_hand_ons(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
-        """What was never handed on: the devices repo first, which chooses a device among who used one link."""
+        """Plan what was never handed on: the devices repo first, which chooses a device among those who used one link."""
         replica = self._replica
         for device in find_devices(replica, home, self._clock_ms()):
             with replica.membership_lock:
@@ -225,7 +225,7 @@ class DeviceKeeper:
                     yield repo, partial(self.give, home, device, repo)
 
     def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
-        """For what was handed on, and may be written to by now, what both have signed; each once."""
+        """Plan for each repo that was handed on, and may be written to by now, the statement that both have signed, once."""
         replica, user = self._replica, self._author.user
         here = {repo.repo_id: repo for repo in replica.repos.values() if repo.has_members}
         for body in self._handed_on(home).values():
@@ -269,7 +269,7 @@ class DeviceKeeper:
 
 
 def last_end(membership: Membership, person: UserId, device: UserId) -> int:
-    """Up to when one of the two took back what both said; -1 where neither did. Hold `membership_lock`."""
+    """Return the time up to which one of the two took back what both said; -1 if neither did. Hold `membership_lock`."""
     ends = [
         one.body.until
         for one in membership.device_statements
@@ -279,6 +279,6 @@ def last_end(membership: Membership, person: UserId, device: UserId) -> int:
 
 
 def _founder(membership: Membership) -> UserId:
-    """Who made the repo; zeros while its init is not here."""
+    """Return the founder of the repo; zeros while its init is not here."""
     founding: list[Operation] = membership.operations.epochs[:1]
     return founding[0].author if founding else UserId(bytes(32))

@@ -23,7 +23,7 @@ from storage.repos.repos import Repo
 
 @dataclass(slots=True)
 class Turns:
-    """What is remembered of a repo's claims from one look to the next. After a restart all commits are looked at again."""
+    """Memory of a repo's claims from one look to the next. After a restart all commits are looked at again."""
 
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
     """Since when a key is tried, in seconds of a clock that only goes forward."""
@@ -40,7 +40,7 @@ class Turns:
         self.givers = {name: giver for name, giver in self.givers.items() if name in names}
 
     def pop_left_out(self) -> list[CommitId]:
-        """The first commits that are to be looked at again: of writers' topics, and of others."""
+        """Take the first commits that are to be looked at again: of writers' topics, and of others."""
         chosen = [
             commit_id
             for on_writers in (True, False)
@@ -55,7 +55,7 @@ class Turns:
 
 @dataclass(slots=True)
 class Claims:
-    """What is known of a repo's epochs and people while commits that give keys are looked at."""
+    """Epochs and people of a repo as far as they are known while commits that give keys are looked at."""
 
     repo: Repo
     accepted: set[EpochId]
@@ -84,12 +84,12 @@ class Claims:
             self.turns.began.setdefault((epoch.epoch_id, epoch.key), self.now)
 
     def find(self, epoch_id: EpochId, mark: Mark) -> Epoch | None:
-        """The epoch with the key that gives its mark."""
+        """Return the epoch with the key that gives its mark."""
         fitting = [one for one in self.epochs.get(epoch_id, ()) if one.keys.mark == mark]
         return min(fitting, key=lambda one: one.claimed_by is not None, default=None)
 
     def count(self) -> int:
-        """How many keys are tried whose epochs' inits are not here."""
+        """Count the keys that are tried though their epochs' inits are not here."""
         return len(self._claimed(is_seen=False))
 
     def drop_false(self) -> None:
@@ -100,7 +100,7 @@ class Claims:
                 self._leave(epoch)
 
     def make_room(self, author: UserId, *, is_seen: bool, on_writers: bool) -> bool:
-        """Whether another key by an author may be taken up, of which the epoch's init `is_seen` here or not.
+        """Make room for another key by an author, whose epoch's init `is_seen` here or not; return False if there is none.
 
         Where there is no room for one by who is no member, the oldest whose turn is over leaves.
         """
@@ -131,7 +131,7 @@ class Claims:
         return (left if left > 0 else CLAIM_TURN_SECONDS) if self.turns.left_out else None
 
     def is_time_to_look_again(self) -> bool:
-        """Whether there may be room for what was left out."""
+        """Return True if there may be room for what was left out."""
         if not self.turns.left_out:
             return False
         return self.count() < self.turns.left_at or any(map(self._is_over, self._all_of_others()))

@@ -1,7 +1,7 @@
-"""What a member's node does for the others' access to a repo (E9, E10): starts epochs, opens them, and hands them over.
+"""Duties of a member's node for the others' access to a repo (E9, E10): it starts, opens and hands over epochs.
 
 Each duty falls to everybody who could do it, one after the other: first to who caused it, then to admins, then to other
-writers, in the order of their ids. So it is done once where nodes are connected, and by whoever is left where they are not.
+writers, in the order of their ids. So it is done once where nodes are connected, and by those left where they are not.
 
 Everything here runs in worker threads, and again after each change and when a delay is over.
 """
@@ -55,7 +55,7 @@ class _Timers:
     since: dict[bytes, float] = field(default_factory=dict)
 
     def left(self, what: bytes, delay: float, now: float) -> float:
-        """In how many seconds something has been due for so long; 0.0: it has."""
+        """Return the seconds until something has waited for `delay`; 0.0 if it has."""
         left = self.since.setdefault(what, now) + delay - now
         return max(left, _TICK_SECONDS) if left > 0 else 0.0
 
@@ -133,7 +133,7 @@ class EpochDuties:
         now: float,
         stored: IngestResult,
     ) -> float | None:
-        """Hand the epoch that is written in to members who lack it; gives in how many seconds more is due."""
+        """Hand the current epoch to members who lack it; return the seconds until there is more to do."""
         with self._replica.membership_lock:
             lacking = [*self._find_lacking(people.membership, epoch)]
             delays = {user: people.hand_delay(epoch.epoch_id, user) for user, _ in lacking}
@@ -167,7 +167,7 @@ class EpochDuties:
     def _find_places(
         self, membership: Membership, epoch: Epoch, user: UserId, *, needs_secret: bool
     ) -> list[Epoch]:
-        """The epochs in which a member is to be told: the latest one that the member surely holds, else the latest."""
+        """Find the epochs in which to tell a member: the latest one that the member surely holds, else the latest."""
         here = self._replica.tables.held_epochs(epoch.repo_num)
         operations = membership.operations
         held = [one for one in membership.epochs.find_held(user) if one.started_epoch in here]
@@ -227,7 +227,7 @@ class EpochDuties:
 
 
 class _People:
-    """Who is to act, and how soon this user is. Hold `membership_lock`."""
+    """Members who may act, and this user's turn among them. Hold `membership_lock`."""
 
     def __init__(self, membership: Membership, me: UserId) -> None:
         self.membership = membership
@@ -239,7 +239,7 @@ class _People:
         self._place = (admins if self._is_admin else writers).index(me) % _PLACES_COUNTED
 
     def step(self) -> float:
-        """Seconds to wait before starting or opening an epoch that is due."""
+        """Return the seconds to wait before starting or opening an epoch."""
         return (ADMIN_STEP_SECONDS if self._is_admin else WRITER_STEP_SECONDS) * (1 + self._place)
 
     def hand_delay(self, epoch_id: EpochId, user: UserId) -> float:
@@ -256,7 +256,7 @@ class _People:
 
 
 def _admitter(membership: Membership, grant: Operation) -> UserId:
-    """Who gave a permission: the author of a grant, or of the invitation that a join used."""
+    """Return who gave a permission: the author of a grant, or of the invitation that a join used."""
     if isinstance(grant.body, Join):
         return membership.operations[grant.body.invitation].author
     return grant.author

@@ -78,7 +78,7 @@ class KeyTaker:
         return bool(fresh or gone) and self.keep(repo, fresh, gone)
 
     def wait(self, repo: Repo, now: float) -> float | None:
-        """In how many seconds to take again though nothing changes."""
+        """Return the seconds until keys are taken again though nothing changes."""
         turns = self._turns.get(repo.repo_id)
         return None if turns is None or not turns.left_out else self._know(repo, now).wait()
 
@@ -190,7 +190,7 @@ class KeyTaker:
             yield from sorted(again, key=lambda one: not one.readable.commit.content.by_writer)
 
     def _find_keys(self, known: Claims, giver: Giver) -> Iterator[Epoch]:
-        """What a commit gives that is new and may be taken up."""
+        """Yield the new keys of a commit that may be taken up."""
         commit, body = giver.readable.commit, giver.readable.body
         known.marks |= self._marks[known.repo.repo_id]
         match body:
@@ -222,7 +222,7 @@ class KeyTaker:
             yield from self._check(known, given, commit, is_right=held.claimed_by is None)
 
     def _check(self, known: Claims, given: GivenEpoch, by: Commit, *, is_right: bool) -> Iterator[Epoch]:
-        """The key, if it is new and gives its epoch's mark, or while that is not known, may be claimed by this author."""
+        """Yield the key if it is new and gives its epoch's mark, or while that is unknown, if this author may claim it."""
         repo, author = known.repo, by.content.author
         epoch = Epoch(
             0, repo.num, repo.repo_id, given.epoch, given.key, claimed_by=None if is_right else author
@@ -244,7 +244,7 @@ class KeyTaker:
     # --- boxes ---
 
     def _find_own_box(self, known: Claims, author: UserId, mark: Mark, boxes: bytes) -> EpochKey | None:
-        """The key of an epoch from this user's box, which stands about where the user stands among the members known here.
+        """Open the key of an epoch with this user's box, which stands about where the user stands among the known members.
 
         Costs 60 us for each box that is tried: one, unless the init's past is not here. The first is always tried; of the
         others each member has BOXES_TRIED_MAX, and all who are no members together.
@@ -269,7 +269,7 @@ class KeyTaker:
         return None
 
     def _open_hand(self, repo: Repo, body: EpochHand) -> Iterator[Epoch]:
-        """The epoch that is handed to this user, if its box opens."""
+        """Yield the epoch that is handed to this user, if its box opens."""
         for item in body.boxes:
             if item.user != self._author.user:
                 continue

@@ -90,12 +90,12 @@ class Inbox(RepoActions):
         return {**offer, "commit": id_text(written.commit_id)}
 
     async def list_offers(self, repo: str) -> OfferList:
-        """What was offered to a repo, and what became of it."""
+        """List the offers to a repo, and their answers."""
         target = self._find_repo(repo)
         return {"offers": await self._hub.run_blocking(self._views, target)}
 
     def count_waiting(self, repo: Repo) -> int:
-        """How many offers wait for an answer of this user."""
+        """Count the offers that wait for an answer of this user."""
         me = self._author.user
         if (self._hub.replica.permission(repo, me) or 0) < Permission.ADMIN:
             return 0
@@ -137,7 +137,7 @@ class Inbox(RepoActions):
         return await run_merge(self._hub, self._author, MergePlan(self._hub.replica, source, target))
 
     async def comments(self, branch: str, limit: int) -> CommentList:
-        """The latest accepted comments on a document, by the times that their authors state."""
+        """List the latest accepted comments on a document, by the times that their authors state."""
         target = self._find_branch(branch)
         return {"items": await self._hub.run_blocking(self._comments, target, limit)}
 
@@ -156,7 +156,7 @@ class Inbox(RepoActions):
         return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
 
     async def _own_branch(self, target: Branch) -> Branch:
-        """This user's branch of comments on a document, made when first needed."""
+        """Return this user's branch of comments on a document, made when first needed."""
         replica, run = self._hub.replica, self._hub.run_blocking
         name = f"on {id_text(target.branch_id)}"
         owned = []
@@ -182,7 +182,7 @@ class Inbox(RepoActions):
             return membership.offers.find(membership.operations, membership.now())
 
     def _offered_branch(self, offer: Offer) -> Branch | None:
-        """The branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""
+        """Find the branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""
         capability, tables = decode_link(offer), self._hub.replica.read_tables()
         opened = (
             []
@@ -205,7 +205,7 @@ class Inbox(RepoActions):
         return tables.branches[opened[0].branch_num] if is_whole else None
 
     def _link_topic(self, branch: Branch) -> TopicKey | None:
-        """The topic by which a branch of this user is followed by itself now."""
+        """Return the topic by which a branch of this user is followed by itself now."""
         tables = self._hub.replica.tables
         epoch_num = tables.repos[branch.repo_num].epoch_num
         links = tables.links_of(branch.num)
@@ -245,7 +245,7 @@ class Inbox(RepoActions):
             return {raw for raw, _ in load_heads(connection, branch.num, ACK_COUNT_MAX)}
 
     def _merged(self, repo: Repo, document: BranchId) -> dict[BranchId, set[CommitId]]:
-        """By branch, the commits up to which the last merges of a document took it."""
+        """Map branches to the commits up to which the last merges of a document took them."""
         replica = self._hub.replica
         here = replica.branches_in(repo.num)
         found: dict[BranchId, set[CommitId]] = {}
@@ -297,7 +297,7 @@ class Inbox(RepoActions):
 
 
 def _read_key(link: Topic) -> ReadKey:
-    """What the keys of commits are hidden under on a link topic."""
+    """Return the key that hides the keys of commits on a link topic."""
     if link.channel is not None:
         return branch_read_key(link.channel.branch_secret)
     assert link.branch_id is not None, "it carries one branch"
@@ -305,6 +305,6 @@ def _read_key(link: Topic) -> ReadKey:
 
 
 def _opens(offer: Offer, topic: TopicKey | None) -> bool:
-    """Whether an offer's link opens a branch as it is written now, on this topic."""
+    """Return True if an offer's link opens a branch as it is written now, on this topic."""
     capability = decode_link(offer)
     return capability is not None and any(one.topic == topic for one in capability.channels)

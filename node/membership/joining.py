@@ -65,7 +65,7 @@ _REFUSALS: Final = {
 
 @dataclass(slots=True)
 class _Kept:
-    """What the keeping up of a repo has stored so far."""
+    """Results of keeping up a repo so far."""
 
     has_keys: bool = False
     follows_more: bool = False
@@ -166,14 +166,14 @@ class Joiner:
     def commits_accepted(
         self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """The hub's word; what root branches get comes by `topics_changed`."""
+        """Do nothing (`Listener`): new root branch commits come by `topics_changed`."""
 
     def topics_changed(self) -> None:
-        """The hub's word."""
+        """Look again (`Listener`)."""
         self._wake.set()
 
     def missed(self) -> None:
-        """The hub's word."""
+        """Look again (`Listener`)."""
         self._wake.set()
 
     async def begin(self, link: InvitationLink, person: UserId | None = None) -> Repo:
@@ -271,7 +271,7 @@ class Joiner:
         await self._hub.write(self._forget_link, repo)
 
     async def _keep_epochs(self, repo: Repo) -> bool:
-        """Take up keys that others give, and do what is due for others; whether nothing was refused."""
+        """Take up keys that others give, and perform duties for others; return True if nothing was refused."""
         hub = self._hub
         while True:
             kept = _Kept()
@@ -293,7 +293,7 @@ class Joiner:
         return kept.is_whole
 
     def _keep_up(self, repo: Repo, kept: "_Kept", now: float) -> None:
-        """All steps in one thread job, which notes what each stored. Of hundreds of repos, jobs took most of the time."""
+        """Do all steps in one thread job, and note what each stored. A job for each took most of the time of many repos."""
         kept.has_keys = self._keys.take(repo, now)
         if kept.has_keys:
             return  # what waited for them is judged before anything else is done
@@ -339,7 +339,7 @@ class Joiner:
         return True
 
     async def _state_names(self) -> float | None:
-        """State what this user calls itself where that is due; in how many seconds to look again. None: it failed."""
+        """State this user's name where that is missing; return the seconds until the next look, None if it failed."""
         try:
             wait = await write_job(self._hub, self.profiles.state)
         except StorageError as error:
@@ -377,7 +377,7 @@ class Joiner:
 
 
 def _why_refused(error: ServiceError) -> str:
-    """Why a join was refused, for the user who holds the link."""
+    """Explain why a join was refused, to the user who holds the link."""
     verdict = error.verdict if isinstance(error, RefusedByRules) else ""
     return _REFUSALS.get(verdict, error.message)
 
@@ -391,7 +391,7 @@ def link_of(
     expires_at: int,
     peers: tuple[PeerAddress, ...],
 ) -> InvitationLink:
-    """The link of an invitation: the writers' secret goes only to those who may write."""
+    """Make the link of an invitation: the writers' secret goes only to those who may write."""
     return InvitationLink(
         repo.repo_id,
         Reference(ObjectId(repo.init_id), repo.init_key),

@@ -12,7 +12,7 @@ class KeyRotation(RepoActions):
     """Lists and renews."""
 
     async def list_epochs(self, repo: str) -> EpochList:
-        """A repo's epochs, causes first."""
+        """List a repo's epochs, causes first."""
         target = self._find_repo(repo)
         return {"epochs": await self._hub.run_blocking(self._epochs, target)}
 

@@ -52,12 +52,12 @@ class MadeLobby:
 
 
 def is_lobby(replica: Replica, repo: Repo) -> bool:
-    """Whether a repo is a lobby, of others or of one's own, and so is shown as requests and not as a repo."""
+    """Return True if a repo is a lobby, of others or of one's own, and so is shown as requests and not as a repo."""
     return repo.repo_id in replica.lobbies or find_kept_ask(repo.invitation) is not None
 
 
 def count_lobbies(replica: Replica) -> int:
-    """How many repos are lobbies."""
+    """Count the repos that are lobbies."""
     tables = replica.tables
     asking = {repo.repo_id for repo, _ in find_asked(replica)}
     return len(asking.union(replica.lobbies) & tables.of_id.keys())
@@ -78,20 +78,20 @@ def find_lobbies_of(replica: Replica, target: Repo) -> list[MadeLobby]:
 
 
 def find_requests(replica: Replica, lobby: Repo) -> list[FoundRequest]:
-    """The requests of a lobby. Takes `membership_lock`."""
+    """Find the requests of a lobby. Takes `membership_lock`."""
     with replica.membership_lock:
         membership = replica.membership(lobby.repo_id)
         return membership.lobbies.find_requests(membership.operations, membership.now())
 
 
 def find_repo(replica: Replica, repo_id: RepoId) -> Repo | None:
-    """A repo that is here whole, by its id."""
+    """Find a repo that is here whole, by its id."""
     repo = replica.tables.of_id.get(repo_id)
     return repo if repo is not None and repo.has_members else None
 
 
 def find_asked(replica: Replica) -> list[tuple[Repo, AskLink]]:
-    """The links by which this user asks, with their lobbies."""
+    """Find the links by which this user asks, with their lobbies."""
     kept = [(repo, find_kept_ask(repo.invitation)) for repo in replica.tables.invited.values()]
     return [(repo, link) for repo, link in kept if link is not None]
 
@@ -163,7 +163,7 @@ class LobbyKeeper:
                 yield repo, Epoch(0, 0, link.repo, admission.epoch, key)
 
     def note_taken(self, repo_id: RepoId, epoch: EpochId) -> None:
-        """That epoch of a repo or lobby was taken up, or does not open: it is not tried again."""
+        """Note that this epoch of a repo or lobby was taken up, or does not open: it is not tried again."""
         self._taken.add((repo_id, epoch))
 
     # --- who is asked ---
@@ -231,7 +231,7 @@ class LobbyKeeper:
             log.info("a lobby is forgotten", lobby=id_text(lobby.repo_id))
 
     def _may_return(self, lobby: Repo) -> bool:
-        """Whether this user wrote into a lobby that may be followed again: by the same link, or as an admin anew."""
+        """Return True if this user wrote into a lobby that may be followed again: by the same link, or as an admin anew."""
         with self._replica.membership_lock:
             operations = self._replica.membership(lobby.repo_id).operations
             expiries = [one.body.expires_at for one in operations.invitations if isinstance(one.body, Invite)]

@@ -225,7 +225,7 @@ class Members(RepoActions):
         )
 
     def _revocations(self, repo: Repo, user: UserId) -> list[Revoke]:
-        """Of the invitations by which the user came, and of those that the user made."""
+        """Plan to revoke the invitations by which the user came, and those that the user made."""
         replica = self._hub.replica
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
@@ -286,7 +286,7 @@ def _permission(text: str) -> Permission:
 
 
 def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False, advice: str = "") -> UserId:
-    """A member by name or unique prefix, or anyone by a full id. With `everyone`, also who has a name and is no member.
+    """Find a member by name or unique prefix, or anyone by a full id; with `everyone`, also a named user who is no member.
 
     `advice` is for a user who is not found, in place of a list of members.
     Raises ServiceError `not_found`, and `ambiguous` also where a name is the beginning of another's id.

@@ -104,11 +104,11 @@ class Merging:
         return {**merged, "merged": id_text(origin.branch_id)}
 
     async def state(self, branch: str, limit: int, kind: str = "") -> BranchState:
-        """The last `limit` commits of a branch's state: what it continues, then its own; of one kind, if that is given."""
+        """Show the last `limit` commits of a branch's state, of one kind if given: what it continues, then its own."""
         return await self._hub.run_blocking(self._state, self._find_branch(branch), limit, kind)
 
     def _check_sizes(self, sources: list[Branch]) -> None:
-        """Before anything is made. Raises ServiceError `too_large`."""
+        """Check sizes before anything is made. Raises ServiceError `too_large`."""
         with self._hub.replica.database.read() as connection:
             for source in sources:
                 if len(load_state(self._hub.replica, connection, source)) > MERGED_COUNT_MAX:
@@ -172,7 +172,7 @@ class MergePlan:
     _left: set[CommitId] = field(default_factory=set)
 
     def plan(self, connection: Connection) -> Sequence[Draft]:
-        """The commits to write: what is carried, and the one that says so; none where there is nothing new."""
+        """Plan the commits to write: what is carried, and the one that says so; none where there is nothing new."""
         if not self._is_foreign:
             self._check_ancestor(connection)
         for one in (self.source, self.target):
@@ -235,7 +235,7 @@ class MergePlan:
         return self.source.repo_num != self.target.repo_num
 
     def _continues(self, connection: Connection, merged: set[BranchId], branch: Branch) -> bool:
-        """Whether a branch of another repo that merged these continues `branch`, or one with an ancestor in common with it.
+        """Return True if a branch of another repo that merged these shares an ancestor with `branch`, or continues it.
 
         A fork of a repo begins with such a merge. It is all that relates the two where nothing was carried to the fork.
         """
@@ -246,7 +246,7 @@ class MergePlan:
         )
 
     def _have_ancestor(self, connection: Connection, one: Branch, other: Branch) -> bool:
-        """Whether two branches of a repo continue the same branch, or one of them the other."""
+        """Return True if two branches of a repo continue the same branch, or one of them the other."""
         ours, theirs = (
             {branch.num for branch, _ in lineage(self.replica, connection, each)} for each in (one, other)
         )
@@ -255,7 +255,7 @@ class MergePlan:
     def _parents(
         self, connection: Connection, row: TimelineRow, body: Body | UnknownBody
     ) -> list[CommitId | int]:
-        """What stands in the target for what a commit follows; a fork's first follows what it continues."""
+        """Find what stands in the target for what a commit follows; a fork's first follows what it continues."""
         follows = body.commits if isinstance(body, BranchFork) else row.acks
         found = dict.fromkeys(one for ack in follows for one in self._stand_for(connection, ack))
         if len(found) > 1:
@@ -263,7 +263,7 @@ class MergePlan:
         return list(found)[-ACK_COUNT_MAX:] or [self._root]
 
     def _stand_for(self, connection: Connection, commit_id: CommitId) -> tuple[CommitId | int, ...]:
-        """What stands in the target for a commit; for a void one, what stands for what it acks."""
+        """Find what stands in the target for a commit; for a void one, what stands for what it acks."""
         ahead = [commit_id]
         while ahead:
             one = ahead[-1]
@@ -298,7 +298,7 @@ class MergePlan:
     def _draft(
         self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes
     ) -> Draft | None:
-        """A commit to be carried. None for what only its own branch needs, and for files that cannot be carried."""
+        """Draft the carried form of a commit; None for what only its branch needs, and for files that cannot be carried."""
         if row.body_kind in _NOT_CARRIED:
             return None
         if isinstance(body, ErasedBody):
@@ -362,5 +362,5 @@ def _merged(body: Body | UnknownBody) -> set[BranchId]:
 
 
 def _origin(commit_id: CommitId, body: Body | UnknownBody) -> CommitId:
-    """The commit that was first: itself, or the one that it carries. What is carried is never erased."""
+    """Return the original commit: itself, or the one that it carries. What is carried is never erased."""
     return body.commit if isinstance(body, Carried) else commit_id

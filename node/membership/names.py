@@ -62,7 +62,7 @@ class Names(RepoActions):
         return await self._write_root(target, Tag(kept, tags[kept].branch, None))
 
     def tags(self, repo: Repo) -> dict[str, Tag]:
-        """What each name in a repo stands for."""
+        """List what each name in a repo stands for."""
         with self._hub.replica.membership_lock:
             return find_tags(self._hub.replica.membership(repo.repo_id))
 

@@ -51,7 +51,7 @@ def follow_accepted(replica: Replica, repo: Repo) -> bool:
 
 
 def name_offered(repo_name: str, branch_name: str) -> str:
-    """What the link in an offer of commits calls the branch; without the repo's name where both are too long."""
+    """Return the branch's name in the link of an offer; without the repo's name where both are too long."""
     both = f"{repo_name}:{branch_name}"
     return both if len(both) <= NAME_SIZE_MAX else branch_name
 
@@ -59,7 +59,7 @@ def name_offered(repo_name: str, branch_name: str) -> str:
 def _named(
     capability: BranchCapability, offer: FoundOffer, people: People, repo_id: RepoId
 ) -> tuple[BranchCapability, str]:
-    """An offer's link with the branch's own name, and what the branch's repo is called here: "mine by Bob"."""
+    """Return an offer's link with the branch's own name, and what the branch's repo is called here: "mine by Bob"."""
     author = offer.operation.author
     fork, _, branch = capability.name.rpartition(":")
     kind = (fork or branch) if offer.body.pulls else COMMENTS_REPO
@@ -68,7 +68,7 @@ def _named(
 
 
 def decode_link(offer: Offer) -> BranchCapability | None:
-    """What opens the offered branch; None where the link is of no form that is known here."""
+    """Return what opens the offered branch; None where the link has no form that is known here."""
     try:
         return decode_branch_capability(offer.link)
     except DecodeError:

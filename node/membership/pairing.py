@@ -93,11 +93,11 @@ class Pairing:
         return await self.list_all()
 
     async def list_all(self) -> DeviceList:
-        """The devices of this user's person, and how each stands in the repos of the first that are here."""
+        """List the devices of this user's person, and their standing in the repos of the first that are here."""
         return await self._hub.run_blocking(self._list)
 
     async def sync(self) -> DeviceSync:
-        """As the first device, hand on again whatever another lacks, also where it was taken from it."""
+        """Hand on again, as the first device, whatever another lacks, also where it was taken from it."""
         home = await self._hub.run_blocking(self._home)
         if home is None or home.person != self._author.user:
             raise ServiceError("not_permitted", "repos are handed on by the first device", "run it there")
@@ -249,13 +249,13 @@ class Pairing:
         }
 
     def _name(self, home: DevicesHome, device: UserId) -> str:
-        """What tells a device from the others: its own name, since all are shown by that of the person."""
+        """Return the device's own name, which tells it from the others: all are shown by that of the person."""
         people = self._hub.replica.people
         said = people.stated(home.repo.repo_id).get(device)
         return people.petname(device) or (said.name if said is not None and said.name is not None else "")
 
     def _stand(self, home: DevicesHome, device: UserId) -> list[tuple[Repo, DeviceRepo]]:
-        """How a device stands in each repo that the first device is a member of."""
+        """List how a device stands in each repo that the first device is a member of."""
         replica = self._hub.replica
         found = []
         for repo in replica.repos.values():
@@ -281,7 +281,7 @@ class Pairing:
         return found
 
     def _lacking(self, home: DevicesHome) -> list[tuple[UserId, Repo, LackingRepo]]:
-        """What the other devices lack, or are not shown as one person in; with what an admin has to do."""
+        """List what the other devices lack, or are not shown as one person in; with what an admin has to do."""
         found: list[tuple[UserId, Repo, LackingRepo]] = []
         for device in self._others(home):
             for repo, view in self._stand(home, device):

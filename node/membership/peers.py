@@ -52,7 +52,7 @@ class Peers:
         return found
 
     async def list_all(self) -> PeerList:
-        """The same, as an answer."""
+        """List kept and connected peers."""
         network, peers = self._network, await self.views()
         known = sorted(network.book.all, key=lambda one: (not one.is_reached, one.peer, one.address))
         return {
@@ -66,7 +66,7 @@ class Peers:
         }
 
     async def show(self, peer: str) -> PeerSettings:
-        """What was asked for of a kept peer. Raises ServiceError `not_found`, also of one that is only connected."""
+        """Return the settings of a kept peer. Raises ServiceError `not_found`, also for one that is only connected."""
         key = self._find(peer, filter(self._network.is_kept, self._known()))
         # Circuits and learned addresses of the same peer come after what is kept.
         state = next(one for one in self._network.peers if one.peer == key)
@@ -109,9 +109,9 @@ class Peers:
         return await self._view(key)
 
     async def add_configured(self, key: PeerId, addresses: Sequence[str], *, is_relay: bool | None) -> None:
-        """Keep a connection to a peer that this user has named, at these addresses, too. Raises ServiceError.
+        """Keep a connection to a peer that this user has named, and add these addresses. Raises ServiceError.
 
-        A connection that lasts stays, unless the peer is to keep more or less than before: that is told when one begins.
+        A connection that lasts stays, unless the peer is to keep more or less than before: that is settled when one begins.
         """
         self._check_other(key)
         await self._hub.write(self._store, key, addresses, is_relay)
@@ -129,7 +129,7 @@ class Peers:
         self._network.keep(key, addresses[0], AddressSource.LINK, addresses[1:])
 
     def begin_anew(self, key: PeerId) -> None:
-        """End the connections with a peer: what it is to keep is told when one begins. It is dialed again."""
+        """End the connections with a peer, which is then dialed again: what to keep is settled when one begins."""
         for state in self._network.peers:
             if state.peer == key and state.connection is not None:
                 state.connection.part(TRUST_CHANGED)
@@ -176,7 +176,7 @@ class Peers:
         return {"peer": id_text(key), "banned": False}
 
     def _parse_other(self, peer: str) -> PeerId:
-        """The id of a peer that may be dialed. Raises ServiceError."""
+        """Return the id of a peer that may be dialed. Raises ServiceError."""
         key = _parse_peer(peer)
         self._check_other(key)
         return key
@@ -194,7 +194,7 @@ class Peers:
         return (await self.views(key))[0]
 
     def _relay_name(self, relay: PeerId | None) -> str:
-        """What this user calls a relay, or where it is."""
+        """Return this user's name for a relay, or its address."""
         if relay is None:
             return ""
         petname = self._hub.replica.people.peer_name(relay)

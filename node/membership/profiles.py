@@ -63,7 +63,7 @@ class ProfileKeeper:
 
     @property
     def me(self) -> OwnProfile:
-        """What this user calls itself."""
+        """Return this user's own name."""
         return self._file.me
 
     def keep(self, people: PeopleFile) -> None:
@@ -80,7 +80,7 @@ class ProfileKeeper:
         return self._file
 
     def stand(self, repo: Repo) -> str:
-        """How a repo stands: `stated`, `due`, or `not_permitted` where this user may not write."""
+        """Return the state of a repo: `stated`, `due`, or `not_permitted` where this user may not write."""
         replica, me = self._replica, self._author.user
         if not repo.has_members:
             return "not_permitted"
@@ -129,7 +129,7 @@ class ProfileKeeper:
         return wait
 
     def next_stated_at(self) -> int:
-        """A time for what is said now: later than all that this user's nodes have stated."""
+        """Return a time for a statement of now: later than all that this user's nodes have stated."""
         known = [
             self._replica.people.stated(repo.repo_id).get(self._author.user)
             for repo in self._replica.repos.values()
@@ -146,7 +146,7 @@ class ProfileKeeper:
 
 
 class People:
-    """What users ask for: their own name, and names for others."""
+    """User actions on names: one's own name, and petnames for others."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class People:
         self._list_peers = list_peers
 
     async def show_me(self) -> OwnName:
-        """What this user calls itself, and where others see it."""
+        """Show this user's own name, and where others see it."""
         return await self._hub.run_blocking(self._own)
 
     async def state_me(self, name: str | None, color: int | None) -> OwnName:
@@ -177,7 +177,7 @@ class People:
         return await self.show_me()
 
     async def list_petnames(self) -> PetnameList:
-        """What this user calls others."""
+        """List this user's petnames for others."""
         people = self._hub.replica.people
         return {"petnames": _listed(people.petnames), "peers": _listed(people.peer_names)}
 
@@ -208,7 +208,7 @@ class People:
         self._keeper.keep(with_petname(self._keeper.file, raw, name, is_peer=is_peer))
 
     def _find(self, text: str) -> AnyId:
-        """A user by id, else who is known in any repo, or was named, by a name or the beginning of the id."""
+        """Find a user by id, else one known in any repo, or named, by a name or the beginning of the id."""
         try:
             return parse_id(text)
         except DecodeError:
@@ -237,7 +237,7 @@ class People:
         return next(iter(found))
 
     def _find_peer(self, text: str) -> AnyId:
-        """A node by id, or a peer by the beginning of its id or its petname."""
+        """Find a node by id, or a peer by the beginning of its id or its petname."""
         try:
             return parse_id(text)
         except DecodeError:

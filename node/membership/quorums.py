@@ -35,7 +35,7 @@ class Quorums(RepoActions):
     """Names quorums, proposes and approves."""
 
     async def show(self, repo: str) -> QuorumState:
-        """The quorums in force, and the latest proposals."""
+        """List the quorums in force, and the latest proposals."""
         return await self._hub.run_blocking(self._show, self._find_repo(repo))
 
     async def name(self, repo: str, signers: list[str], threshold: int, *, removals: bool) -> RootCommit:
@@ -187,7 +187,7 @@ class Quorums(RepoActions):
 
 
 def _count_missing(membership: Membership, proposal: Operation) -> int:
-    """How many more approvals the quorums in force ask for."""
+    """Count the approvals of a proposal that the quorums in force still ask for."""
     operations, now = membership.operations, membership.now()
     demands = find_demands(operations, now, proposal, find_in_force(operations, now))
     return max((demand.threshold - len(demand.approvals) for demand in demands), default=0)

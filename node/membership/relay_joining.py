@@ -77,7 +77,7 @@ class RelayJoining:
                 await trio.sleep(_LOOK_SECONDS)  # it has left, and is dialed again
 
     def _dialed_at(self, relay: PeerId) -> str:
-        """Where this node has reached the relay; empty where it is connected otherwise."""
+        """Return the address at which this node has reached the relay; empty where it is connected otherwise."""
         dialed = (one for one in self._network.peers if one.peer == relay and one.direction == "out")
         return next((one.address for one in dialed if one.connection is not None), "")
 

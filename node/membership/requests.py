@@ -109,7 +109,7 @@ class Requests:
         }
 
     async def list_links(self, repo: str) -> AskLinkList:
-        """The links that ask of a repo, which its admins made."""
+        """List the links that ask of a repo, which its admins made."""
         return {"links": await self._hub.run_blocking(self._links, self._find_repo(repo))}
 
     async def close_link(self, repo: str, lobby: str) -> AskLinkList:
@@ -127,7 +127,7 @@ class Requests:
         return await self.list_links(repo)
 
     async def list_received(self, repo: str) -> RequestList:
-        """Who asks to be let into a repo, and what became of it."""
+        """List who asks to be let into a repo, and how each request ended."""
         return {"requests": await self._hub.run_blocking(self._views, [self._find_repo(repo)]), "made": []}
 
     async def list_all(self) -> RequestList:
@@ -256,7 +256,7 @@ class Requests:
         return found
 
     def count_waiting(self, target: Repo) -> int:
-        """How many users wait for an answer of this user about a repo."""
+        """Count the users who wait for an answer of this user about a repo."""
         if (self._hub.replica.permission(target, self._author.user) or 0) < Permission.ADMIN:
             return 0
         return sum(self._status(one) == "waiting" for one in self._received([target]))
@@ -351,12 +351,12 @@ class Requests:
         return self._hub.replica.permission(lobby, self._author.user) is not None
 
     def list_made(self) -> list[AskView]:
-        """The requests that this user made and that are not over. Reads the store."""
+        """List the requests that this user made and that are not over. Reads the store."""
         views = [self.made_in(lobby) for lobby, _ in find_asked(self._hub.replica)]
         return [view for view in views if view is not None and view["status"] != "withdrawn"]
 
     def made_in(self, lobby: Repo) -> AskView | None:
-        """This user's request in a lobby that its node followed by a link; None for another. Reads the store."""
+        """Find this user's request in a lobby that its node followed by a link; None for another. Reads the store."""
         link = find_kept_ask(lobby.invitation)
         if link is None:
             return None
@@ -398,7 +398,7 @@ _ENDED: Final = {
 
 
 def describe_ask(ask: AskView) -> str:
-    """How a request of this user stands, in one sentence."""
+    """Say in one sentence how a request of this user stands."""
     admin = ask["admin_name"] or ask["admin"][:12]
     match ask["status"]:
         case "sending":

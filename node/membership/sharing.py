@@ -226,7 +226,7 @@ class Sharing:
             )
 
     async def capability(self, repo: Repo) -> Capability:
-        """The repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
+        """Return the repo's read capability as a link: a secret that does not expire, and makes nobody a member."""
         ways = await self.ways_to(repo)
         epoch = self._hub.replica.writing_epoch(repo)
         root = Reference(ObjectId(repo.init_id), repo.init_key)
@@ -234,7 +234,7 @@ class Sharing:
         return _capability_view(capability_text(capability), ways)
 
     async def branch_capability(self, branch: Branch) -> Capability:
-        """A branch's read capability as a link: a secret that opens this branch and nothing else of its repo.
+        """Return a branch's read capability as a link: a secret that opens this branch and nothing else of its repo.
 
         Raises ServiceError `not_permitted`, `too_large`.
         """
@@ -247,7 +247,7 @@ class Sharing:
         return _capability_view(text, ways)
 
     def capability_of(self, branch: Branch, peers: tuple[PeerAddress, ...] = ()) -> BranchCapability:
-        """What opens a branch on its topics in all epochs, in that which is written in first.
+        """Return what opens a branch on its topics in all epochs, the current one first.
 
         Raises ServiceError `too_large`, and `not_permitted` where this node lacks the writers' secret.
         """
@@ -315,7 +315,7 @@ class Sharing:
         return repo
 
     def permission(self, repo: Repo) -> Permission | None:
-        """What this node's user may do as a member; None for who is none. Reads the store."""
+        """Return the permission of this node's user as a member; None for who is none. Reads the store."""
         return self._hub.replica.permission(repo, self._author.user)
 
     async def _until(self, has_arrived: Callable[[], bool]) -> None:
@@ -340,7 +340,7 @@ class Sharing:
             raise _too_near(self._addresses, ways.reach)
 
     async def ways_to(self, repo: Repo, *, relays_only: bool = False) -> "Ways":
-        """Where the repo can be had: here, and at peers that follow it, or of them relays alone. No other address is told.
+        """Find where the repo can be had: here, and at peers that follow it, or at relays of them alone; no other address.
 
         A relay that this user has just added is waited for. Raises ServiceError `bad_config`.
         """
@@ -379,7 +379,7 @@ class Sharing:
         return Ways(tuple(peer for peer, _ in chosen), max(reach for _, reach in chosen))
 
     def _is_coming(self, state: PeerState, topics: set[TopicKey]) -> bool:
-        """Whether a peer is a relay of this user's that is dialed for the first time, or has just been reached."""
+        """Return True if a peer is a relay of this user's that is dialed for the first time, or has just been reached."""
         if state.peer not in self._network.relays or state.direction != "out" or state.through is not None:
             return False
         if state.connection is None:
@@ -390,24 +390,24 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Where a repo can be had, and how far away somebody may be who finds it there."""
+    """Addresses at which a repo can be had, and from how far away."""
 
     peers: tuple[PeerAddress, ...]
     reach: Reach
 
     @property
     def addresses(self) -> list[str]:
-        """As they are dialed."""
+        """Return the addresses in the form in which they are dialed."""
         return [from_link(peer.address) for peer in self.peers]
 
 
 def _has_joined(connection: Connection, topics: set[TopicKey]) -> bool:
-    """Whether the peer follows any of these topics."""
+    """Return True if a connection follows any of these topics."""
     return any(progress.topic in topics and progress.is_joined for progress in connection.topics)
 
 
 def reach_text(reach: Reach | None) -> str:
-    """What the API calls it."""
+    """Return the API's word for a reach."""
     if reach is None:
         return "unknown"
     return next(text for text, one in _REACHES.items() if one is reach)
@@ -422,7 +422,7 @@ def _capability_view(text: str, ways: Ways) -> Capability:
 
 
 def _too_near(addresses: OwnAddresses, reach: Reach) -> ServiceError:
-    """The error for a link that would not reach as far as was demanded."""
+    """Make the error for a link that would not reach as far as was demanded."""
     if reach is Reach.PRIVATE:
         return ServiceError(
             "bad_config",
@@ -468,7 +468,7 @@ def _channel_of(link: Topic, branch: Branch) -> BranchChannel:
 
 
 def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
-    """What a link says, which is a pasted word. Raises ServiceError `bad_link`."""
+    """Decode a pasted link. Raises ServiceError `bad_link`."""
     try:
         return parse(text)
     except DecodeError as error:

@@ -1,4 +1,4 @@
-"""What a commit is shown to say: author, body and what it answers, from its row and its blocks."""
+"""Fields in which commits are shown: author, body and what it answers, from row and blocks."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -32,7 +32,7 @@ CARRIED: Final = kind_name(Carried)
 
 
 def author_fields(replica: Replica, branch: Branch, author: UserId) -> AuthorFields:
-    """Who wrote a commit: the member, and the one by which its person is known, which is another for a device."""
+    """Return the author's fields: the member, and the one by which its person is known, which is another for a device."""
     repo_id = branch.facts.repo_id
     text, person = id_text(author), replica.persons(repo_id).get(author)
     return {

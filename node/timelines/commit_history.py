@@ -20,7 +20,7 @@ from storage.repos.repos import Branch
 
 
 def describe(replica: Replica, text: str) -> CommitView:
-    """The commit of that id or unique prefix, whole. Raises ServiceError `not_found`, `ambiguous`."""
+    """Show the commit of that id or unique prefix, whole. Raises ServiceError `not_found`, `ambiguous`."""
     verdict = explain(replica, text)
     with replica.database.read() as connection:
         found = find_commit(connection, text)
@@ -55,7 +55,7 @@ def describe(replica: Replica, text: str) -> CommitView:
 
 
 def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCommits:
-    """The last `limit` commits of the branch as it was at a commit of it. Raises ServiceError `not_found`, `ambiguous`."""
+    """List the last `limit` commits of the branch as it was at one of them. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.database.read() as connection:
         found = find_commit(connection, text, [branch])
         rows = load_past(connection, branch, [found.commit_id], limit)
@@ -78,7 +78,7 @@ def list_past(replica: Replica, branch: Branch, text: str, limit: int) -> PastCo
 def load_past(
     connection: Connection, branch: Branch, commit_ids: Iterable[CommitId], limit: int
 ) -> list[TimelineRow]:
-    """The last `limit` of these commits of a branch and their past, in canonical order, void ones passed over.
+    """List the last `limit` of these commits of a branch and their past, in canonical order, void ones passed over.
 
     The latest are found first: what is reached is taken by falling (checkpoints passed, rank, id).
     """

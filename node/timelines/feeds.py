@@ -18,7 +18,7 @@ class Feeds:
         self._find_branch = find_branch
 
     async def check(self, branch: str) -> FeedCheck:
-        """Every author's feed, and the places that were used more than once: the first of them, and of their commits."""
+        """List every author's feed, and the places used more than once: the first of them, and of their commits."""
         return await self._hub.run_blocking(self._check, self._find_branch(branch))
 
     def _check(self, branch: Branch) -> FeedCheck:

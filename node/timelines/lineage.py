@@ -22,7 +22,7 @@ from storage.repos.repos import Branch
 def lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:
-    """The branch (all of it: no commits are named) and what it continues, each up to these commits."""
+    """List the branch (all of it: no commits are named) and what it continues, each up to these commits."""
     found: list[tuple[Branch, tuple[CommitId, ...]]] = [(branch, ())]
     while len(found) <= FORK_DEPTH_MAX:
         root_id = found[-1][0].facts.root_id
@@ -42,7 +42,7 @@ def lineage(
 def whole_lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:
-    """The same, where all of it is here. Raises ServiceError `incomplete`.
+    """List a branch and what it continues, where all of it is here. Raises ServiceError `incomplete`.
 
     A fork may be here before the commits that it continues: they are no causes of its own.
     """
@@ -61,7 +61,7 @@ def whole_lineage(
 def load_state(
     replica: Replica | Tables, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
 ) -> list[TimelineRow]:
-    """The commits of a branch's state, causes first: what it continues, then its own. With `kinds` only such bodies'.
+    """Load the commits of a branch's state, causes first: what it continues, then its own; only of `kinds` if given.
 
     Raises ServiceError `too_large`, `incomplete`.
     """

@@ -48,7 +48,7 @@ def find_gone(connection: Connection, replica: Replica, rows: Sequence[TimelineR
 
 
 def counts_for(row: TimelineRow, post: TimelineRow | None, persons: Mapping[UserId, UserId]) -> bool:
-    """Whether an edit or a deletion that is not void counts for the commit that it names."""
+    """Return True if an edit or a deletion that is not void counts for the commit that it names."""
     return (
         row.relation in CHANGES
         and post is not None
@@ -60,7 +60,7 @@ def counts_for(row: TimelineRow, post: TimelineRow | None, persons: Mapping[User
 
 
 def find_mentions(replica: Replica, repo_id: RepoId, text: str) -> list[Mention]:
-    """Whom a text names, the first ones, each once. Whether they are members makes no difference."""
+    """Return the users whom a text names, the first ones, each once. Whether they are members makes no difference."""
     found: dict[str, Mention] = {}
     for match in MENTION.finditer(text):
         user = match[1]
@@ -72,7 +72,7 @@ def find_mentions(replica: Replica, repo_id: RepoId, text: str) -> list[Mention]
 
 
 class _BranchPosts:
-    """What is said of some commits of one branch, and of those that they are about."""
+    """Statements about some commits of one branch, and about those that they name."""
 
     def __init__(
         self, connection: Connection, replica: Replica, branch_num: int, rows: Sequence[TimelineRow]
@@ -126,7 +126,7 @@ class _BranchPosts:
                 fields["mentions"] = named
 
     def _load_posts(self, ids: Collection[CommitId | None]) -> dict[CommitId, TimelineRow]:
-        """Those that are of this branch: of others a token for it must not learn."""
+        """Return the commits that are of this branch: of others a token for it must not learn."""
         loaded = load_rows(self._connection, [one for one in ids if one is not None])
         return {raw: row for raw, row in loaded.items() if row.branch_num == self._branch.num}
 

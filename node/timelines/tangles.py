@@ -37,7 +37,7 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True)
 class TangleQuestion:
-    """Which tangle of a repo, as it was asked for, and how many commits of its end.
+    """Tangle of a repo that is asked for, and how many commits of its end.
 
     `branch` is that of a branch's or a feed's tangle, `author` that of a feed's (empty: this user), `epoch` (id or
     prefix; empty: the one that is written in) that of the members'; `message` is the root of a thread of imported
@@ -56,7 +56,7 @@ class TangleQuestion:
 def show_tangle(
     replica: Replica, repo: Repo, question: TangleQuestion, branch: Branch, author: UserId
 ) -> TangleView:
-    """The last commits, in canonical order, of one tangle of a repo, and what each follows in it.
+    """List the last commits, in canonical order, of one tangle of a repo, and what each follows in it.
 
     `branch` and `author` are those that the question names. Raises ServiceError `bad_request`, `not_found`, `too_large`.
     """
@@ -123,7 +123,7 @@ def show_tangle(
 
 
 def _messages(stored: list[_Stored]) -> dict[str, CommitId]:
-    """The commit that keeps each imported message, the first where there are several."""
+    """Map each imported message to the commit that keeps it, the first where there are several."""
     found: dict[str, CommitId] = {}
     for one in stored:
         source = source_of(one)
@@ -152,7 +152,7 @@ def _find_epoch(replica: Replica, repo: Repo, text: str) -> EpochId:
 
 
 def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> list[_Stored]:
-    """All commits of some branches, causes first."""
+    """Load all commits of some branches, causes first."""
     loaded: list[_Stored] = []
     arrivals = list(iterate_arrivals(connection, [branch.num for branch in sources]))
     for start in range(0, len(arrivals), _LOADED_AT_ONCE):
@@ -165,7 +165,7 @@ def _load(replica: Replica, connection: Connection, sources: list[Branch]) -> li
 def _grow(
     kind: TangleKind, stored: list[_Stored], begin: CommitId | None
 ) -> tuple[KindTangle | None, dict[CommitId, _Stored]]:
-    """The tangle whose root is `begin`, else the first commit that is given; and all commits by id."""
+    """Return the tangle whose root is `begin`, else the first commit that is given; and all commits by id."""
     kept = {one.row.commit_id: one for one in stored}
     root = kept.get(begin) if begin is not None else next(iter(stored), None)
     if root is None:

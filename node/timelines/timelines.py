@@ -47,7 +47,7 @@ class Timelines:
         after: str | None,
         before: str | None,
     ) -> TimelineWindow:
-        """At most `limit` items of one side of a position, or with `order` "time" of a commit.
+        """Return at most `limit` items of one side of a position, or with `order` "time" of a commit.
 
         Raises ServiceError `bad_request` where the sides do not go with the order, or with each other.
         """
@@ -67,17 +67,17 @@ class Timelines:
         return await self.window(branch, -1 if after_position is None else after_position, limit)
 
     async def window(self, branch: str, after_position: int, limit: int) -> TimelineWindow:
-        """At most `limit` items from the one after `after_position` (-1: from the start)."""
+        """Return at most `limit` items from the one after `after_position` (-1: from the start)."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, after_position + 1, limit)
 
     async def window_before(self, branch: str, before_position: int, limit: int) -> TimelineWindow:
-        """At most `limit` items, the last one that before `before_position`, or the timeline's last one."""
+        """Return at most `limit` items, the last one that before `before_position`, or the timeline's last one."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(self._window_before, target, before_position, limit)
 
     async def window_by_time(self, branch: str, after: str, before: str, limit: int) -> TimelineWindow:
-        """At most `limit` items in the order by time: the first after a commit; else the last before one, or of all.
+        """Return at most `limit` items by time: the first after a commit; else the last before one, or of all.
 
         Raises ServiceError `not_found`, `ambiguous`.
         """
@@ -85,7 +85,7 @@ class Timelines:
         return await self._hub.run_blocking(self._window_by_time, target, after, before, limit)
 
     async def digest(self, branch: str) -> TimelineDigest:
-        """The digest of the whole timeline: equal on two nodes exactly if they show the same."""
+        """Return the digest of the whole timeline: equal on two nodes exactly if they show the same."""
         return await self._hub.run_blocking(self._digest, self._find_branch(branch))
 
     # --- in threads ---

@@ -1,4 +1,4 @@
-"""What the user of this node has not seen: counts by branch, and mentions among the newest.
+"""Commits that the user of this node has not seen: counts by branch, and mentions among the newest.
 
 The marks are this node's: pages on a laptop and a phone show the same, and nobody else learns who has read what.
 """
@@ -27,7 +27,7 @@ _NEVER: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class _News:
-    """What is new in a branch, while `state` is what it was made from."""
+    """New commits of a branch, while `state` is what they were counted from."""
 
     state: tuple[int, int, int]  # mark, commits, void ones
     nums: tuple[int, ...]  # of commits, the newest first
@@ -39,13 +39,13 @@ class _News:
 
 @dataclass(slots=True)
 class _Budget:
-    """How many commits a request may still open."""
+    """Number of commits that a request may still open."""
 
     left: int
 
 
 class UnseenCommits:
-    """What is new to one user. `clock` gives unix seconds."""
+    """Counter of what is new to one user. `clock` gives unix seconds."""
 
     def __init__(
         self, hub: Hub, user: UserId, find_branch: Callable[[str], Branch], clock: Callable[[], float]
@@ -69,7 +69,7 @@ class UnseenCommits:
             return await self._hub.run_blocking(self._list)
 
     async def show(self, branch: str) -> UnseenCommitList:
-        """What is new in a branch."""
+        """Count what is new in a branch."""
         found = self._find_branch(branch)
         async with self._lock:
             return await self._hub.run_blocking(self._show, found)
@@ -162,7 +162,7 @@ class UnseenCommits:
         }
 
     def _look(self, connection: Connection, branch: Branch, mark: int, budget: _Budget) -> _News:
-        """What is new, made again only where the branch or its mark has changed. Beyond the budget: without mentions."""
+        """Count what is new, again only where the branch or its mark has changed. Beyond the budget: without mentions."""
         state = (mark, branch.commit_count, branch.void_count)
         known = self._known.get(branch.num)
         if known is not None and known.state == state and known.is_opened:

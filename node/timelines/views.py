@@ -42,7 +42,7 @@ def repo_view(
     revision: int,
     is_damaged: bool = False,
 ) -> RepoView:
-    """A repo. Who is no member may read what there is, was one, or is "joining" until the membership has arrived.
+    """Show a repo. A user who is no member may read what there is, was one, or is "joining" until the membership arrives.
 
     Where it cannot be computed for damage, nobody can tell.
     """
@@ -74,7 +74,7 @@ def branch_view(
     unread: int,
     rejected: int,
 ) -> BranchView:
-    """A branch, with some of its heads (id and rank)."""
+    """Show a branch, with some of its heads (id and rank)."""
     return {
         "branch": id_text(branch.branch_id),
         "name": branch.name,
@@ -122,10 +122,10 @@ def peer_view(
 def view_topics(
     state: PeerState, tables: Tables, waiting: Mapping[int, int], now: int
 ) -> Iterator[TopicView]:
-    """Yield how each topic stands with a connected peer, at `now` in unix seconds.
+    """Yield the state of each topic with a connected peer, at `now` in unix seconds.
 
     One by one, since there may be thousands: the caller lets others have their turn. `waiting` counts commits that wait
-    here, by the numbers of topics. A peer that leaves meanwhile is told of as it was.
+    here, by the numbers of topics. A peer that leaves meanwhile is shown as it was.
     """
     connection = state.connection
     if connection is None:
@@ -150,7 +150,7 @@ def view_topics(
 
 
 def _state_of(topic: TopicProgress, waiting: int) -> str:
-    """What stands between this node and a peer on a topic: not "in sync" while commits wait here for earlier ones."""
+    """Return what stands between this node and a peer on a topic: not "in sync" while commits wait here for others."""
     return "waiting" if waiting and topic.state == "in sync" else topic.state
 
 
@@ -167,7 +167,7 @@ def _name_topic(tables: Tables, topic: Topic) -> TopicName:
 
 
 def learned_view(learned: Learned, reached_at: int | None) -> LearnedAddress:
-    """An address that was learned of a peer that is not connected; unix seconds when it was last reached anywhere."""
+    """Show a learned address of a peer that is not connected; unix seconds when it was last reached anywhere."""
     return {
         "peer": id_text(learned.peer),
         "address": learned.address,
@@ -222,5 +222,5 @@ def _timeline_item(
 
 
 def place_text(passed: int, rank: int, commit_id: CommitId) -> str:
-    """A place in the canonical order. As texts, places stand in its order."""
+    """Return a place in the canonical order. As texts, places stand in its order."""
     return f"{passed:016x}{rank:016x}{commit_id.hex()}"

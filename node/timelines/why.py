@@ -30,7 +30,7 @@ _ID_SHOWN_LENGTH: Final = 12
 
 
 class _Judged(TypedDict):
-    """What a verdict is about."""
+    """Subject of a verdict."""
 
     commit: str
     branch: str
@@ -40,7 +40,7 @@ class _Judged(TypedDict):
 
 
 def explain(replica: Replica, text: str) -> VerdictView:
-    """The verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
+    """Explain the verdict on the commit of that id or unique prefix. Raises ServiceError `not_found`, `ambiguous`."""
     with replica.membership_lock, replica.database.read() as connection:
         found = find_commit(connection, text)
         branch = replica.branches[found.branch_num]
@@ -109,7 +109,7 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
 
 
 def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | None = None) -> FoundCommit:
-    """What became of the commit of that id or unique prefix, in some branches or anywhere.
+    """Return the fate of the commit of that id or unique prefix, in some branches or anywhere.
 
     Whatever follows from a request for a branch or repo is looked for there alone. Else a token for that would learn which
     ids there are elsewhere: the refusal would be another. Raises ServiceError `not_found`, `ambiguous`.
@@ -128,7 +128,7 @@ def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | 
 
 
 def _find_missing(replica: Replica, connection: Connection, commit_id: CommitId) -> set[CommitId]:
-    """What a waiting commit names and is not here."""
+    """List what a waiting commit names and is not here."""
     kept = load_one_pending(connection, commit_id)
     topic = None if kept is None else replica.topics.get(kept[0])
     found = None if kept is None or topic is None else read_pending(topic, kept[1])
