@@ -81,7 +81,7 @@ def encode_note(name: str | None) -> bytes:
     return encode(AskNote(name))
 
 
-def read_note(metadata: bytes) -> str | None:
+def requester_name(metadata: bytes) -> str | None:
     """Return the name that a request states. None: it states none, or one that breaks the rules of names."""
     try:
         name = decode(AskNote, metadata, size_max=METADATA_SIZE_MAX).name

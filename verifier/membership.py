@@ -68,7 +68,7 @@ from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
 from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, branch_begun_by, root_branch
 from protocol.keys import EpochKey
 from protocol.links import RENEWAL_NOTE
-from protocol.lobbies import LobbyAdd, LobbyBody, read_note
+from protocol.lobbies import LobbyAdd, LobbyBody, requester_name
 from protocol.profiles import Profile
 from protocol.proofs import verify_certificate, verify_invitation_proof
 from protocol.signing import BadSignature, verify_public_key
@@ -338,7 +338,7 @@ class Membership:
                 need(held, Permission.WRITE, "M5: the author may not write here")
         content = commit.content
         renews = isinstance(body, Invite) and content.metadata == RENEWAL_NOTE
-        note = read_note(content.metadata) if isinstance(body, Join) and content.metadata else None
+        note = requester_name(content.metadata) if isinstance(body, Join) and content.metadata else None
         return Operation(
             commit.commit_id,
             author,

@@ -131,7 +131,7 @@ class NodeService:
         self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, self._branch)
         hub.presences.speak_as(author.user, author.sign)
-        self.texts = Texts(hub, author, self._branch, hub.presences.has_company)
+        self.texts = Texts(hub, author, self._branch, hub.presences.has_other_editors)
         self.live_texts = LiveTexts(hub, self.texts, self._branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, self._member_branch)
         self.feeds = Feeds(hub, self._branch)

@@ -25,9 +25,9 @@ Write = Callable[[Sequence[bytes]], Awaitable[Sequence[A | Exception]]]
 _NEVER: Final = float("-inf")
 
 
-def next_write_at(written_at: float, *, has_company: bool) -> float:
+def next_write_at(written_at: float, *, has_other_editors: bool) -> float:
     """Return when the next commit may be written after one of that moment, in the same seconds."""
-    return written_at + (TEXT_GATHER_SECONDS if has_company else TEXT_GATHER_ALONE_SECONDS)
+    return written_at + (TEXT_GATHER_SECONDS if has_other_editors else TEXT_GATHER_ALONE_SECONDS)
 
 
 def is_full(sizes: Sequence[int]) -> bool:
@@ -38,8 +38,8 @@ def is_full(sizes: Sequence[int]) -> bool:
 class Gathering(Generic[A]):
     """The updates of one text that wait to be written."""
 
-    def __init__(self, has_company: Callable[[], bool]) -> None:
-        self._has_company = has_company
+    def __init__(self, has_other_editors: Callable[[], bool]) -> None:
+        self._has_other_editors = has_other_editors
         self._lane: GroupLane[tuple[int, bytes], A] = GroupLane(_Pace(self), TEXT_GATHER_COUNT_MAX)
         self._numbers = count()
         self._waiting: dict[int, int] = {}  # number of an update that no group has taken yet -> its size
@@ -66,7 +66,9 @@ class Gathering(Generic[A]):
         """Wait until the next group may be written."""
         while not is_full([*self._waiting.values()]):
             self._grown = trio.Event()
-            with trio.move_on_at(next_write_at(self._written_at, has_company=self._has_company())) as scope:
+            with trio.move_on_at(
+                next_write_at(self._written_at, has_other_editors=self._has_other_editors())
+            ) as scope:
                 await self._grown.wait()
             if scope.cancelled_caught:
                 return

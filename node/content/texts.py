@@ -113,13 +113,13 @@ class Texts:
         hub: Hub,
         author: Author,
         find_branch: Callable[[str], Branch],
-        has_company: Callable[[int], bool] = lambda _: False,
+        has_other_editors: Callable[[int], bool] = lambda _: False,
     ) -> None:
-        """`has_company` tells of a branch, by its number, whether somebody else has its text open now."""
+        """`has_other_editors` tells of a branch, by its number, whether somebody else has its text open now."""
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
-        self._has_company = has_company
+        self._has_other_editors = has_other_editors
         self._reader = TextReader(hub.replica)
         self._clients = TextClients(hub, author.user)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
@@ -148,7 +148,7 @@ class Texts:
             return pushed
         gathering = self._gathering.get(target.num)
         if gathering is None:
-            gathering = self._gathering[target.num] = Gathering(lambda: self._has_company(target.num))
+            gathering = self._gathering[target.num] = Gathering(lambda: self._has_other_editors(target.num))
 
         async def write(updates: Sequence[bytes]) -> Sequence[TextPush | Exception]:
             return await self._push_all(target, updates)

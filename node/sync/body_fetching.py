@@ -30,7 +30,7 @@ from protocol.limits.peers import (
     FETCH_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
 )
-from storage.commits.absent_bodies import count_missing, find_missing, load_missing
+from storage.commits.absent_bodies import count_bodies_missing, find_missing, load_missing
 from storage.engine.database import StorageError
 from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
@@ -57,7 +57,7 @@ class _Topic(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def count_missing(self, connection: Connection, nums: list[int]) -> int:
+    def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
         """Of how many of these commits the body is still missing."""
         ...
 
@@ -92,8 +92,8 @@ class _Opened:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Opened) and self.opened.num == other.opened.num
 
-    def count_missing(self, connection: Connection, nums: list[int]) -> int:
-        return count_missing(connection, nums)
+    def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
+        return count_bodies_missing(connection, nums)
 
     def load_missing(
         self, connection: Connection, before: int, after: int, *, alone: bool
@@ -116,7 +116,7 @@ class _OfRelay:
     num: int
     key: TopicKey
 
-    def count_missing(self, connection: Connection, nums: list[int]) -> int:
+    def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
         return len(find_bare(connection, self.num, nums))
 
     def load_missing(
@@ -302,7 +302,7 @@ class BodyFetcher:
 
     def _count(self, topic: _Topic, nums: list[int]) -> int:
         with self._hub.replica.database.read() as connection:
-            return topic.count_missing(connection, nums)
+            return topic.count_bodies_missing(connection, nums)
 
     def _load(self, topic: _Topic, peer: _Peer, visitor: Visitor | None) -> _Page:
         """What a peer, which is this visitor of a relay, is asked for next."""

@@ -191,7 +191,7 @@ class Presences:
                     found[one.user, session] = one
         return [found[key] for key in sorted(found)]
 
-    def has_company(self, branch_num: int) -> bool:
+    def has_other_editors(self, branch_num: int) -> bool:
         """Whether more than one has the text of a branch open."""
         return len(self.here(branch_num)) > 1
 

@@ -177,7 +177,7 @@ def load_missing(
     return [(row[0], row[1]) for row in connection.execute(query)]
 
 
-def count_missing(connection: Connection, nums: Sequence[int]) -> int:
+def count_bodies_missing(connection: Connection, nums: Sequence[int]) -> int:
     """Count how many of these commits still lack their body. Costs O(nums)."""
     query = select(func.count()).select_from(erasures).where(erasures.c.is_missing)
     return sum(

@@ -16,7 +16,7 @@ from protocol.links import (
     parse_ask_link,
     parse_invitation,
 )
-from protocol.lobbies import LobbyAdd, code_numbers, encode_note, read_note
+from protocol.lobbies import LobbyAdd, code_numbers, encode_note, requester_name
 from tests.support.ids import as_commit_id
 
 LOBBY, REPO = RepoId(b"l" * 32), RepoId(b"r" * 32)
@@ -53,7 +53,7 @@ INVITATION = InvitationLink(
     ],
 )
 def test_a_request_states_a_name_or_none(metadata: bytes, name: str | None) -> None:
-    assert read_note(metadata) == name
+    assert requester_name(metadata) == name
 
 
 def test_the_code_is_six_words_of_everything_that_the_request_is_about() -> None:

@@ -36,9 +36,9 @@ async def _type(gathering: Gathering[str], written: Written, updates: Sequence[b
 
 
 def test_the_pace_follows_who_is_there() -> None:
-    assert next_write_at(10.0, has_company=True) == 10.0 + TEXT_GATHER_SECONDS
-    assert next_write_at(10.0, has_company=False) == 10.0 + TEXT_GATHER_ALONE_SECONDS
-    assert next_write_at(float("-inf"), has_company=False) == float("-inf"), "the first is written at once"
+    assert next_write_at(10.0, has_other_editors=True) == 10.0 + TEXT_GATHER_SECONDS
+    assert next_write_at(10.0, has_other_editors=False) == 10.0 + TEXT_GATHER_ALONE_SECONDS
+    assert next_write_at(float("-inf"), has_other_editors=False) == float("-inf"), "the first is written at once"
 
 
 def test_what_is_many_or_large_does_not_wait() -> None:
@@ -49,12 +49,12 @@ def test_what_is_many_or_large_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize(
-    "has_company, pause", [(True, TEXT_GATHER_SECONDS), (False, TEXT_GATHER_ALONE_SECONDS)]
+    "has_other_editors, pause", [(True, TEXT_GATHER_SECONDS), (False, TEXT_GATHER_ALONE_SECONDS)]
 )
 async def test_ten_seconds_of_typing_make_few_commits(
-    autojump_clock: MockClock, has_company: bool, pause: float
+    autojump_clock: MockClock, has_other_editors: bool, pause: float
 ) -> None:
-    gathering: Gathering[str] = Gathering(lambda: has_company)
+    gathering: Gathering[str] = Gathering(lambda: has_other_editors)
     written = Written()
     began = trio.current_time()
     keys = [b"%d" % number for number in range(50)]

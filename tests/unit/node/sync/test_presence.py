@@ -96,9 +96,9 @@ async def test_browsers_of_a_node_see_each_other_until_they_leave_or_fall_silent
     changed: list[int] = []
     stop = presences.listen(branch.num, lambda: changed.append(1))
     presences.tell(branch, _of(alice, 1))
-    assert not presences.has_company(branch.num)
+    assert not presences.has_other_editors(branch.num)
     presences.tell(branch, _of(alice, 2))
-    assert presences.has_company(branch.num)
+    assert presences.has_other_editors(branch.num)
     assert [one.presence for one in presences.here(branch.num, but=_of(alice, 1).session)] == [_of(alice, 2)]
     presences.leave(branch, _of(alice, 2).session)
     presences.leave(branch, _of(alice, 2).session)
