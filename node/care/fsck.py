@@ -21,13 +21,7 @@ from node.ingest.publication_parsing import Opened
 from node.ingest.replica import load_blocks_of, load_membership, open_stored
 from node.ingest.stored_commits import (
     UNREADABLE,
-    KeptFile,
-    load_kept_files,
-    load_kept_removals,
-    load_kept_rows,
-    load_second_places,
     open_kept,
-    removed_by,
     wanted_columns,
     wanted_files,
     wanted_second_place,
@@ -67,6 +61,14 @@ from storage.check.check_integrity import (
 from storage.check.check_pending import find_wrong_pending
 from storage.check.check_relay import inspect_relayed
 from storage.check.check_search import inspect_search
+from storage.check.kept_rows import (
+    KeptFile,
+    find_removed_files,
+    load_kept_files,
+    load_kept_removals,
+    load_kept_rows,
+    load_second_places,
+)
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_numbered
 from storage.commits.damaged import find_damaged, find_damaged_in
@@ -285,7 +287,7 @@ class _Judging:
     def _check_files(self, num: int, commit: Commit, opened: Opened) -> None:
         if [file for _, file in self._files.get(num, [])] != wanted_files(opened):
             self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
-        if self._removals.get(num, set()) != removed_by(self._connection, self._branch.num, commit):
+        if self._removals.get(num, set()) != find_removed_files(self._connection, self._branch.num, commit):
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
         if find_unawaited(self._connection, num, commit):
             self._findings.add("file", commit.commit_id.hex(), "not all are awaited whose files it removes")

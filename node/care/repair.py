@@ -22,12 +22,7 @@ from node.ingest.publication_parsing import Opened
 from node.ingest.replica import load_membership
 from node.ingest.stored_commits import (
     UNREADABLE,
-    load_kept_files,
-    load_kept_removals,
-    load_kept_rows,
-    load_second_places,
     open_kept,
-    removed_by,
     wanted_columns,
     wanted_files,
     wanted_second_place,
@@ -42,6 +37,13 @@ from storage.blobs.files import await_adders, find_unawaited
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_search import drop_index
+from storage.check.kept_rows import (
+    find_removed_files,
+    load_kept_files,
+    load_kept_removals,
+    load_kept_rows,
+    load_second_places,
+)
 from storage.check.rebuild_derived import (
     begin_edits_anew,
     drop_wrong_pending,
@@ -192,7 +194,7 @@ class _Work:
                 for part in chunks([num for _, num in group], _BATCH):
                     self._restate_part(tables, topic, tables.branches[branch_num], part)
         for num, branch_num, commit in self._removers:
-            self._restate_removals(num, removed_by(self._connection, branch_num, commit))
+            self._restate_removals(num, find_removed_files(self._connection, branch_num, commit))
             if find_unawaited(self._connection, num, commit):
                 await_adders(self._connection, num, commit)
                 self.changed["files"] += 1

@@ -1,9 +1,9 @@
 """Reopens stored commits and computes what their rows should contain, for check and repair."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from node.ingest.publication_parsing import Opened, open_batch
 from node.ingest.publication_reading import topic_claim
@@ -11,20 +11,20 @@ from node.ingest.tables import Tables
 from protocol.block import WrongKey
 from protocol.body import ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
-from protocol.commit import Commit, UnknownVersion
+from protocol.commit import UnknownVersion
 from protocol.content import Files
 from protocol.epochs import EpochInit
 from protocol.keys import TopicSeed
 from protocol.object import MissingBlocks
 from protocol.publication import Publication
 from protocol.signing import check_claims, sign, topic_key_pair
+from storage.check.kept_rows import KeptFile
 from storage.commits.commits import feed_link, relation_columns
-from storage.engine.column_encryption import BadSecret, ColumnCipher, cipher_of, commit_place, file_place
+from storage.engine.column_encryption import BadSecret, ColumnCipher, commit_place
 from storage.engine.database import StorageError
-from storage.engine.id_keys import id_key, pack_ids
+from storage.engine.id_keys import pack_ids
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
-from storage.schema.schema import authors, commits, file_removals, files, group_places, topic_inits
 from storage.topics.publishing import load_publications
 from verifier.posts import find_relation
 from verifier.verify import find_seen
@@ -42,38 +42,6 @@ UNREADABLE: Final = (
 )
 """What reading rows may raise that are not what this Ravel wrote."""
 _NO_BOUND: Final = 1 << 62
-_ROW: Final = (
-    select(
-        commits.c.num,
-        commits.c.commit_id,
-        authors.c.user,
-        commits.c.feed_sequence,
-        commits.c.feed_link,
-        commits.c.rank,
-        commits.c.acks,
-        commits.c.commit_key,
-        commits.c.body_kind,
-        commits.c.timestamp,
-        commits.c.size,
-        commits.c.is_void,
-        commits.c.relation,
-        commits.c.about,
-        commits.c.is_proven,
-        commits.c.topic_num,
-        commits.c.epoch_num,
-        group_places.c.ids.label("seen"),
-    )
-    .outerjoin(authors, authors.c.num == commits.c.author_num)
-    .outerjoin(group_places, group_places.c.num == commits.c.place_num)
-    .order_by(commits.c.num)
-)
-KeptFile = tuple[object, ...]
-"""Object id, key, name and size."""
-
-
-def load_kept_rows(connection: Connection, nums: Sequence[int]) -> list[dict[str, Any]]:
-    """Load the columns that `wanted_columns` is compared with, and more, of commits in the order of their numbers."""
-    return [dict(row._mapping) for row in connection.execute(_ROW.where(commits.c.num.in_(nums)))]
 
 
 def open_kept(
@@ -152,15 +120,6 @@ def wanted_second_place(tables: Tables, topic: Topic, branch: Branch, opened: Op
     return {*tables.find_second_place(branch.repo_num, opened.signed.commit.commit_id, topic.num)}
 
 
-def load_second_places(connection: Connection, nums: Sequence[int]) -> Mapping[int, set[int]]:
-    """Numbers of the topics on which commits are kept beside their own, by the commits' numbers."""
-    found: dict[int, set[int]] = {}
-    query = select(topic_inits.c.commit_num, topic_inits.c.topic_num)
-    for num, topic_num in connection.execute(query.where(topic_inits.c.commit_num.in_(nums))):
-        found.setdefault(num, set()).add(topic_num)
-    return found
-
-
 def wanted_files(opened: Opened) -> list[KeptFile]:
     """List the files that a commit adds."""
     commit, body = opened.signed.commit, content_of(opened.signed.body)
@@ -173,40 +132,3 @@ def wanted_files(opened: Opened) -> list[KeptFile]:
         )
         for place, object_id in enumerate(commit.links.files)
     ]
-
-
-def load_kept_files(connection: Connection, nums: Sequence[int]) -> Mapping[int, list[tuple[int, KeptFile]]]:
-    """(number, file) of the files that are kept as those of commits, by the commits' numbers."""
-    cipher = cipher_of(connection)
-    columns = (files.c.commit_num, files.c.num, files.c.object_id, files.c.object_key)
-    query = select(*columns, files.c.name, files.c.size).where(files.c.commit_num.in_(nums))
-    found: dict[int, list[tuple[int, KeptFile]]] = {}
-    for commit_num, num, object_id, kept, *rest in connection.execute(query.order_by(files.c.num)):
-        key = cipher.mask(file_place(num, object_id), kept)
-        found.setdefault(commit_num, []).append((num, (object_id, key, *rest)))
-    return found
-
-
-def load_kept_removals(connection: Connection, nums: Sequence[int]) -> Mapping[int, set[int]]:
-    """Numbers of the files that are kept as removed by commits, by the commits' numbers."""
-    found: dict[int, set[int]] = {}
-    query = select(file_removals.c.commit_num, file_removals.c.file_num)
-    for num, file_num in connection.execute(query.where(file_removals.c.commit_num.in_(nums))):
-        found.setdefault(num, set()).add(file_num)
-    return found
-
-
-def removed_by(connection: Connection, branch_num: int, commit: Commit) -> set[int]:
-    """Files that a commit removes: of objects that it names, those that commits it depends on added."""
-    if not commit.links.nfiles:
-        return set()
-    query = (
-        select(files.c.num, commits.c.commit_id)
-        .join(commits, commits.c.num == files.c.commit_num)
-        .where(
-            files.c.branch_num == branch_num,
-            files.c.object_id.in_(commit.links.nfiles),
-            commits.c.id_key.in_([id_key(dep) for dep in commit.links.deps]),
-        )
-    )
-    return {num for num, adder in connection.execute(query) if adder in commit.links.deps}
