@@ -1,7 +1,7 @@
-"""The generated part of the JavaScript client, and the page's copy of it.
+"""The generated part of the JavaScript client.
 
 `endpoints.js` has what a request needs, `ravel.d.ts` the types; both are made from the table of endpoints and from the
-OpenAPI document. The page gets byte-equal copies, since the daemon serves files of its own package alone.
+OpenAPI document. The page loads the same files: `node/web/client` has links to them, which wheels hold as files.
 """
 
 import json
@@ -14,9 +14,6 @@ from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
 
 _ROOT: Final = Path(__file__).parents[2]
 FOLDER: Final = _ROOT / "clients" / "js"
-PAGE_FOLDER: Final = _ROOT / "node" / "web" / "client"
-SERVED: Final = ("ravel.js", "endpoints.js")
-"""Files of the client that the page loads."""
 _MADE: Final = "// Made from the code by `make reference`: change it there.\n"
 _PRIMITIVES: Final = {
     "string": "string",
@@ -76,9 +73,7 @@ export function connect(options: {
 
 def files() -> dict[Path, str]:
     """Path of each made file -> its text."""
-    made = {FOLDER / "endpoints.js": _endpoints(), FOLDER / "ravel.d.ts": _types()}
-    copies = {PAGE_FOLDER / name: made.get(FOLDER / name) or (FOLDER / name).read_text() for name in SERVED}
-    return made | copies
+    return {FOLDER / "endpoints.js": _endpoints(), FOLDER / "ravel.d.ts": _types()}
 
 
 def camel(name: str) -> str:
