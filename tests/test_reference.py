@@ -15,7 +15,7 @@ def test_the_reference_is_what_the_code_makes() -> None:
 
 
 @pytest.mark.slow
-def test_the_javascript_client_is_what_the_code_makes_and_the_page_has_the_same() -> None:
+def test_the_javascript_client_is_what_the_code_makes() -> None:
     for path, text in js_client.files().items():
         assert path.read_text() == text, f"{path.name} is out of date: make reference"
 

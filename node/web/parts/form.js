@@ -1,11 +1,12 @@
 // Forms and buttons that run once at a time, questions before what cannot be undone, lists that are being loaded, and files
 // that are saved.
 
-import { attempt, problem } from "../state/session.js";
+import { api, attempt, problem } from "../state/session.js";
 import { changes } from "../state/node.js";
 import { text } from "../strings/en.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
+import { isOnlyHere } from "./format.js";
 import { html } from "./html.js";
 
 const READ_MS = 60_000; // by then a browser has begun to read what it saves
@@ -140,6 +141,17 @@ export function LinkBox({ id, link, about, facts = "", alarm = "", qr }) {
     ${alarm && html`<p class="error">${alarm}</p>`}
     ${qr && html`<svg class="qr" role="img" aria-label=${text.linkAsQr} viewBox=${`0 0 ${qr.size} ${qr.size}`}><path d=${qr.path} /></svg>`}
   </div>`;
+}
+
+/** The properties of `LinkBox` for a link that the node made. */
+export async function describeLink(answer, field) {
+  const { addresses } = answer;
+  const link = answer[field];
+  const names = addresses.join(", ");
+  const isFar = addresses.length > 0 && (answer.reach ? answer.reach !== "machine" : !isOnlyHere(addresses));
+  const alarm = isFar ? "" : addresses.length ? text.onlyHere(names) : text.noAddress;
+  const facts = isFar && `${text.names(names)} ${answer.reach === "network" ? text.onlyNear : ""}`;
+  return { link, facts, alarm, qr: await api.drawQr({ text: link }) };
 }
 
 /** Has the browser save what stands at an address of this node. */

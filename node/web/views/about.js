@@ -1,13 +1,12 @@
 // A repo: how it stands with others, a link for readers, a fork of one's own, and the way out.
 
-import { Action, Form, LinkBox, ask } from "../parts/form.js";
+import { Action, Form, LinkBox, ask, describeLink } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { go, may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
-import { factsOf } from "./members.js";
 import { Standing } from "./timeline.js";
 
 export function About({ repo, branch }) {
@@ -71,7 +70,7 @@ function Reading({ about, make }) {
   const [made, setMade] = useState(null);
   return html`<details><summary>${about}</summary>
     <p>${text.readLinkWarning}</p>
-    <${Action} act=${async () => setMade(await factsOf(await make(), "capability"))}>${text.makeLink}<//>
+    <${Action} act=${async () => setMade(await describeLink(await make(), "capability"))}>${text.makeLink}<//>
     ${made && html`<${LinkBox} ...${made} about=${text.readLinkAbout} />`}
   </details>`;
 }

@@ -1,13 +1,12 @@
 // The devices of this person, and how another joins them.
 
-import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
+import { Action, Empty, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { factsOf } from "./members.js";
 
 export function Devices() {
   const loaded = useLoaded(() => api.listDevices(), []);
@@ -25,7 +24,7 @@ export function Devices() {
           await refresh();
         }}>${text.remove}<//>`}</li>`)}</ul>`}<//>
     ${!isPerson.value && html`<p class="facts">${text.devicesAtMachine}</p>`}
-    ${isPerson.value && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await factsOf(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
+    ${isPerson.value && html`<div class="buttons"><${Action} id="add-device" act=${async () => setMade(await describeLink(await api.inviteDevice(), "link"))}>${text.addDevice}<//>
     <${Action} act=${async () => {
       const { given } = await api.syncDevices();
       tell(text.handedOn(given.length));

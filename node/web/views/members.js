@@ -1,7 +1,7 @@
 // Who is in a repo and what each may do; invitations; and what one calls the others.
 
-import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, useLoaded } from "../parts/form.js";
-import { isOnlyHere, short, when } from "../parts/format.js";
+import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, describeLink, useLoaded } from "../parts/form.js";
+import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
@@ -109,7 +109,7 @@ function Invite({ repo }) {
       expires_seconds: Number(days) * DAY_SECONDS,
       uses: Number(uses),
     });
-    setMade(await factsOf(answer, "invitation"));
+    setMade(await describeLink(answer, "invitation"));
     await refresh();
   };
   return html`<h3>${text.invite}</h3>
@@ -119,17 +119,6 @@ function Invite({ repo }) {
       <label>${text.uses} <input name="uses" type="number" min="1" max="1000" defaultValue="1" required /></label>
     <//>
     ${made && html`<div id="invitation"><${LinkBox} id="link" ...${made} about=${text.inviteAbout} /></div>`}`;
-}
-
-/** What `LinkBox` shows of a link that the node made. */
-export async function factsOf(answer, field) {
-  const { addresses } = answer;
-  const link = answer[field];
-  const names = addresses.join(", ");
-  const isFar = addresses.length > 0 && (answer.reach ? answer.reach !== "machine" : !isOnlyHere(addresses));
-  const alarm = isFar ? "" : addresses.length ? text.onlyHere(names) : text.noAddress;
-  const facts = isFar && `${text.names(names)} ${answer.reach === "network" ? text.onlyNear : ""}`;
-  return { link, facts, alarm, qr: await api.drawQr({ text: link }) };
 }
 
 function Invitations({ repo }) {

@@ -1,13 +1,12 @@
 // This node as a relay: how full it is, accounts with quotas, who uses it, what it refuses, and the topics that it keeps.
 
-import { Action, Empty, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
+import { Action, Empty, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
 import { bytes, fold, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { useRepeated } from "../parts/polled.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { factsOf } from "./members.js";
 
 const POLL_MS = 10_000;
 const SHOWN_MAX = 100; // accounts, topics
@@ -59,7 +58,7 @@ function Accounts() {
         quota: quotaOf(values),
         expires_seconds: Math.round(Number(values.days) * DAY_SECONDS),
       });
-      setMade({ name: answer.name, until: when(answer.expires_at), ...(await factsOf(answer, "link")) });
+      setMade({ name: answer.name, until: when(answer.expires_at), ...(await describeLink(answer, "link")) });
       await loaded.again();
     }}>
       <label>${text.accountName} <input name="name" required maxlength="255" autocomplete="off" /></label>

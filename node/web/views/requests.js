@@ -1,13 +1,12 @@
 // Who asks to be let into a repo, the links by which they ask, and what this user asked for.
 
-import { Action, Form, LinkBox, Loaded, useLoaded } from "../parts/form.js";
+import { Action, Form, LinkBox, Loaded, describeLink, useLoaded } from "../parts/form.js";
 import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { actions, api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { factsOf } from "./members.js";
 
 const DAY_SECONDS = 86_400;
 
@@ -27,7 +26,7 @@ export function AskLinks({ repo }) {
   const again = renewed(loaded);
   const send = async ({ days }) => {
     const answer = await api.makeAskLink({ repo: repo.repo, expires_seconds: Number(days) * DAY_SECONDS });
-    setMade(await factsOf(answer, "link"));
+    setMade(await describeLink(answer, "link"));
     await again();
   };
   return html`<h3>${text.requests}</h3>
