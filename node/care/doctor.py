@@ -26,10 +26,16 @@ from node.home.key_names import KEYS_NAME
 from node.home.private_files import find_begun
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
+from node.observe.sentences import (
+    clock_sentence,
+    displaced_sentence,
+    own_commits_sentence,
+    standing_sentence,
+)
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
 from node.runtime.version import RELEASED_AT
-from node.runtime.wording import counted, date_text, duration_text
+from node.runtime.wording import counted, date_text
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
@@ -341,16 +347,10 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
 
 def check_keys_in_use(status: NodeStatus) -> Iterator[Check]:
     """Say that another node uses a key of this one, as a daemon's status shows it."""
-    use = status["key_use"]
-    if use["displaced_at"] is not None:
-        detail = f"another node uses this node's key: peers took it for this one until {date_text(use['displaced_at'])}"
+    if detail := displaced_sentence(status["key_use"]):
         advice = "stop one of the two for good: a restored or copied folder is the same node and user"
         yield Check("keys", PROBLEM, detail, advice)
-    if use["own_commits_came_at"] is not None:
-        detail = (
-            "commits that you wrote and this node did not have came from a peer at "
-            f"{date_text(use['own_commits_came_at'])}: it was set back, or another node uses your key"
-        )
+    if detail := own_commits_sentence(status["key_use"]):
         advice = (
             "see that this is the only node with your key; a device has a user of its own: `ravel device add`"
         )
@@ -359,13 +359,10 @@ def check_keys_in_use(status: NodeStatus) -> Iterator[Check]:
 
 def check_members_clocks(status: NodeStatus) -> Iterator[Check]:
     """Compare the clock with those of members who write now."""
-    ahead, authors = status["clock"]["ahead_seconds"], status["clock"]["authors"]
-    if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
-        return
-    who = "of the member who writes now" if authors == 1 else f"of the {authors} members who write now"
-    detail = f"it is {duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that {who}"
-    advice = "compare it with a clock that is right; set it, and keep it right with NTP"
-    yield Check("clock", WARNING if authors == 1 else PROBLEM, detail, advice)
+    if detail := clock_sentence(status["clock"]):
+        advice = "compare it with a clock that is right; set it, and keep it right with NTP"
+        state = WARNING if status["clock"]["authors"] == 1 else PROBLEM
+        yield Check("clock", state, f"it is {detail}", advice)
 
 
 def check_repos(repos: RepoList) -> Iterator[Check]:
@@ -381,10 +378,10 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             continue  # said of all of them, also without a daemon
         if standing["state"] in ("cut_off", "damaged"):
             advice = "ask a member for a new link" if standing["state"] == "cut_off" else DAMAGED_ADVICE
-            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+            yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
         elif standing["state"] in ("alone", "not_shared") and standing["held_at"] and standing["unheld"]:
             advice = "let a peer that follows it be online, or connect to one: `ravel peer add`"
-            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+            yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
         elif standing["state"] == "waiting" or standing["epoch_due"]:
             advice = "wait until a node of theirs is online, or connect to one: `ravel peer add`"
             if repo["permission"] in _READING:
@@ -393,7 +390,7 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
                 )
             elif standing["epoch_due"]:
                 advice = "write something where you may, or ask one of them to: that starts new secrets"
-            yield Check("repos", WARNING, f"{repo['name']}: {standing['sentence']}", advice)
+            yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
 
 
 def check_company(status: NodeStatus, repos: RepoList) -> Iterator[Check]:

@@ -1,39 +1,35 @@
-"""branch, write, log: branches and their timelines."""
+"""branch, tag, write, log, show, why: branches, their timelines, single commits and their names."""
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.answers import Fields, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
-from node.cli.lines import write_lines
-from node.cli.people import author_of, person
-from node.cli.posts import check_text, post_text
-from node.cli.repo_commands import RepoArgument, show_capability
-from node.cli.shared import (
-    JsonOption,
-    LocalOption,
-    client,
-    first_line,
-    iso_time,
-    print_answer,
-    print_fields,
-    print_json,
-    print_table,
-)
+from node.cli.inputs import write_lines
+from node.cli.repo_commands import RepoArgument, print_capability, with_reach
+from node.cli.shared import LocalOption, say
+from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.users import POSTS_COUNT_MAX
-from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from ravel.types.branches import MergeResult
-    from ravel.types.commits import CommitItem
-    from ravel.types.timelines import BranchState, PastCommits, TimelineWindow
+    from collections.abc import Mapping
+
+    from ravel import Client
+    from ravel.types.branches import BranchList, BranchMerge, BranchView, CompactionResult, MergeResult
+    from ravel.types.commits import CommitItem, CommitView, VerdictView, VoidList
+    from ravel.types.members import MembershipChange
+    from ravel.types.quorums import Proposal
+    from ravel.types.repos import TagList
+    from ravel.types.timelines import BranchState, PastCommits, TimelineDigest, TimelineWindow
+    from ravel.types.values import Capability, RootCommit
 
 branch = typer.Typer(
     no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
 )
+tag = typer.Typer(no_args_is_help=True, help="Tags: movable names of single commits.")
 
 BranchArgument = Annotated[
     str,
@@ -44,29 +40,30 @@ _TEXT_WIDTH = 72
 _SHOWN = 20
 _SHOWN_MAX = 1000
 _END = 1 << 53
-"""Behind every position."""
+"""A position behind all others."""
 
 
 @branch.command("create")
-def create(context: typer.Context, repo: RepoArgument, name: str, as_json: JsonOption = False) -> None:
+@prints()
+def create(api: "Client", repo: RepoArgument, name: str) -> "BranchView":
     """Add a branch to a repo."""
-    answer = client(context).create_branch(repo, name)
-    print_answer(answer, as_json=as_json)
+    return api.create_branch(repo, name)
 
 
 @branch.command("checkpoint")
-def checkpoint(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+@prints()
+def checkpoint(api: "Client", branch: BranchArgument) -> "Proposal":
     """Propose a checkpoint of a branch as it is now; signers approve it with `ravel quorum approve`.
 
     What the checkpoint does not have in its past stands after it from then on, whenever it was written.
     """
-    answer = client(context).propose_checkpoint(branch)
-    print_answer(answer, as_json=as_json)
+    return api.propose_checkpoint(branch)
 
 
 @branch.command("compact")
+@prints()
 def compact(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be released, and write nothing.")
@@ -78,72 +75,82 @@ def compact(
             help="Also where bodies that the documents need are absent. All nodes lose their content.",
         ),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "CompactionResult":
     """Release the bodies that the branch has so far, on all nodes. Its set, dict and text keep their content.
 
     Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
     """
-    answer = client(context).compact_branch(branch, dry_run=dry_run, without_missing=without_missing)
-    print_answer(answer, as_json=as_json)
+    return api.compact_branch(branch, dry_run=dry_run, without_missing=without_missing)
 
 
 @branch.command("list")
+@prints(
+    Table(
+        "branches",
+        "branch",
+        "name",
+        "commits",
+        ("heads", "head_count"),
+        "pending",
+        "unread",
+        "void",
+        "rejected",
+    )
+)
 def list_branches(
-    context: typer.Context,
+    api: "Client",
     repo: RepoArgument,
     everything: Annotated[bool, typer.Option("--all", help="Include archived branches.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "BranchList":
     """List the branches of a repo."""
-    answer = client(context).list_branches(repo)
+    answer = api.list_branches(repo)
     if not everything:
         answer["branches"] = [item for item in answer["branches"] if not item["archived"]]
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("branch", "name", "commits", "heads", "pending", "unread", "void", "rejected"),
-        (
-            (
-                item["branch"],
-                item["name"],
-                item["commits"],
-                item["head_count"],
-                item["pending"],
-                item["unread"],
-                item["void"],
-                item["rejected"],
-            )
-            for item in answer["branches"]
-        ),
-    )
+    return answer
 
 
 @branch.command("rename")
-def rename(context: typer.Context, branch: BranchArgument, name: str, as_json: JsonOption = False) -> None:
+@prints()
+def rename(api: "Client", branch: BranchArgument, name: str) -> "RootCommit":
     """Rename a branch for all members. To point `main` elsewhere, rename both."""
-    answer = client(context).edit_branch(branch, name=name)
-    print_answer(answer, as_json=as_json)
+    return api.edit_branch(branch, name=name)
 
 
 @branch.command("fork")
+@prints()
 def fork(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     name: Annotated[str, typer.Argument(help="Of the new branch.")],
     at: Annotated[str, typer.Option(help="The commit to continue; by default the branch's heads.")] = "",
-    as_json: JsonOption = False,
-) -> None:
+) -> "BranchView":
     """Create a branch that continues another from one of its commits. `ravel log --whole` shows both."""
-    answer = client(context).fork_branch(branch, name, commit=at)
-    print_answer(answer, as_json=as_json)
+    return api.fork_branch(branch, name, commit=at)
+
+
+def print_merge(answer: "MergeResult") -> None:
+    """Print what a merge wrote, and on stderr what it left and what to do about it."""
+    names, left = answer["files_left"], answer["left"]
+    if answer["commit"] is not None:
+        print_fields((name, value) for name, value in answer.items() if name in _MERGE_FIELDS)
+    elif names or left:
+        print("Nothing was merged.")
+    else:
+        print("Nothing to merge: the target has it all.")
+    if left:
+        say(f"note: {counted(left, 'commit')} too large to be carried with the origin, or not readable")
+    if names:
+        say(
+            f"note: not carried, since other keys encrypt them: {', '.join(names)}. "
+            "Save them with `ravel file get` and add them with `ravel file add`"
+        )
 
 
 @branch.command("merge")
+@prints(print_merge)
 def merge(
-    context: typer.Context,
+    api: "Client",
     source: Annotated[
         str,
         typer.Argument(
@@ -153,141 +160,135 @@ def merge(
     target: Annotated[
         str, typer.Argument(help="The branch to merge into.", autocompletion=complete_branches)
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> "BranchMerge":
     """Merge a branch into another. One must continue the other, or both the same branch.
 
     What the target does not have yet is written there again, by you, each commit with its origin. Merging once more
     takes only what is new since.
     """
-    print_merge(client(context).merge_branch(target, source), as_json=as_json)
-
-
-def print_merge(answer: "MergeResult", *, as_json: bool) -> None:
-    """Print what a merge wrote, and on stderr what it left and what to do about it."""
-    if as_json:
-        print_json(answer)
-        return
-    names, left = answer["files_left"], answer["left"]
-    if answer["commit"] is not None:
-        print_fields((name, value) for name, value in answer.items() if name in _MERGE_FIELDS)
-    elif names or left:
-        print("Nothing was merged.")
-    else:
-        print("Nothing to merge: the target has it all.")
-    if left:
-        print(
-            f"note: {counted(left, 'commit')} too large to be carried with the origin, or not readable",
-            file=sys.stderr,
-        )
-    if names:
-        print(
-            f"note: not carried, since other keys encrypt them: {display_safe(', '.join(names))}. "
-            "Save them with `ravel file get` and add them with `ravel file add`",
-            file=sys.stderr,
-        )
+    return api.merge_branch(target, source)
 
 
 @branch.command("capability")
-def capability(
-    context: typer.Context, branch: BranchArgument, local: LocalOption = False, as_json: JsonOption = False
-) -> None:
+@prints(print_capability)
+def capability(api: "Client", branch: BranchArgument, local: LocalOption = False) -> "Capability":
     """Print the branch's read capability. It is a secret: anyone who has it reads this branch, unseen by members.
 
     It tells nothing of the repo's other branches or members, and opens what follows until the repo is renewed, or
     somebody is excluded from it.
     """
-    show_capability(client(context).share_branch(branch), local=local, as_json=as_json)
+    return with_reach(api.share_branch(branch), local=local)
 
 
 @branch.command("archive")
+@prints()
 def archive(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     undo: Annotated[bool, typer.Option("--undo", help="Undo it.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "RootCommit":
     """Archive a branch for all members. Lists omit it; nothing is deleted, and it stays writable."""
-    answer = client(context).edit_branch(branch, archived=not undo)
-    print_answer(answer, as_json=as_json)
+    return api.edit_branch(branch, archived=not undo)
 
 
 @branch.command("voids")
-def voids(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List revoked (void) commits: accepted once, and out of the timeline since their author's rights ended."""
-    answer = client(context).list_voids(branch)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("commit", "author", "rule", "reason"),
-        (
-            (item["commit"], person(item["author_name"], item["author"]), item["rule"], item["reason"])
-            for item in answer["voids"]
-        ),
+@prints(
+    Table(
+        "voids",
+        "commit",
+        ("author", author),
+        "rule",
+        "reason",
     )
+)
+def voids(api: "Client", branch: BranchArgument) -> "VoidList":
+    """List revoked (void) commits: accepted once, and out of the timeline since their author's rights ended."""
+    return api.list_voids(branch)
 
 
 @branch.command("adopt")
+@prints(Fields("commit", "repo", ("count again", "voided")))  # an adoption makes none void
 def adopt(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     commits: Annotated[list[str], typer.Argument(help="Void commits, by id or unique prefix.")],
-    as_json: JsonOption = False,
-) -> None:
+) -> "MembershipChange":
     """Make revoked commits count again, so that honest work is not lost with its author."""
-    answer = client(context).adopt_commits(branch, commits)
-    if as_json:
-        print_json(answer)
-        return
-    back = answer["voided"]  # an adoption makes none void
-    print_fields([("commit", answer["commit"]), ("repo", answer["repo"]), ("count again", back)])
+    return api.adopt_commits(branch, commits)
 
 
+@tag.command("set")
+@prints()
+def set_tag(api: "Client", repo: RepoArgument, name: str, commit: str) -> "RootCommit":
+    """Tag a commit of one of the repo's branches, or move the tag to it."""
+    return api.set_tag(repo, name, commit)
+
+
+@tag.command("list")
+@prints(Table("tags", "name", "commit", short("branch")))
+def list_tags(api: "Client", repo: RepoArgument) -> "TagList":
+    """List the tags of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
+    return api.list_tags(repo)
+
+
+@tag.command("rm")
+@prints()
+def remove_tag(api: "Client", repo: RepoArgument, name: str) -> "RootCommit":
+    """Delete a tag; the commit stays."""
+    return api.remove_tag(repo, name)
+
+
+@prints()
 def show(
-    context: typer.Context,
-    commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
-    as_json: JsonOption = False,
-) -> None:
+    api: "Client", commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")]
+) -> "CommitView":
     """Show one commit: its references, position, content and verdict."""
-    answer = client(context).show_commit(commit)
-    print_answer(answer, as_json=as_json)
+    return api.show_commit(commit)
 
 
+@prints()
 def why(
-    context: typer.Context,
-    commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")],
-    as_json: JsonOption = False,
-) -> None:
+    api: "Client", commit: Annotated[str, typer.Argument(help="A commit's id or a unique prefix.")]
+) -> "VerdictView":
     """Explain the verdict on a commit: accepted, void (revoked), pending or rejected, by which rule and commits."""
-    answer = client(context).explain_verdict(commit)
-    print_answer(answer, as_json=as_json)
+    return api.explain_verdict(commit)
 
 
+@prints()
 def write(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     text: Annotated[str, typer.Argument(help="The post. `-` reads standard input: each line is a post.")],
     plain: Annotated[
         bool, typer.Option("--plain", help="Take the text as it is: @NAME mentions nobody.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "Mapping[str, object]":
     """Write a post. It is durable when the command returns, and follows everything that this node has seen.
 
     @NAME mentions a member, as does @[NAME WITH SPACES]: others see the name that they know. Lines of standard input stay
     as they are.
     """
-    api = client(context)
-    if text != "-":
-        check_text(text)
-        print_answer(api.write_post(branch, text, resolve_mentions=not plain), as_json=as_json)
-        return
-    write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX, as_json=as_json)
+    if text == "-":
+        return write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX)
+    check_text(text)
+    return api.write_post(branch, text, resolve_mentions=not plain)
 
 
+_TIMELINE = Table(
+    "items",
+    ("position", lambda item: item.get("position", "")),
+    short("commit"),
+    "rank",
+    ("time", time_of("time")),
+    ("author", author_of),
+    ("text", lambda item: post_text(item, _TEXT_WIDTH) or _kind(item)),
+)
+_DIGEST = Fields("digest", "commits", ("heads", "head_count"))
+
+
+@prints(lambda answer: (_DIGEST if "digest" in answer else _TIMELINE)(answer))
 def log(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     limit: Annotated[
         int | None, typer.Option(min=1, max=1000, help="Number of commits (default: 20).")
@@ -312,69 +313,40 @@ def log(
     whole: Annotated[
         bool, typer.Option("--whole", help="Include what the branch continues, if it is a fork.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "BranchState | PastCommits | TimelineDigest | TimelineWindow":
     """Show the end of a branch's timeline, in the order that all nodes agree on.
 
     Positions count from 0: `--from 100 --to 120` are twenty commits, `--to 120` those before, `--from 100` those after.
     """
-    api = client(context)
     if (after or before) and not by_time:
         raise ServiceError(
             "bad_request", "--after and --before go with --by-time", "positions are --from and --to"
         )
     if digest:
-        found = api.show_digest(branch)
-        print_json(found) if as_json else print_fields(
-            [("digest", found["digest"]), ("commits", found["commits"]), ("heads", found["head_count"])]
-        )
-        return
+        return api.show_digest(branch)
     shown = limit or _SHOWN
-    answer: BranchState | PastCommits | TimelineWindow
     if whole:
-        answer = api.show_state(branch, limit=shown)
-    elif at:
-        answer = api.show_past(branch, at, limit=shown)
-    elif by_time:
-        answer = api.show_timeline(
+        return api.show_state(branch, limit=shown)
+    if at:
+        return api.show_past(branch, at, limit=shown)
+    if by_time:
+        return api.show_timeline(
             branch, order="time", limit=shown, after=after or None, before=before or None
         )
-    elif start is None:
-        answer = api.show_timeline(branch, before_position=_END if end is None else end, limit=shown)
-    else:
-        if end is not None:
-            if end <= start:
-                raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
-            shown = min(end - start, limit or _SHOWN_MAX)
-        answer = api.show_timeline(branch, after_position=start - 1, limit=shown)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("position", "commit", "rank", "time", "author", "text"),
-        (
-            (
-                item.get("position", ""),
-                item["commit"][:12],
-                item["rank"],
-                iso_time(item["time"]),
-                author_of(item),
-                post_text(item, _TEXT_WIDTH) or _kind(item),
-            )
-            for item in answer["items"]
-        ),
-    )
+    if start is None:
+        return api.show_timeline(branch, before_position=_END if end is None else end, limit=shown)
+    if end is not None:
+        if end <= start:
+            raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
+        shown = min(end - start, limit or _SHOWN_MAX)
+    return api.show_timeline(branch, after_position=start - 1, limit=shown)
 
 
 def _kind(item: "CommitItem") -> str:
-    lacks = {
-        "erased": item.get("erased"),
-        "unreadable": item.get("unreadable"),
-        "damaged": item.get("damaged"),
-    }
-    for name, holds in lacks.items():
-        if holds:
-            return f"({item['kind']}, {name})"
+    """Return the line of a commit that is no post: its kind, and why its content is not here, or what it names."""
+    for lack in ("erased", "unreadable", "damaged"):
+        if item.get(lack):
+            return f"({item['kind']}, {lack})"
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")

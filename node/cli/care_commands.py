@@ -1,42 +1,59 @@
 """CLI: backup, restore, fsck, gc, doctor, debug."""
 
 import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from node.cli.fsck_report import findings_report, print_findings, print_repair, repair_report
-from node.cli.shared import (
-    JsonOption,
-    iso_time,
-    print_answer,
-    print_fields,
-    print_json,
-    print_table,
-    settings,
-    unlocked,
-)
-from node.runtime.errors import ERROR_KINDS, LOST_STORE_ADVICE, ServiceError
+from node.cli.answers import Outcome, Table, print_fields, prints
+from node.cli.shared import settings, unlocked
+from node.runtime.errors import ERROR_KINDS, EXIT_OK, LOST_STORE_ADVICE, ServiceError
+from node.runtime.wording import counted, date_text
+from ravel.characters import display_safe
+
+if TYPE_CHECKING:  # commands that check nothing do not load it
+    from node.care.repair import Repair
+    from storage.check.check_integrity import CheckFindings
 
 debug = typer.Typer(no_args_is_help=True, help="Collect information for support.")
 
+_ADVICE: Final = {
+    "damaged": "let the daemon run, and connect to a peer that follows the branch: `ravel peer add`; "
+    "`ravel status` counts what is left",
+    "log": "let the daemon run, and connect to a peer that follows your repos, which sends back what it has; "
+    "only if there is none: `ravel fsck --accept-loss`",
+    "snapshot": "its author wrote it so; nothing of the store is damaged",
+}
+_ELSE: Final = (
+    "restore a backup (`ravel restore`), or fetch the repo from a peer into a new folder "
+    "(docs/how-to/recover-a-lost-node.md)"
+)
+_REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
+
+@prints()
 def backup(
-    context: typer.Context,
-    out: Annotated[Path, typer.Argument(help="The folder to create.")],
-    as_json: JsonOption = False,
-) -> None:
+    context: typer.Context, out: Annotated[Path, typer.Argument(help="The folder to create.")]
+) -> Mapping[str, object]:
     """Write a backup of the node (store, keys, configuration). The daemon may run.
 
     The keys in it are as they are in the folder: sealed, or in the clear. It appears under its name when it is whole.
     """
     from node.care.backup import create_backup
 
-    made = create_backup(settings(context).home, out, int(time.time()))
-    print_json(made.as_json()) if as_json else print_fields(made.as_json().items())
+    return create_backup(settings(context).home, out, int(time.time())).as_json()
 
 
+def _print_restored(shown: tuple[Mapping[str, object], str]) -> None:
+    answer, advice = shown
+    print_fields(answer.items())
+    print(advice)
+
+
+@prints(_print_restored)
 def restore(
     context: typer.Context,
     source: Annotated[Path, typer.Argument(metavar="BACKUP", help="A folder that `ravel backup` wrote.")],
@@ -50,8 +67,7 @@ def restore(
             help="Declare that nothing was written since the backup, so that the node writes without asking a peer.",
         ),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Create a node in --home from a backup. The folder must be absent or empty. Every file is checked first.
 
     A PostgreSQL database must be empty, too. With --storage-url a store moves from one database to another.
@@ -64,20 +80,40 @@ def restore(
 
     home = settings(context).home
     made = restore_backup(source, home, storage_url, is_latest=is_latest)
-    if as_json:
-        print_json(made.as_json())
-        return
-    print_fields(made.as_json().items())
-    print(f"\nThis is the node as it was at {iso_time(made.created_at)} (UTC), with its keys.")
+    lines = [f"\nThis is the node as it was at {date_text(made.created_at)}, with its keys."]
     if not is_latest:
-        print(
+        lines.append(
             "It writes to a repo once it has met a peer that follows it. If there is none: ravel fsck --accept-loss"
         )
     if storage_url is not None:
-        print(f"First name the database that you gave:  {command_for(home)} config set storage.url URL")
-    print(f"Start it with:  {command_for(home)} up")
+        lines.append(
+            f"First name the database that you gave:  {command_for(home)} config set storage.url URL"
+        )
+    lines.append(f"Start it with:  {command_for(home)} up")
+    return Outcome(made.as_json(), shown=(made.as_json(), "\n".join(lines)))
 
 
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """The result of `ravel fsck`: findings, and the repair where one was made."""
+
+    left: "CheckFindings"
+    repair: "Repair | None" = None
+    dry_run: bool = False
+    is_accepted: bool = False
+    """The loss of a store that is not there was accepted."""
+
+
+def _print_checked(checked: _Checked) -> None:
+    if checked.is_accepted:
+        print("the loss is accepted: the next start makes an empty store")
+        return
+    if checked.repair is not None:
+        _print_repair(checked.repair, dry_run=checked.dry_run)
+    _print_findings(checked.left, is_repaired=checked.repair is not None)
+
+
+@prints(_print_checked)
 def fsck(
     context: typer.Context,
     repair: Annotated[
@@ -90,8 +126,7 @@ def fsck(
         bool,
         typer.Option("--accept-loss", help="Write again although writes were lost and no peer was asked."),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Check the whole store: hashes, references, signatures, verdicts, ranks, heads and counts.
 
     It reads one moment of the store, beside the daemon or without one, and changes nothing.
@@ -111,15 +146,16 @@ def fsck(
         raise typer.BadParameter("--dry-run goes with --repair")
     home = open_home(settings(context).home)
     store_key = unlocked(context).store_key
+    report: dict[str, object] = {}
     try:
         if accept_loss:
             accept_loss_of(home.path)
         if repair:
             done = repair_store(home.path, store_key, home.storage_url, dry_run=dry_run)
-            left = done.left
-            report = {"repair": repair_report(done, dry_run=dry_run)}
+            checked = _Checked(done.left, done, dry_run)
+            report = {"repair": _repair_report(done, dry_run=dry_run)}
         else:
-            done, left, report = None, check_store(home.path, store_key, home.storage_url), {}
+            checked = _Checked(check_store(home.path, store_key, home.storage_url))
     except LostStore as error:
         raise ServiceError("storage_failed", str(error), LOST_STORE_ADVICE) from None
     except NoStore:
@@ -127,24 +163,59 @@ def fsck(
             raise ServiceError(
                 "storage_failed", "there is no store yet", "the next start makes one: ravel up"
             ) from None
-        if as_json:
-            print_json(findings_report(CheckFindings()))
-        else:
-            print("the loss is accepted: the next start makes an empty store")
-        return
+        checked = _Checked(CheckFindings(), is_accepted=True)
     except (StorageError, OSError) as error:
         advice = room_advice(home.path) or "restore a backup: ravel restore BACKUP"
         raise ServiceError("storage_failed", str(error), advice) from None
-    if as_json:
-        print_json({**findings_report(left), **report})
-    else:
-        if done is not None:
-            print_repair(done, dry_run=dry_run)
-        print_findings(left, is_repaired=repair)
-    if left.kinds:
-        raise typer.Exit(ERROR_KINDS["damaged"].exit_code)
+    code = ERROR_KINDS["damaged"].exit_code if checked.left.kinds else EXIT_OK
+    return Outcome({**_findings_report(checked.left), **report}, shown=checked, exit_code=code)
 
 
+def _findings_report(findings: "CheckFindings") -> dict[str, object]:
+    return {
+        "checked": dict(findings.checked),
+        "problems": findings.kinds.total(),
+        "kinds": dict(findings.kinds),
+        "shown": [asdict(problem) for problem in findings.problems],
+    }
+
+
+def _repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
+    return {
+        "dry_run": dry_run,
+        "found": dict(repair.found.kinds),
+        "changed": dict(repair.changed),
+        "damaged": {"commits": repair.damaged.commits, "blocks": repair.damaged.blocks},
+        "advice": {kind: _ADVICE.get(kind, _ELSE) for kind in repair.left.kinds},
+        "copy": None if repair.copy is None else str(repair.copy),
+    }
+
+
+def _print_repair(repair: "Repair", *, dry_run: bool) -> None:
+    print_fields((f"found {kind}", count) for kind, count in repair.found.kinds.items())
+    done = "would change" if dry_run else "changed"
+    print_fields((f"{done} {name}", count) for name, count in repair.changed.items())
+    if not repair.found.kinds:
+        print("there is nothing to repair")
+    elif repair.copy is not None:
+        print(display_safe(f"the database as it was: {repair.copy}"))
+    elif not repair.changed:
+        print("nothing of it can be put right here")
+    if repair.left.kinds:
+        print("what is left:")
+
+
+def _print_findings(findings: "CheckFindings", *, is_repaired: bool) -> None:
+    print_fields((f"checked {name.replace('_', ' ')}", count) for name, count in findings.checked.items())
+    for problem in findings.problems:
+        print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
+    advice = {_ADVICE.get(kind, _ELSE if is_repaired else _REPAIR) for kind in findings.kinds}
+    for one in sorted(advice):
+        print(f"what to do: {one}")
+    print(counted(findings.kinds.total(), "problem") if findings.kinds else "all is as it must be")
+
+
+@prints()
 def collect(
     context: typer.Context,
     dry_run: Annotated[
@@ -159,8 +230,7 @@ def collect(
     quarantine: Annotated[
         bool, typer.Option("--quarantine", help="Also delete what starts and repairs moved to quarantine.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Delete from the store what no commit and no file needs. Stop the daemon first, except for --dry-run.
 
     With erase_after_days in the configuration, bodies that a compaction let go that long ago are erased before.
@@ -200,7 +270,7 @@ def collect(
                 aside = empty_quarantine(home) if quarantine else measure_quarantine(home)
     except (StorageError, OSError) as error:
         raise ServiceError("storage_failed", str(error), "`ravel fsck` tells more") from None
-    answer = {
+    return {
         "erased": erased.bodies,
         "erased_size": erased.size,
         "blocks": garbage.blocks,
@@ -214,38 +284,29 @@ def collect(
         "quarantine_deleted": quarantine and not dry_run,
         "dry_run": dry_run,
     }
-    print_answer(answer, as_json=as_json)
 
 
-def doctor(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints(Table("checks", ("check", "name"), "state", ("what was seen", "detail"), ("what to do", "advice")))
+def doctor(context: typer.Context) -> Outcome:
     """Find what stops the node from working now or soon, and say what to do. Changes nothing."""
-    from dataclasses import asdict
-
     from node.care.doctor import PROBLEM, examine
 
     checks = examine(settings(context).home)
     problems = sum(check.state == PROBLEM for check in checks)
-    if as_json:
-        print_json({"checks": [asdict(check) for check in checks], "problems": problems})
-    else:
-        columns = ("check", "state", "what was seen", "what to do")
-        print_table(columns, ((one.name, one.state, one.detail, one.advice) for one in checks))
-    if problems:
-        raise typer.Exit(ERROR_KINDS["unhealthy"].exit_code)
+    code = ERROR_KINDS["unhealthy"].exit_code if problems else EXIT_OK
+    return Outcome({"checks": [asdict(check) for check in checks], "problems": problems}, exit_code=code)
 
 
 @debug.command("bundle")
+@prints()
 def bundle(
     context: typer.Context,
     out: Annotated[Path, typer.Argument(help="The archive to create, such as ravel-debug.tar.gz.")],
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Write an archive for support: checks, status, metrics, latest log lines, configuration, versions. It holds no secrets.
 
     It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
     """
     from node.care.bundle import write_bundle
 
-    names = write_bundle(settings(context).home, out, int(time.time()))
-    answer = {"path": str(out), "parts": names}
-    print_answer(answer, as_json=as_json)
+    return {"path": str(out), "parts": write_bundle(settings(context).home, out, int(time.time()))}

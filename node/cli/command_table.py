@@ -8,23 +8,21 @@ import re
 from collections.abc import Iterator, MutableMapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 from typer.main import get_command
 
-from node.cli.plain_values import take_plainly
-
 if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
-    from typer._click import Command, Context
+    from typer._click import Command, Context, Parameter
 
 COMMANDS: Final = MappingProxyType(
     {
         "init": "key_commands:init",
         "up": "up_commands:up",
         "down": "up_commands:down",
-        "use": "use_commands:use",
+        "use": "repo_commands:use",
         "run": "node_commands:run",
         "status": "node_commands:status",
         "storage": "node_commands:storage",
@@ -55,24 +53,24 @@ COMMANDS: Final = MappingProxyType(
         "repo": "repo_commands:repo",
         "device": "device_commands:device",
         "member": "member_commands:member",
-        "quorum": "quorum_commands:quorum",
+        "quorum": "member_commands:quorum",
         "branch": "branch_commands:branch",
         "set": "document_commands:set_",
         "dict": "document_commands:dict_",
         "text": "document_commands:text",
         "file": "file_commands:file",
-        "feed": "feed_commands:feed",
+        "feed": "tangle_commands:feed",
         "import": "import_commands:import_",
         "post": "post_commands:post",
         "requests": "request_commands:requests",
         "inbox": "inbox_commands:inbox",
-        "tag": "tag_commands:tag",
+        "tag": "branch_commands:tag",
         "tangle": "tangle_commands:tangle",
         "peer": "peer_commands:peer",
         "relay": "relay_commands:relay",
-        "token": "token_commands:token",
-        "browser": "browser_commands:browser",
-        "api": "api_commands:api",
+        "token": "access_commands:token",
+        "browser": "access_commands:browser",
+        "api": "access_commands:call_api",
         "debug": "care_commands:debug",
     }
 )
@@ -80,12 +78,10 @@ COMMANDS: Final = MappingProxyType(
 
 
 _COLOURS: Final = re.compile(r"\[(?=[a-z#/@][^\[]*\])")
-"""What rich takes for the name of a colour."""
+"""Text that rich takes for the name of a colour."""
 _EXTRA_HINT: Final = (
     ". A text of several words stands in quotes; what is set by an option has its name before it"
 )
-
-take_plainly()
 
 
 class LazyGroup(TyperGroup):
@@ -94,6 +90,7 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401  # handed on to typer as it hands them
         super().__init__(**attributes)
         self.commands = _Commands()
+        take_plainly(self)
 
     def invoke(self, ctx: "Context") -> Any:  # noqa: ANN401  # what a command gives, as click has it
         """Run the command. A text of several words without quotes is told how to write them."""
@@ -154,10 +151,58 @@ class _Commands(MutableMapping[str, "Command"]):
         return command
 
 
+def take_plainly(command: "Command") -> None:
+    """Have options and arguments of a command take a value that is of their type already as it is.
+
+    typer converts each value, given or not, by pydantic: a quarter of a command's time, and 9 MB of a daemon.
+    """
+    all_params = command.get_params
+
+    def get_params(ctx: "Context") -> "list[Parameter]":
+        found = all_params(ctx)  # with those that typer adds itself
+        for one in found:
+            if isinstance(one, TyperArgument | TyperOption) and "get_runtime_param" not in vars(one):
+                vars(one)["get_runtime_param"] = _PlainValue(one).get
+        return found
+
+    vars(command)["get_params"] = get_params
+
+
+class _PlainValue:
+    """A converter of one parameter that leaves to typer what is of another type than it, or not Unicode."""
+
+    def __init__(self, parameter: TyperArgument | TyperOption) -> None:
+        self._ask_typer = parameter.get_runtime_param
+        self._type = parameter.type_descriptor.annotation
+
+    def get(self) -> "_PlainValue":
+        """Return this converter, as typer asks for it."""
+        return self
+
+    def coerce(self, value: Any, param: "Parameter", ctx: "Context") -> Any:  # noqa: ANN401  # as typer calls it
+        """Return the value as the command gets it."""
+        if value is None:
+            return () if param.multiple or param.nargs == -1 else None
+        if isinstance(self._type, type) and isinstance(value, self._type) and _is_text(value):
+            return value
+        if get_args(self._type) == (str,) and isinstance(value, list | tuple) and all(map(_is_text, value)):
+            return [*value]
+        return self._ask_typer().coerce(value, param, ctx)  # type: ignore[arg-type]  # it is of typer's kinds
+
+
+def _is_text(value: object) -> bool:
+    """Return False for an argument that is not Unicode, which has surrogates."""
+    try:
+        return value.encode() is not None if isinstance(value, str) else True
+    except UnicodeEncodeError:
+        return False
+
+
 def _prepare_help(command: "Command") -> None:
-    """Have help shown as it is written: typer keeps the line breaks of the source, and takes words in [] for colours."""
+    """Show help as it is written: typer keeps the line breaks of the source, and takes words in [] for colours."""
     paragraphs = (command.help or "").split("\n\n")
     command.help = _COLOURS.sub(r"\\[", "\n\n".join(" ".join(one.split()) for one in paragraphs))
+    take_plainly(command)
     for parameter in command.params:
         if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:
             parameter.help = _COLOURS.sub(r"\\[", parameter.help)

@@ -1,23 +1,22 @@
 """CLI: config: show, check and change settings of the configuration file."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from node.cli.answers import Outcome, print_fields, print_table, prints
 from node.cli.completion import complete_keys
 from node.cli.inputs import read_typed
-from node.cli.shared import (
-    JsonOption,
-    SetOption,
-    print_fields,
-    print_json,
-    print_table,
-    say,
-    settings,
-)
+from node.cli.shared import SetOption, say, settings
 from node.runtime.errors import ServiceError
 from ravel.characters import display_safe
+
+if TYPE_CHECKING:
+    from node.home.config_editing import ConfigChange
+    from node.home.config_layers import Setting
+    from node.home.home import Home
 
 config = typer.Typer(no_args_is_help=True, help="Show, change and check settings.")
 
@@ -26,19 +25,7 @@ KeyArgument = Annotated[
 ]
 
 
-@config.command("show")
-def show_config(context: typer.Context, options: SetOption = None, as_json: JsonOption = False) -> None:
-    """Print every setting with its source: default, file, environment or option."""
-    from node.home.home import open_home
-
-    home = open_home(settings(context).home, options or ())
-    if as_json:
-        rows = [
-            {"key": one.key, "value": one.value, "source": one.source, "variable": one.variable}
-            for one in home.settings
-        ]
-        print_json({"config": str(home.config_path), "settings": rows})
-        return
+def _print_settings(home: "Home") -> None:
     print(home.config_path)
     print_table(
         ("key", "value", "source", "variable"),
@@ -46,12 +33,35 @@ def show_config(context: typer.Context, options: SetOption = None, as_json: Json
     )
 
 
+@config.command("show")
+@prints(_print_settings)
+def show_config(context: typer.Context, options: SetOption = None) -> Outcome:
+    """Print every setting with its source: default, file, environment or option."""
+    from node.home.home import open_home
+
+    home = open_home(settings(context).home, options or ())
+    answer = {"config": str(home.config_path), "settings": [_as_json(one) for one in home.settings]}
+    return Outcome(answer, shown=home)
+
+
+def _as_json(one: "Setting") -> dict[str, object]:
+    return {"key": one.key, "value": one.value, "source": one.source, "variable": one.variable}
+
+
+def _print_check(answer: Mapping[str, Any]) -> None:
+    print(f"{answer['config']} is good")
+    for key in answer["overridden"]:
+        print(f"overridden by the environment: {key}")
+    for note in answer["notes"]:
+        print(f"note: {note}")
+
+
 @config.command("check")
+@prints(_print_check)
 def check_config(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(help="Another configuration file than the node's.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Check the configuration as the daemon does at its start, and report settings without effect."""
     import os
 
@@ -64,33 +74,34 @@ def check_config(
     _, found = load_settings(path, os.environ, ())
     notes = [f"{name} is set and is no key of the configuration" for name in find_strangers(os.environ)]
     overridden = [one.key for one in found if one.source == "environment"]
-    if as_json:
-        print_json({"config": str(path), "notes": notes, "overridden": overridden})
-        return
-    print(f"{path} is good")
-    for key in overridden:
-        print(f"overridden by the environment: {key}")
-    for note in notes:
-        print(f"note: {note}")
+    return {"config": str(path), "notes": notes, "overridden": overridden}
 
 
 @config.command("get")
-def get_config(context: typer.Context, key: KeyArgument, as_json: JsonOption = False) -> None:
+@prints(print)
+def get_config(context: typer.Context, key: KeyArgument) -> Outcome:
     """Print one setting as it holds for the next start."""
     from node.home.config_editing import find_key
     from node.home.home import open_home
 
     name = ".".join(find_key(key))
     found = next(one for one in open_home(settings(context).home).settings if one.key == name)
-    if as_json:
-        print_json(
-            {"key": found.key, "value": found.value, "source": found.source, "variable": found.variable}
+    return Outcome(_as_json(found), shown=display_safe(found.text))
+
+
+def _print_change(shown: "tuple[Mapping[str, Any], ConfigChange, str]") -> None:
+    answer, change, command = shown
+    print_fields([(change.after.key, change.after.text), ("before", change.before.text)])
+    if answer["restart"]:
+        say(
+            f"note: the daemon runs with the old value until it is started again: {command} down; {command} up"
         )
-    else:
-        print(display_safe(found.text))
+    if answer["overridden_by"]:
+        say(f"note: without effect while the environment variable {answer['overridden_by']} is set")
 
 
 @config.command("set")
+@prints(_print_change)
 def set_config(
     context: typer.Context,
     key: KeyArgument,
@@ -98,8 +109,7 @@ def set_config(
         str,
         typer.Argument(help="A text as it is; else true, false, a number or a list as in TOML. - reads it."),
     ],
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Change one setting in the configuration file, whose comments stay. The daemon reads it when it starts.
 
     An unknown key, a wrong value and one with which the node could not start are refused, and change nothing.
@@ -118,25 +128,12 @@ def set_config(
         )
     given = read_typed(CONFIG_SIZE_MAX).partition("\n")[0].rstrip("\r") if value == "-" else value
     change = set_key(path, key, given)
-    variable = overriding_variable(change.after.key, os.environ)
-    is_running = is_locked(home)
-    if as_json:
-        print_json(
-            {
-                "config": str(path),
-                "key": change.after.key,
-                "before": change.before.value,
-                "value": change.after.value,
-                "restart": is_running and change.is_change,
-                "overridden_by": variable or None,
-            }
-        )
-        return
-    print_fields([(change.after.key, change.after.text), ("before", change.before.text)])
-    if is_running and change.is_change:
-        command = command_for(home)
-        say(
-            f"note: the daemon runs with the old value until it is started again: {command} down; {command} up"
-        )
-    if variable:
-        say(f"note: without effect while the environment variable {variable} is set")
+    answer = {
+        "config": str(path),
+        "key": change.after.key,
+        "before": change.before.value,
+        "value": change.after.value,
+        "restart": is_locked(home) and change.is_change,
+        "overridden_by": overriding_variable(change.after.key, os.environ) or None,
+    }
+    return Outcome(answer, shown=(answer, change, command_for(home)))

@@ -4,11 +4,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.repo_commands import demanded_reach, given, seconds_of, show_link
-from node.cli.shared import JsonOption, LocalOption, client, print_fields, print_json, print_table
+from node.cli.answers import Outcome, Table, marks, print_fields, print_table, prints, short
+from node.cli.repo_commands import QrOption, demanded_reach, link_outcome, print_link, read_link
+from node.cli.shared import LocalOption
+from node.cli.wording import parse_duration
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from ravel.types.devices import DeviceList, DeviceView, LeftRepo
+    from ravel import Client
+    from ravel.types.devices import DeviceList, DeviceSync, RemovedDevice
 
 device = typer.Typer(no_args_is_help=True, help="Devices of one person; each is a user of its own.")
 
@@ -18,102 +21,37 @@ DeviceArgument = Annotated[
 
 
 @device.command("add")
+@prints(print_link)
 def add(
-    context: typer.Context,
+    api: "Client",
     expires: Annotated[str, typer.Option(help="How long the link is valid: 10m, 1h; at most 7d.")] = "1h",
     local: LocalOption = False,
-    qr: Annotated[bool, typer.Option("--qr", help="Also print a QR code.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+    qr: QrOption = False,
+) -> Outcome:
     """Print a link that makes another user a device of this one. Keep it secret: its first user gets all repos.
 
     This node then hands on, by itself, every repo that its user is a member of or comes to later, with what the user
     holds where it may grant that. What an admin has to do `ravel device list` tells.
     """
-    answer = client(context).invite_device(
-        expires_seconds=seconds_of(expires), reach=demanded_reach(local=local)
-    )
-    if as_json:
-        print_json(answer)
-        return
-    show_link(answer["link"], answer["reach"], qr=qr)
+    answer = api.invite_device(expires_seconds=parse_duration(expires), reach=demanded_reach(local=local))
+    return link_outcome(answer, answer["link"], answer["reach"], qr=qr)
 
 
-@device.command("join")
-def join(
-    context: typer.Context,
-    link: Annotated[str, typer.Argument(help="ravel:device:..., or - to read it from standard input.")],
-    as_json: JsonOption = False,
-) -> None:
-    """Become a device of the person who made the link. The person's repos follow.
-
-    With - the link is read from standard input: arguments can be seen by every user of the machine.
-    """
-    _show(client(context).join_as_device(given(link)), as_json=as_json)
-
-
-@device.command("list")
-def list_devices(context: typer.Context, as_json: JsonOption = False) -> None:
-    """List the devices of this person, the repos that each lacks, and which device can hand them on."""
-    _show(client(context).list_devices(), as_json=as_json)
-
-
-@device.command("sync")
-def sync(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Hand repos to this person's other devices again, including repos taken from them since. Run it on the first device.
-
-    Repos that come later are handed on without it, each once.
-    """
-    answer = client(context).sync_devices()
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("device", "repo", "what to do"),
-        ((item["device"][:12], item["name"], item["advice"]) for item in answer["given"]),
-    )
-
-
-@device.command("remove")
-def remove(context: typer.Context, device: DeviceArgument, as_json: JsonOption = False) -> None:
-    """Exclude a device from every repo where this user may, and end its link to this person.
-
-    This user's own id: it is a device of nobody any more, and stays a member of the repos.
-    """
-    answer = client(context).remove_device(device)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("repo", "done", "what to do"),
-        (
-            (
-                item["name"],
-                ", ".join(_done(item)) or "nothing",
-                item["advice"],
-            )
-            for item in answer["repos"]
-        ),
-    )
-
-
-def _show(answer: "DeviceList", *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-        return
+def _print_devices(answer: "DeviceList") -> None:
     if not answer["devices"]:
         state = "no peer of the link has answered yet" if answer["joining"] else "none: `ravel device add`"
         print_fields([("person", answer["person"]), ("devices", state)])
         return
+    which = marks("first", "this")
     print_table(
         ("device", "", "repos", "name"),
         (
             (
                 item["user"],
-                ", ".join(
-                    word for word, holds in (("first", item["first"]), ("this", item["this"])) if holds
-                ),
-                "" if item["first"] else f"{_whole(item)} of {len(item['repos'])}",
+                which(item),
+                ""
+                if item["first"]
+                else f"{sum(not repo['advice'] for repo in item['repos'])} of {len(item['repos'])}",
                 item["name"],
             )
             for item in answer["devices"]
@@ -126,10 +64,58 @@ def _show(answer: "DeviceList", *, as_json: bool) -> None:
                 print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {lacking['advice']}")
 
 
-def _done(item: "LeftRepo") -> list[str]:
-    steps = (("excluded", item["excluded"]), ("taken back", item["taken_back"]), ("left", item["left"]))
-    return [name for name, is_done in steps if is_done]
+@device.command("join")
+@prints(_print_devices)
+def join(
+    api: "Client",
+    link: Annotated[str, typer.Argument(help="ravel:device:..., or - to read it from standard input.")],
+) -> "DeviceList":
+    """Become a device of the person who made the link. The person's repos follow.
+
+    With - the link is read from standard input: arguments can be seen by every user of the machine.
+    """
+    return api.join_as_device(read_link(link))
 
 
-def _whole(item: "DeviceView") -> int:
-    return sum(not repo["advice"] for repo in item["repos"])
+@device.command("list")
+@prints(_print_devices)
+def list_devices(api: "Client") -> "DeviceList":
+    """List the devices of this person, the repos that each lacks, and which device can hand them on."""
+    return api.list_devices()
+
+
+@device.command("sync")
+@prints(
+    Table(
+        "given",
+        short("device"),
+        ("repo", "name"),
+        ("what to do", "advice"),
+    )
+)
+def sync(api: "Client") -> "DeviceSync":
+    """Hand repos to this person's other devices again, including repos taken from them since. Run it on the first device.
+
+    Repos that come later are handed on without it, each once.
+    """
+    return api.sync_devices()
+
+
+_DONE = marks("excluded", ("taken back", "taken_back"), "left")
+
+
+@device.command("remove")
+@prints(
+    Table(
+        "repos",
+        ("repo", "name"),
+        ("done", lambda item: _DONE(item) or "nothing"),
+        ("what to do", "advice"),
+    )
+)
+def remove(api: "Client", device: DeviceArgument) -> "RemovedDevice":
+    """Exclude a device from every repo where this user may, and end its link to this person.
+
+    This user's own id: it is a device of nobody any more, and stays a member of the repos.
+    """
+    return api.remove_device(device)

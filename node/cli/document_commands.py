@@ -6,23 +6,16 @@ Each command imports the entries that it calls when it runs: `ravel --help` must
 import json
 import sys
 from base64 import b64decode
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from node.cli.answers import Fields, Outcome, Table, print_fields, prints
 from node.cli.branch_commands import BranchArgument
-from node.cli.inputs import read_input
-from node.cli.lines import write_lines
-from node.cli.shared import (
-    JsonOption,
-    client,
-    print_answer,
-    print_fields,
-    print_json,
-    print_table,
-    say,
-)
+from node.cli.inputs import read_input, write_lines
+from node.cli.shared import say
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.users import DOCUMENT_WINDOW_MAX, REQUEST_SIZE_MAX
@@ -30,7 +23,17 @@ from ravel.characters import display_safe
 
 if TYPE_CHECKING:
     from ravel import Client
-    from ravel.types.documents import DictEntryFields, SetItemView
+    from ravel.types.document_values import DocumentSnapshot
+    from ravel.types.documents import (
+        DictEditResult,
+        DictEntryFields,
+        DictEntryView,
+        SetEditResult,
+        SetItemView,
+        TextClient,
+        TextPush,
+        TextView,
+    )
 
 set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
@@ -51,58 +54,89 @@ ItemsArgument = Annotated[
 ]
 
 
+def _print_set_edit(shown: "tuple[SetEditResult, str, list[str]]") -> None:
+    answer, field, items = shown
+    done = answer[field]  # type: ignore[literal-required]  # `added` or `removed`
+    if done:
+        print_fields([(field, done), ("commits", answer["commits"])])
+    if left := [item for item in dict.fromkeys(items) if item not in done]:
+        say(f"{'there already' if field == 'added' else 'not there'}: {', '.join(left)}")
+
+
+def _print_edited(shown: Any) -> None:  # noqa: ANN401  # an edit of a set, or a count of lines
+    _print_set_edit(shown) if isinstance(shown, tuple) else print_fields(shown.items())
+
+
 @set_.command("add")
-def add(
-    context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
-) -> None:
+@prints(_print_edited)
+def add(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
     """Add items. What somebody deletes at the same time without having seen this stays."""
-    _edit_set(context, branch, items, "add", "added", as_json=as_json)
+    from protocol.document_kinds import SET_EDIT_COUNT_MAX
+
+    if items == ["-"]:
+        return Outcome(
+            write_lines(lambda part: api.edit_set(branch=branch, add=part), "item", SET_EDIT_COUNT_MAX)
+        )
+    answer = api.edit_set(branch=branch, add=items)
+    return Outcome(answer, shown=(answer, "added", items))
 
 
 @set_.command("rm")
-def remove(
-    context: typer.Context, branch: BranchArgument, items: ItemsArgument, as_json: JsonOption = False
-) -> None:
+@prints(_print_edited)
+def remove(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
     """Delete items that this node has seen."""
-    _edit_set(context, branch, items, "remove", "removed", as_json=as_json)
+    from protocol.document_kinds import SET_EDIT_COUNT_MAX
+
+    if items == ["-"]:
+        return Outcome(
+            write_lines(lambda part: api.edit_set(branch=branch, remove=part), "item", SET_EDIT_COUNT_MAX)
+        )
+    answer = api.edit_set(branch=branch, remove=items)
+    if not answer["removed"]:
+        raise ServiceError(
+            "not_found", f"the set does not have {', '.join(map(repr, items))}", "`ravel set list` shows it"
+        )
+    return Outcome(answer, shown=(answer, "removed", items))
 
 
 @set_.command("list")
-def list_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+@prints(Table("items", "item"))
+def list_set(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
     """List the items in the order of their UTF-8 bytes."""
-
-    api = client(context)
     items: list[SetItemView] = []
     offset: int | None = 0
     while offset is not None:
         window = api.show_set(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         items += window["items"]
         offset = window["next"]
-    if as_json:
-        print_json({"items": items})
-        return
-    print_table(("item",), ((row["item"],) for row in items))
+    return {"items": items}
 
 
 @set_.command("snapshot")
-def snapshot_set(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+@prints()
+def snapshot_set(api: "Client", branch: BranchArgument) -> "DocumentSnapshot":
     """Compact the set's history: write its content again in few commits. The content does not change."""
-
-    answer = client(context).snapshot_set(branch=branch)
-    print_answer(answer, as_json=as_json)
+    return api.snapshot_set(branch=branch)
 
 
 @dict_.command("snapshot")
-def snapshot_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+@prints()
+def snapshot_dict(api: "Client", branch: BranchArgument) -> "DocumentSnapshot":
     """Compact the dict's history: write its content again in few commits. The content does not change."""
+    return api.snapshot_dict(branch=branch)
 
-    answer = client(context).snapshot_dict(branch=branch)
-    print_answer(answer, as_json=as_json)
+
+def _print_put(answer: Mapping[str, object]) -> None:
+    if answer.get("commits") == []:
+        print("nothing to write: the key has that value")
+    else:
+        print_fields((name, answer[name]) for name in ("put", "commits", "lines") if name in answer)
 
 
 @dict_.command("put")
+@prints(_print_put)
 def put(
-    context: typer.Context,
+    api: "Client",
     branch: BranchArgument,
     key: Annotated[
         str,
@@ -111,72 +145,54 @@ def put(
         ),
     ],
     value: Annotated[str | None, typer.Argument(help="A text of up to 16,384 characters.")] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
     from protocol.document_kinds import DICT_EDIT_COUNT_MAX
 
-    api = client(context)
     if key == "-" and value is None:
-        write_lines(lambda lines: _put_all(api, branch, lines), "line", DICT_EDIT_COUNT_MAX, as_json=as_json)
-        return
+        return write_lines(lambda lines: _put_all(api, branch, lines), "line", DICT_EDIT_COUNT_MAX)
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
-    answer = api.edit_dict(branch=branch, put={key: value})
-    if as_json:
-        print_json(answer)
-    elif answer["commits"]:
-        print_fields([("put", answer["put"]), ("commits", answer["commits"])])
-    else:
-        print("nothing to write: the key has that value")
+    return api.edit_dict(branch=branch, put={key: value})
 
 
 @dict_.command("rm")
-def erase(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
+@prints(Fields(("deleted", "erased"), "commits"))
+def erase(api: "Client", branch: BranchArgument, key: str) -> "DictEditResult":
     """Delete a key; concurrent values that this node has not seen stay."""
-
-    answer = client(context).edit_dict(branch=branch, erase=[key])
+    answer = api.edit_dict(branch=branch, erase=[key])
     if not answer["erased"]:
         raise ServiceError(
             "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
         )
-    print_json(answer) if as_json else print_fields(
-        [("deleted", answer["erased"]), ("commits", answer["commits"])]
-    )
+    return answer
 
 
-@dict_.command("get")
-def get(context: typer.Context, branch: BranchArgument, key: str, as_json: JsonOption = False) -> None:
-    """Show a key's value, and concurrent values (conflicts)."""
-
-    answer = client(context).show_entry(branch=branch, key=key)
-    if as_json:
-        print_json(answer)
-        return
+def _print_entry(answer: "DictEntryView") -> None:
     conflicts = [("conflict", word["value"]) for word in answer["conflicts"]]
     print_fields(
         [("key", answer["key"]), ("value", answer["value"]), ("commit", answer["commit"]), *conflicts]
     )
 
 
-@dict_.command("list")
-def list_dict(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
-    """List keys, values, and the number of conflicts of each."""
+@dict_.command("get")
+@prints(_print_entry)
+def get(api: "Client", branch: BranchArgument, key: str) -> "DictEntryView":
+    """Show a key's value, and concurrent values (conflicts)."""
+    return api.show_entry(branch=branch, key=key)
 
-    api = client(context)
+
+@dict_.command("list")
+@prints(Table("entries", "key", "value", ("conflicts", lambda row: len(row["conflicts"]) or "")))
+def list_dict(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
+    """List keys, values, and the number of conflicts of each."""
     entries: list[DictEntryFields] = []
     offset: int | None = 0
     while offset is not None:
         window = api.show_dict(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         entries += window["entries"]
         offset = window["next"]
-    if as_json:
-        print_json({"entries": entries})
-        return
-    print_table(
-        ("key", "value", "conflicts"),
-        ((row["key"], row["value"], len(row["conflicts"]) or "") for row in entries),
-    )
+    return {"entries": entries}
 
 
 UpdateArgument = Annotated[
@@ -185,58 +201,37 @@ UpdateArgument = Annotated[
 
 
 @text.command("client")
-def give_client(context: typer.Context, branch: BranchArgument, as_json: JsonOption = False) -> None:
+@prints(Fields("client", "clock"))
+def give_client(api: "Client", branch: BranchArgument) -> "TextClient":
     """Get a Yjs client id for an editor of the text. No other editor gets it; set it before anything is typed."""
-    answer = client(context).open_text(branch)
-    print_json(answer) if as_json else print_fields(
-        [("client", answer["client"]), ("clock", answer["clock"])]
-    )
+    return api.open_text(branch)
 
 
 @text.command("push")
-def push(
-    context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
-) -> None:
+@prints(Fields("commit"))
+def push(api: "Client", branch: BranchArgument, path: UpdateArgument) -> "TextPush":
     """Write a Yjs update of an editor that has a client id of `ravel text client`. What the text has is left out."""
-    answer = client(context).push_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
-    print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
+    return api.push_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
 
 
 @text.command("import")
-def import_text(
-    context: typer.Context, branch: BranchArgument, path: UpdateArgument, as_json: JsonOption = False
-) -> None:
+@prints(Fields("commit"))
+def import_text(api: "Client", branch: BranchArgument, path: UpdateArgument) -> "TextPush":
     """Type the texts of another Yjs document at the ends of the texts of the same names."""
-    answer = client(context).import_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
-    print_json(answer) if as_json else print_fields([("commit", answer["commit"])])
+    return api.import_text(branch, read_input(str(path), REQUEST_SIZE_MAX))
 
 
-@text.command("pull")
-def pull(
-    context: typer.Context,
-    branch: BranchArgument,
-    root: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print the root type of this name as plain text.")
-    ] = None,
-    out: Annotated[
-        Path,
-        typer.Option("--out", "-o", help="The file to write; - for standard output.", allow_dash=True),
-    ] = Path("-"),
-    as_json: JsonOption = False,
-) -> None:
-    """Read the whole text as one Yjs update, or with --root as plain text."""
-    answer = client(context).pull_text(branch, root=root)
-    if as_json:
-        print_json(answer)
-        return
+def _write_text(shown: "tuple[TextView, str | None, Path]") -> None:
+    """Print or write a text or an update, and say on stderr what it lacks. Raises ServiceError."""
+    answer, root, out = shown
     if root is not None and not answer["text"]:
         say(f"note: no text called {root!r} has words here")
     for one in answer["faults"]:
-        print(f"commit {one['commit']}: {_FAULTS[one['fault']]}", file=sys.stderr)
+        say(f"commit {one['commit']}: {_FAULTS[one['fault']]}")
     count = answer["refused"] + answer["passed_over"]
     if count > len(answer["faults"]):
         verb = "says less than it" if count == 1 else "say less than they"
-        print(f"{counted(count, 'update')} in all {verb} would", file=sys.stderr)
+        say(f"{counted(count, 'update')} in all {verb} would")
     if root is not None and str(out) == "-" and sys.stdout.isatty():
         print("\n".join(map(display_safe, (answer["text"] or "").split("\n"))))
         return
@@ -252,44 +247,26 @@ def pull(
         ) from None
 
 
-def _edit_set(
-    context: typer.Context,
-    branch: str,
-    items: list[str],
-    field: Literal["add", "remove"],
-    answered: Literal["added", "removed"],
-    *,
-    as_json: bool,
-) -> None:
-    """Edit a set by one field of the request, whose answer stands in another; the one item `-` stands for lines."""
-    from protocol.document_kinds import SET_EDIT_COUNT_MAX
-
-    api = client(context)
-    if items == ["-"]:
-        write_lines(
-            lambda part: api.edit_set(branch=branch, **{field: part}),
-            "item",
-            SET_EDIT_COUNT_MAX,
-            as_json=as_json,
-        )
-        return
-    answer = api.edit_set(branch=branch, **{field: items})
-    done = answer[answered]
-    if field == "remove" and not done:
-        raise ServiceError(
-            "not_found", f"the set does not have {', '.join(map(repr, items))}", "`ravel set list` shows it"
-        )
-    if as_json:
-        print_json(answer)
-        return
-    if done:
-        print_fields([(answered, done), ("commits", answer["commits"])])
-    if left := [item for item in dict.fromkeys(items) if item not in done]:
-        say(f"{'there already' if field == 'add' else 'not there'}: {', '.join(left)}")
+@text.command("pull")
+@prints(_write_text)
+def pull(
+    api: "Client",
+    branch: BranchArgument,
+    root: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print the root type of this name as plain text.")
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option("--out", "-o", help="The file to write; - for standard output.", allow_dash=True),
+    ] = Path("-"),
+) -> Outcome:
+    """Read the whole text as one Yjs update, or with --root as plain text."""
+    answer = api.pull_text(branch, root=root)
+    return Outcome(answer, shown=(answer, root, out))
 
 
 def _put_all(api: "Client", branch: str, lines: list[str]) -> None:
-    """Put what these lines say, the last one of a key, in as few commits as hold it."""
+    """Put the entries of lines, the last one of each key, in as few commits as hold them."""
     from protocol.document_kinds import DICT_EDIT_COUNT_MAX
 
     entries = [*{key: value for line in lines for key, value in _read_entries(line).items()}.items()]

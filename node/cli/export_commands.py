@@ -8,13 +8,18 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_answer, settings
+from node.cli.answers import JsonOption, prints
+from node.cli.shared import client, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.install_hint import install_extra
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
+    from ravel.types.node import ExportResult
 
 LargeBranchOption = Annotated[
     int | None,
@@ -27,13 +32,13 @@ LargeBranchOption = Annotated[
 
 _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 _SPARK: Final = ("pyspark", "PySpark", "analytics")
-"""A package, its name, and the extra that brings it."""
+"""A package, its name, and the extra that installs it."""
 
 
-def export(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints()
+def export(api: "Client") -> "ExportResult":
     """Export what is new since the last export as Parquet, and print the folder."""
-    answer = client(context).export_store()
-    print_answer(answer, as_json=as_json)
+    return api.export_store()
 
 
 def analyze(
@@ -139,7 +144,7 @@ def study(
 
 
 def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
-    """Where this node's exports go, and what the driver of that store is to find in the environment."""
+    """Return the destination of this node's exports, and the environment that the driver of that store needs."""
     from node.home.home import open_home
 
     home = open_home(settings(context).home)
@@ -151,7 +156,7 @@ def _own_export(context: typer.Context) -> tuple[str, dict[str, str]]:
 
 
 def _known_names(context: typer.Context) -> dict[str, str]:
-    """What the node calls users, nodes and repos, by their ids; nothing where no daemon runs."""
+    """Return the names of users, nodes and repos by their ids; nothing where no daemon runs."""
     try:
         api = client(context)
         names = {repo["repo"]: repo["name"] for repo in api.list_repos()["repos"]}
@@ -179,7 +184,7 @@ def _run_job(
     needed: tuple[str, str, str] = _SPARK,
     standard_input: Mapping[str, str] = _NOTHING_MORE,
 ) -> None:
-    """A process of its own: the CLI and the daemon never import Spark. -P: nor what lies in the current folder."""
+    """Run a job in a process of its own: the CLI and the daemon never import Spark. -P: nor the current folder's files."""
     package, name, extra = needed
     if find_spec(package) is None:
         raise ServiceError("missing_extra", f"{name} is not installed", f"install it: {install_extra(extra)}")

@@ -1,24 +1,28 @@
-"""import: other systems' histories into a branch, in batches that the daemon makes durable one by one."""
+"""import: other systems' histories into branches, in batches that the daemon makes durable one by one."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.answers import Outcome, print_fields, print_table, prints
 from node.cli.completion import complete_branches
 from node.cli.progress import show_progress
-from node.cli.shared import JsonOption, client, imported_ids, print_answer
-from node.cli.ssb_commands import import_ssb
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import NAME_SIZE_MAX
+from protocol.limits.users import IMPORTED_WINDOW_MAX
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from node.importers.item import PackedItem
+    from node.importers.ssb_log import RefusedLine, SsbReport
+    from ravel import Client
     from ravel.types.files import ImportResult
 
 import_ = typer.Typer(no_args_is_help=True, help="Import a history; a second run adds what is new.")
-import_.command("ssb")(import_ssb)
 
 BranchOption = Annotated[
     str,
@@ -30,30 +34,104 @@ BranchOption = Annotated[
 ]
 
 
+def _print_log(report: "SsbReport") -> None:
+    counts = [("imported", report.imported), ("already", report.already), ("feeds", len(report.feeds))]
+    print_fields([*counts, ("refused", report.refused.total())])
+    if report.refused:
+        print_table(("reason", "messages"), report.refused.most_common())
+
+
+@import_.command("ssb")
+@prints(_print_log)
+def import_ssb(
+    api: "Client",
+    file: Annotated[
+        Path, typer.Argument(help="JSON Lines of {key, value, timestamp}, or the same with .gz.")
+    ],
+    repo: Annotated[str, typer.Option("--repo", help="Repo to import into: name, id or prefix.")],
+    hmac_key: Annotated[
+        str, typer.Option(help="The network's HMAC key, 32 bytes in base64, where it has one.")
+    ] = "",
+    refused: Annotated[
+        Path | None, typer.Option(help="Write every refused message to this file, one JSON object a line.")
+    ] = None,
+) -> Outcome:
+    """Import a Scuttlebutt log. Verifies each message; each feed becomes a branch ssb/... ; lists what is refused."""
+    from node.importers.ssb_log import hmac_key_of, import_ssb_log
+
+    key = hmac_key_of(hmac_key)
+    if hmac_key and key is None:
+        raise ServiceError("bad_request", "the HMAC key is not 32 bytes in base64", "give the network's key")
+    target = _RepoTarget(api, repo)
+    with _refusals(refused) as on_refusal, show_progress("imported", "message", None) as progress:
+        report = import_ssb_log(file, target, key, progress=progress, on_refusal=on_refusal)
+    if not report.imported + report.already + report.refused.total():
+        raise ServiceError("bad_input", "there is nothing in it to import", "give a log that has messages")
+    return Outcome(report.as_json(), shown=report)
+
+
+class _RepoTarget:
+    """The branches of a repo, through the API."""
+
+    def __init__(self, api: "Client", repo: str) -> None:
+        self._api = api
+        self._repo = repo
+        self._ids = {one["name"]: one["branch"] for one in api.list_branches(repo)["branches"]}
+
+    def load(self, branch: str) -> Iterator[str]:
+        """Yield the ids that were imported into a branch."""
+        from node.importers.ssb_log import SSB_SOURCE
+
+        if branch in self._ids:
+            yield from imported_ids(self._api, self._ids[branch], SSB_SOURCE)
+
+    def send(self, branch: str, batch: "list[PackedItem]") -> None:
+        """Import a batch."""
+        from node.importers.ssb_log import SSB_SOURCE
+
+        if branch not in self._ids:
+            self._ids[branch] = self._api.create_branch(self._repo, branch)["branch"]
+        self._api.import_commits(self._ids[branch], batch, SSB_SOURCE)
+
+
+@contextmanager
+def _refusals(path: Path | None) -> Iterator[Callable[["RefusedLine"], None]]:
+    """Give a function that writes refusals to a file, or drops them where there is none."""
+    if path is None:
+        yield lambda _: None
+        return
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            yield lambda entry: print(json.dumps(entry), file=file)
+    except OSError as error:
+        raise ServiceError("bad_input", f"{display_safe(str(path))} cannot be written: {error}") from None
+
+
 @import_.command("git")
+@prints()
 def import_git(
-    context: typer.Context,
+    api: "Client",
     path: Annotated[Path, typer.Argument(help="A git repository.")],
     branch: BranchOption,
     revision: Annotated[str, typer.Option("--rev", help="What to import: a branch, tag or commit.")] = "HEAD",
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Import a git history: one commit for each git commit, with its parents, author, time and message."""
     from node.importers.git_history import GitHistory
     from node.importers.item import pack
 
     history = GitHistory(path, revision)
     history.open()
-    imported = set(imported_ids(client(context), branch, "git"))
+    imported = set(imported_ids(api, branch, "git"))
     if imported:
         history.go_on(imported)
-    answer = _send(context, branch, "git", pack(history.items()), history.commit_count)
-    print_answer({**answer, "cut_parents": history.cut_parents}, as_json=as_json)
+    answer = _send(api, branch, "git", pack(history.items()), history.commit_count)
+    return {**answer, "cut_parents": history.cut_parents}
 
 
 @import_.command("jsonl")
+@prints()
 def import_jsonl(
-    context: typer.Context,
+    api: "Client",
     file: Annotated[Path, typer.Argument(help="JSON Lines, or the same with .gz.")],
     branch: BranchOption,
     source: Annotated[
@@ -62,8 +140,7 @@ def import_jsonl(
             help="A name for the source of these ids; a second import from it adds what is new. [default: the file's name]"
         ),
     ] = "",
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Import JSON Lines: objects with id, parents, author, time (unix seconds) and text; parents stand before children."""
     from node.importers.item import pack
     from node.importers.jsonl import read_jsonl
@@ -71,15 +148,14 @@ def import_jsonl(
     name = f"jsonl:{source or file.name.removesuffix('.gz')}"
     if len(name) > NAME_SIZE_MAX:
         raise ServiceError("bad_request", "the source's name is too long", "give a short --source")
-    print_answer(_send(context, branch, name, pack(read_jsonl(file)), None), as_json=as_json)
+    return _send(api, branch, name, pack(read_jsonl(file)), None)
 
 
 def _send(
-    context: typer.Context, branch: str, source: str, batches: Iterator["list[PackedItem]"], total: int | None
+    api: "Client", branch: str, source: str, batches: Iterator["list[PackedItem]"], total: int | None
 ) -> "ImportResult":
     from node.importers.item import read_ahead
 
-    api = client(context)
     answer: ImportResult = {"imported": 0, "already": 0, "heads": 0}
     with show_progress("imported", "commit", total) as progress:
         for batch in read_ahead(batches):
@@ -93,3 +169,12 @@ def _send(
             "bad_input", "there is nothing in it to import", "give a source that has something"
         )
     return answer
+
+
+def imported_ids(api: "Client", branch: str, source: str) -> Iterator[str]:
+    """Yield the ids that this node imported into a branch from a source, asked for window by window."""
+    after: int | None = 0
+    while after is not None:
+        window = api.list_imported(branch, source=source, after=after, limit=IMPORTED_WINDOW_MAX)
+        yield from window["items"]
+        after = window["next"]

@@ -1,13 +1,25 @@
-"""What commands read from standard input or a file, up to a bound."""
+"""What commands read from standard input or a file, up to a bound, as a whole or line by line."""
 
 import sys
+from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
+from typing import Final, cast
 
+from node.cli.progress import show_progress
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
+from protocol.limits.formats import KIB, TEXT_SIZE_MAX
+
+_READ_SIZE: Final = 64 * KIB
+"""Bytes read at once, which is what a pipe holds: some thousand short lines."""
+_LINE_SIZE_MAX: Final = 4 * TEXT_SIZE_MAX
+"""Bytes of a line: more cannot be a text."""
 
 
 def read_input(path: str, size_max: int) -> bytes:
-    """The bytes of a file, or of standard input for `-`. Raises ServiceError `bad_input`, `too_large`."""
+    """Return the bytes of a file, or of standard input for `-`. Raises ServiceError `bad_input`, `too_large`."""
     try:
         if path == "-":
             content = sys.stdin.buffer.read(size_max + 1)
@@ -24,10 +36,65 @@ def read_input(path: str, size_max: int) -> bytes:
 
 
 def read_typed(size_max: int) -> str:
-    """A line that is typed at a terminal, or all of a pipe or a file, of at most `size_max` bytes. Raises as `read_input`.
+    """Return a line that is typed at a terminal, or all of a pipe or a file, of at most `size_max` bytes.
 
-    What is not UTF-8 becomes U+FFFD: it belongs to nothing that is typed so.
+    Bytes that are not UTF-8 become U+FFFD: they belong to nothing that is typed. Raises ServiceError.
     """
     if sys.stdin.isatty():
         return sys.stdin.readline(size_max).strip()
     return read_input("-", size_max).decode("utf-8-sig", "replace")
+
+
+def group_lines(source: BufferedIOBase) -> Iterator[list[str]]:
+    """Yield the lines that have come, in groups: a slow source line by line, a fast one in bulk. Blank lines are left out.
+
+    Raises ServiceError: `bad_input` for what is not UTF-8, `too_large` for a line that no text can be.
+    """
+    rest, number = b"", 0
+    while True:
+        read = source.read1(_READ_SIZE)
+        *whole, rest = (rest + read).split(b"\n") if read else (rest, b"")
+        if max(map(len, (*whole, rest))) > _LINE_SIZE_MAX:
+            raise ServiceError(
+                "too_large",
+                f"line {number + 1} or one soon after it has over {_LINE_SIZE_MAX} bytes",
+                "`ravel file add BRANCH -` takes content of any size",
+            )
+        group = []
+        for line in whole:
+            number += 1
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)  # some editors write one
+            try:
+                text = line.removesuffix(b"\r").decode()
+            except UnicodeDecodeError as error:
+                raise ServiceError(
+                    "bad_input", f"line {number} is not UTF-8: {error}", "give text in UTF-8"
+                ) from None
+            if text.strip():
+                group.append(text)
+        if group:
+            yield group
+        if not read:
+            return
+
+
+def write_lines(write: Callable[[list[str]], object], unit: str, count_max: int) -> dict[str, object]:
+    """Write the lines of standard input, at most `count_max` by one call. Return how many were written, by their unit.
+
+    `unit` is what a line is, in the singular. Raises ServiceError; its message then says how many are durable.
+    """
+    written = 0
+    with show_progress("wrote", unit, None) as progress:
+        try:
+            for group in group_lines(cast("BufferedReader", sys.stdin.buffer)):
+                for start in range(0, len(group), count_max):
+                    part = group[start : start + count_max]
+                    write(part)
+                    written += len(part)
+                    progress(written)
+        except ServiceError as error:
+            raise ServiceError(
+                error.code, f"{error}; written before that: {counted(written, unit)}", error.advice
+            ) from None
+    return {f"{unit}s": written}

@@ -1,13 +1,15 @@
 """CLI: init and key commands: create and encrypt the keys, and back up the user key to a file or 24 words."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.answers import Outcome, print_fields, prints
 from node.cli.inputs import read_typed
-from node.cli.shared import JsonOption, print_answer, print_fields, print_json, settings, unlocked
+from node.cli.shared import settings, unlocked
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -32,6 +34,13 @@ CLEAR_WARNING = (
 )
 
 
+def _print_made(shown: tuple[Mapping[str, object], str]) -> None:
+    answer, advice = shown
+    print_fields(answer.items())
+    print(advice)
+
+
+@prints(_print_made)
 def init(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Your name, as members of your repos will see it.")] = "",
@@ -56,8 +65,7 @@ def init(
         str | None,
         typer.Option(metavar="FILE", help="A file with that file's passphrase; - for standard input."),
     ] = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Create a node in the folder: keys, token, configuration. Existing files stay unchanged.
 
     How the keys are kept is asked on a terminal, unless it is said or a passphrase is given (--passphrase-file).
@@ -69,7 +77,8 @@ def init(
 
     folder = settings(context).home
     is_new = not has_keys(folder)
-    if not is_new and (words or from_file is not None):
+    keys_are_given = words or from_file is not None
+    if not is_new and keys_are_given:
         raise ServiceError("already_exists", f"{folder} has keys already", "choose another --home")
     if words and settings(context).passphrase_file == "-":  # noqa: S105  # standard input
         raise ServiceError(
@@ -89,13 +98,11 @@ def init(
             keys=keys,
             protection=protection,
             passphrase=secret,
-            is_recovered=words or from_file is not None,
+            is_recovered=keys_are_given,
         )
     else:
         home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
     file = read_keys(home.path)
-    if not is_new and not as_json:
-        print(f"note: there is a node in {folder} already; it stays as it is", file=sys.stderr)
     if is_new and file.protection == "none":
         print(CLEAR_WARNING, file=sys.stderr)
     answer = {
@@ -105,19 +112,17 @@ def init(
         "user": file.user,
         "protection": file.protection,
     }
-    if as_json:
-        print_json(answer)
-        return
-    print_fields(answer.items())
-    print(f"\nStart it with:  {command_for(home.path)} up")
-    if words or from_file is not None:
-        print(
-            "Then a member's link brings a repo back. You can write there once a peer that follows it was compared."
-        )
+    advice = f"\nStart it with:  {command_for(home.path)} up"
+    if not is_new:
+        advice = f"\nThere is a node in {folder} already; it stays as it is.{advice}"
+    elif keys_are_given:
+        advice += "\nThen a member's link brings a repo back. You can write there once a peer that follows it was compared."
+    return Outcome(answer, shown=(answer, advice))
 
 
 @key.command("show")
-def show(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints()
+def show(context: typer.Context) -> Mapping[str, object]:
     """Show how the keys are stored: sealed by a passphrase or the keyring, or unsealed (none)."""
     from node.home.home import open_home
     from node.home.identity import read_keys
@@ -126,17 +131,17 @@ def show(context: typer.Context, as_json: JsonOption = False) -> None:
     answer: dict[str, object] = {"node": file.node, "user": file.user, "protection": file.protection}
     if file.cost is not None:
         answer |= {"memory": file.cost.memory, "passes": file.cost.passes}
-    print_answer(answer, as_json=as_json)
+    return answer
 
 
 @key.command("seal")
+@prints()
 def seal(
     context: typer.Context,
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
     new_passphrase_file: NewPassphraseOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Seal the keys, with a passphrase by default. A running daemon goes on; its next start asks.
 
     Copies of the store from before its secrets were sealed are removed.
@@ -145,38 +150,40 @@ def seal(
         raise _one_way()
     keys = _opened(context)
     if keyring:
-        _change(context, keys, "keyring", b"", as_json)
-    else:
-        _change(context, keys, "passphrase", _new_passphrase(new_passphrase_file), as_json)
+        return _change(context, keys, "keyring", b"")
+    return _change(context, keys, "passphrase", _new_passphrase(new_passphrase_file))
 
 
 @key.command("change-passphrase")
+@prints()
 def change_passphrase(
-    context: typer.Context, new_passphrase_file: NewPassphraseOption = None, as_json: JsonOption = False
-) -> None:
+    context: typer.Context, new_passphrase_file: NewPassphraseOption = None
+) -> Mapping[str, object]:
     """Seal the keys with another passphrase. Backups and exports keep the one that they were made with."""
     from node.home.home import open_home
     from node.home.identity import read_keys
 
     if read_keys(open_home(settings(context).home).path).protection != "passphrase":
         raise ServiceError("bad_request", "the keys are not sealed with a passphrase", "use: ravel key seal")
-    _change(context, unlocked(context), "passphrase", _new_passphrase(new_passphrase_file), as_json)
+    return _change(context, unlocked(context), "passphrase", _new_passphrase(new_passphrase_file))
 
 
 @key.command("unseal")
-def unseal(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints()
+def unseal(context: typer.Context) -> Mapping[str, object]:
     """Keep the keys in the clear from now on: a machine can then start the node by itself."""
-    _change(context, _opened(context), "none", b"", as_json)
+    answer = _change(context, _opened(context), "none", b"")
     print(CLEAR_WARNING, file=sys.stderr)
+    return answer
 
 
 @key.command("export")
+@prints()
 def export(
     context: typer.Context,
     out: Annotated[Path, typer.Argument(help="The file to create.")],
     new_passphrase_file: NewPassphraseOption = None,
-    as_json: JsonOption = False,
-) -> None:
+) -> Mapping[str, object]:
     """Write the user's key to a file, sealed with a passphrase. `ravel init --from-file` uses it on another node."""
     from node.home.key_file import encode_key_file, seal_user_key
     from node.home.private_files import create_file
@@ -190,24 +197,25 @@ def export(
         raise ServiceError(
             "storage_failed", f"{out} could not be written: {error}", "choose another place"
         ) from None
-    answer = {"path": str(out), "user": file.user}
-    print_answer(answer, as_json=as_json)
+    return {"path": str(out), "user": file.user}
+
+
+def _print_words(answer: Mapping[str, list[str]]) -> None:
+    found = answer["words"]
+    for row in range(0, len(found), 6):
+        print("  ".join(f"{row + place:2} {word:<8}" for place, word in enumerate(found[row : row + 6], 1)))
 
 
 @key.command("words")
-def words(context: typer.Context, as_json: JsonOption = False) -> None:
+@prints(_print_words)
+def words(context: typer.Context) -> Mapping[str, object]:
     """Print the user's key as 24 words, to be written on paper: another node takes them up by `init --words`.
 
     Anyone who has the words is this user. They do not change when the passphrase does.
     """
     from node.home.mnemonic import words_of
 
-    found = words_of(_opened(context).user_seed)
-    if as_json:
-        print_json({"words": found})
-        return
-    for row in range(0, len(found), 6):
-        print("  ".join(f"{row + place:2} {word:<8}" for place, word in enumerate(found[row : row + 6], 1)))
+    return {"words": words_of(_opened(context).user_seed)}
 
 
 def _opened(context: typer.Context) -> "Keys":
@@ -218,7 +226,7 @@ def _opened(context: typer.Context) -> "Keys":
 
 
 def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) -> "Keys":
-    """Fresh keys, with the user's of words or a file where that is asked."""
+    """Make keys, with the user key of words or of a file where that is asked."""
     from node.home.key_file import decode_key_file, fresh_keys, open_user_key
     from node.home.mnemonic import TEXT_SIZE_MAX, seed_of
     from node.home.passphrases import ask_passphrase, is_terminal, read_passphrase
@@ -245,7 +253,7 @@ def _keys_for(words: bool, from_file: Path | None, passphrase_file: str | None) 
 
 
 def _ask_words() -> str:
-    """The words as they are typed, on as many lines as on the paper. An empty line ends them early."""
+    """Read the words as they are typed, on as many lines as on the paper. An empty line ends them early."""
     from node.home.mnemonic import TEXT_SIZE_MAX, WORD_COUNT, split_words
     from node.home.passphrases import ask_passphrase
 
@@ -262,7 +270,7 @@ def _ask_words() -> str:
 def choose_protection(
     context: typer.Context, passphrase: bool, keyring: bool, clear: bool
 ) -> tuple["Protection", bytes]:
-    """How new keys are kept, and the passphrase where they are sealed with one."""
+    """Return how new keys are kept, and the passphrase where they are sealed with one."""
     import os
 
     from node.home.passphrases import ask_new_passphrase, check_new, given_passphrase, is_terminal
@@ -298,8 +306,8 @@ def _new_passphrase(file: str | None) -> bytes:
 
 
 def _change(
-    context: typer.Context, keys: "Keys", protection: "Protection", passphrase: bytes, as_json: bool
-) -> None:
+    context: typer.Context, keys: "Keys", protection: "Protection", passphrase: bytes
+) -> dict[str, object]:
     from node.home.identity import change_protection
 
     folder = settings(context).home
@@ -309,8 +317,7 @@ def _change(
         raise ServiceError(
             "storage_failed", f"{folder} cannot be written: {error}", "check space and permissions there"
         ) from None
-    answer = {"protection": protection, "removed": [str(path) for path in removed]}
-    print_answer(answer, as_json=as_json)
+    return {"protection": protection, "removed": [str(path) for path in removed]}
 
 
 def _one_way() -> ServiceError:

@@ -36,13 +36,13 @@ def _show_version(wanted: bool) -> None:  # as typer calls it
 def configure(
     context: typer.Context,
     home: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--home",
             "-H",
             envvar="RAVEL_HOME",
+            metavar="<path>",
             help="The node's folder (~/.local/share/ravel).",
-            readable=False,  # what is wrong with it is said with advice
         ),
     ] = None,
     passphrase_file: Annotated[
@@ -59,7 +59,7 @@ def configure(
     ] = False,
 ) -> None:
     """Options for every command."""
-    context.obj = Settings(home, passphrase_file)
+    context.obj = Settings(Path(home) if home else None, passphrase_file)
 
 
 def main() -> None:

@@ -5,42 +5,37 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from node.cli.progress import progress_line
-from node.cli.shared import (
-    JsonOption,
-    SetOption,
-    client,
-    iso_time,
-    note_faults,
-    note_requests,
-    path_line,
-    print_fields,
-    print_json,
-    print_table,
-    settings,
-    topic_name,
-    unlocked,
-)
+from node.cli.answers import Outcome, Table, print_fields, prints
+from node.cli.shared import SetOption, note_faults, note_requests, settings, unlocked
 from node.cli.streams import lose_output
-from node.runtime.wording import counted
+from node.cli.wording import path_line, progress_line, topic_name
+from node.observe.sentences import (
+    clock_sentence,
+    displaced_sentence,
+    own_commits_sentence,
+    standing_sentence,
+)
+from node.runtime.wording import counted, date_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from ravel import Client
     from ravel.types.browsers import PairingCode
     from ravel.types.node import (
-        ClockComparison,
         DamagedCounts,
         ExportStatus,
-        KeyUse,
         LostWrites,
+        NodeStatus,
         OwnAddressView,
+        StorageUse,
     )
     from ravel.types.peers import PeerView, TopicView
+    from ravel.types.repos import RepoView
     from ravel.types.search import SearchIndexView
 
 _PAIRS_A_LINE: Final = 8
-"""Of a fingerprint's 32 pairs of digits: what a person compares at a look."""
+"""Pairs of digits of a fingerprint, which has 32, that a person compares at a look."""
 
 
 def run(
@@ -77,79 +72,58 @@ def run(
     run_daemon(open_home(settings(context).home, [*(options or ()), *given]), lambda: unlocked(context))
 
 
-def status(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show the running node: how each repo stands with others, its peers and their state."""
-    api = client(context)
-    answer, repos = api.show_status(), api.list_repos()["repos"]
-    if as_json:
-        standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
-        print_json({**answer, "standings": standings})
-        return
-    shown = {
+def _print_status(shown: "tuple[NodeStatus, list[RepoView]]") -> None:
+    answer, repos = shown
+    use = answer["key_use"]
+    lines = {
         **answer,
         "addresses": _addresses_line(answer["addresses"]),
         "router": f"{answer['router']['state']}: {answer['router']['detail']}".removesuffix(": "),
         "damaged": _damaged_line(answer["damaged"]),
         "lost_writes": _lost_line(answer["lost_writes"]),
-        "key_use": key_use_line(answer["key_use"]),
-        "clock": clock_line(answer["clock"]),
+        "key_use": "; ".join(filter(None, (displaced_sentence(use), own_commits_sentence(use)))),
+        "clock": clock_sentence(answer["clock"]),
         "faults": "; ".join(answer["faults"]),
         "export": _export_line(answer["export"]),
         "search": _search_line(answer["search"]),
     }
-    print_fields((name, value) for name, value in shown.items() if name != "peers" and value != "")
+    print_fields((name, value) for name, value in lines.items() if name != "peers" and value != "")
     if repos:
         print()
-        print_fields((one["name"], one["standing"]["sentence"]) for one in repos)
+        print_fields((one["name"], standing_sentence(one["standing"])) for one in repos)
         note_requests(repos)
-    note_faults(answer)
+    note_faults(answer["faults"])
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
-        print_fields(("  version", one) for one in version_lines(peer))
-        print_table(
-            ("topic", "state", "behind", "to send", "sent", "confirmed", "received", "progress"),
-            (
-                (
-                    topic_name(topic),
-                    _state_line(topic),
-                    topic["behind"],
-                    topic["to_send"],
-                    topic["sent"],
-                    topic["confirmed"],
-                    topic["received"],
-                    "" if topic["progress"] is None else progress_line(topic["progress"]),
-                )
-                for topic in peer["topics"]
-            ),
-        )
+        print_fields(("  version", one) for one in _version_lines(peer))
+        _TOPICS(peer)
 
 
-def storage(context: typer.Context, as_json: JsonOption = False) -> None:
-    """Show disk use, growth on each of the last days, and a relay's free quota."""
-    answer = client(context).show_storage()
-    if as_json:
-        print_json(answer)
-        return
-    print_fields(
-        [
-            ("database", _mebibytes(answer["database"])),
-            ("log", _mebibytes(answer["log"])),
-            ("older", _mebibytes(answer["older"])),
-            ("packs", _mebibytes(answer["packs"])),
-            ("free", _mebibytes(answer["free"])),
-        ]
-    )
+@prints(_print_status)
+def status(api: "Client") -> Outcome:
+    """Show the running node: how each repo stands with others, its peers and their state."""
+    answer, repos = api.show_status(), api.list_repos()["repos"]
+    standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
+    return Outcome({**answer, "standings": standings}, shown=(answer, repos))
+
+
+def _print_storage(answer: "StorageUse") -> None:
+    parts = ("database", "log", "older", "packs", "free")
+    print_fields((name, _mebibytes(answer[name])) for name in parts)  # type: ignore[literal-required]  # named above
     if answer["relay"]:
         relay = answer["relay"]
         room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
         print_fields([("relay", room)])
-    print_table(
-        ("day", "commits", "size"),
-        ((one["day"], one["commits"], _mebibytes(one["size"])) for one in answer["days"]),
-    )
+    Table("days", "day", "commits", ("size", lambda one: _mebibytes(one["size"])))(answer)
+
+
+@prints(_print_storage)
+def storage(api: "Client") -> "StorageUse":
+    """Show disk use, growth on each of the last days, and a relay's free quota."""
+    return api.show_storage()
 
 
 def _mebibytes(size: int) -> str:
@@ -159,7 +133,7 @@ def _mebibytes(size: int) -> str:
 def _state_line(topic: "TopicView") -> str:
     if topic["stalled_since"]:
         reason = (topic["stalled_because"] or "").replace("_", " ")
-        return f"stalled since {iso_time(topic['stalled_since'])}: {reason}"
+        return f"stalled since {date_text(topic['stalled_since'])}: {reason}"
     if not topic["bodiless"]:
         return topic["state"]
     return f"{topic['state']}, but for commits that need bodies which the peer has erased"
@@ -185,34 +159,7 @@ def _lost_line(lost: "LostWrites") -> str:
     return f"{lost['detail']}; you cannot write to {repos} until a peer was compared"
 
 
-def key_use_line(use: "KeyUse") -> str:
-    """Say that another node uses a key of this one; empty where nothing shows that."""
-    parts = []
-    if use["displaced_at"]:
-        parts.append(
-            f"another node uses this node's key: peers have taken it for this one until {iso_time(use['displaced_at'])}"
-        )
-    if use["own_commits_came_at"]:
-        parts.append(
-            f"commits that you wrote and this node did not have came from a peer at {iso_time(use['own_commits_came_at'])}: "
-            "it was set back, or another node uses your key"
-        )
-    return "; ".join(parts)
-
-
-def clock_line(clock: "ClockComparison") -> str:
-    """Say that the clock is wrong beside those of members who write now; empty where it is not."""
-    from node.runtime.wording import duration_text
-    from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
-
-    ahead = clock["ahead_seconds"]
-    if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
-        return ""
-    who = "a member who writes now" if clock["authors"] == 1 else f"{clock['authors']} members who write now"
-    return f"{duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that of {who}"
-
-
-def version_lines(peer: "PeerView") -> "Iterator[str]":
+def _version_lines(peer: "PeerView") -> "Iterator[str]":
     """Say how a peer's version differs from this one's, as far as that is known."""
     if peer["newer_features"]:
         yield f"newer: it has {', '.join(peer['newer_features'])}, which this node lacks"
@@ -234,26 +181,49 @@ def _search_line(index: "SearchIndexView") -> str:
 def _export_line(export: "ExportStatus") -> str:
     if export["last_error"]:
         return f"failed: {export['last_error']}"
-    when = iso_time(export["finished_at"]) if export["finished_at"] else "not since the start"
+    when = date_text(export["finished_at"]) if export["finished_at"] else "not since the start"
     every = f", every {counted(export['interval'], 'minute')}" if export["interval"] else ""
     return f"{when}{every}, to {export['destination']}"
 
 
-def show_id(context: typer.Context, as_json: JsonOption = False) -> None:
+_TOPICS = Table(
+    "topics",
+    ("topic", topic_name),
+    ("state", _state_line),
+    "behind",
+    ("to send", "to_send"),
+    "sent",
+    "confirmed",
+    "received",
+    ("progress", lambda topic: "" if topic["progress"] is None else progress_line(topic["progress"])),
+)
+
+
+@prints()
+def show_id(context: typer.Context) -> "Mapping[str, object]":
     """Print the node's id (what peers dial) and the user's id (what commits are signed with)."""
     from node.home.home import open_home
     from node.home.identity import read_keys
 
     file = read_keys(open_home(settings(context).home).path)
-    answer = {"node": file.node, "user": file.user}
-    if as_json:
-        print_json(answer)
-    else:
-        print_fields(answer.items())
+    return {"node": file.node, "user": file.user}
 
 
+def _print_page(shown: "tuple[str, bool] | PairingCode") -> None:
+    if not isinstance(shown, tuple):
+        _print_pairing(shown)
+        return
+    address, starts_browser = shown
+    print(address, flush=True)
+    if starts_browser:
+        import webbrowser
+
+        webbrowser.open(address)
+
+
+@prints(_print_page)
 def open_page(
-    context: typer.Context,
+    api: "Client",
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Start a browser, or only print the address.")
     ] = True,
@@ -264,35 +234,24 @@ def open_page(
             help="Pair a browser of another machine, such as a phone: print address, code and QR code.",
         ),
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Open the node's web page. The address holds a code that is good once, for a minute, on this machine.
 
     With --remote it holds one that pairs a browser of another machine, once, within 10 minutes. That needs [api] tls.
     """
-    api = client(context)
     if remote:
-        _print_pairing(api.make_pairing_code(), as_json=as_json)
-        return
+        return Outcome(api.make_pairing_code())
     answer = api.make_page_code()
     address = api.url + answer["path"]
-    if as_json:
-        print_json({"address": address, "expires_seconds": answer["expires_seconds"]})
-        return
-    print(address, flush=True)
-    if browser:
-        import webbrowser
-
-        webbrowser.open(address)
+    return Outcome(
+        {"address": address, "expires_seconds": answer["expires_seconds"]}, shown=(address, browser)
+    )
 
 
-def _print_pairing(answer: "PairingCode", *, as_json: bool) -> None:
-    """All that a person needs to come in from another machine, and to see that it is this node that answers there."""
+def _print_pairing(answer: "PairingCode") -> None:
+    """Print what a person needs to come in from another machine, and to see that it is this node that answers there."""
     from node.api.qr import print_qr
 
-    if as_json:
-        print_json(answer)
-        return
     addresses, pairs = answer["addresses"], answer["fingerprint"].split(":")
     print(print_qr(addresses[0]), end="")
     print(f"\nScan it, or open one of these there, within {answer['expires_seconds'] // 60} minutes, once:\n")

@@ -5,51 +5,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.shared import JsonOption, client, print_answer, print_fields, print_json, print_table
+from node.cli.answers import Fields, Outcome, Table, prints
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import PROFILE_COLOR_COUNT
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
     from ravel.types.people import OwnName
-
-
-def me(
-    context: typer.Context,
-    name: Annotated[str | None, typer.Option(help="Your name, as members of your repos see it.")] = None,
-    color: Annotated[
-        int | None,
-        typer.Option(
-            min=0, max=PROFILE_COLOR_COUNT - 1, help="The number of the color that you are shown in."
-        ),
-    ] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Take name and color away.")] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """State your name, or show it. Members of each repo see it where you may write, also in repos that come later.
-
-    A name proves nothing: others may state the same one. Earlier names stay in the repo's history.
-    """
-    api = client(context)
-    if remove and (name is not None or color is not None):
-        raise ServiceError("bad_request", "--remove goes alone", "ravel me --remove")
-    answer = api.show_me()
-    if remove:
-        answer = api.state_me(None)
-    elif name is not None or color is not None:
-        answer = api.state_me(
-            answer["name"] if name is None else name, color=answer["color"] if color is None else color
-        )
-    if as_json:
-        print_json(answer)
-        return
-    print_fields(
-        [
-            ("user", answer["user"]),
-            ("name", answer["name"] or "none: `ravel me --name NAME` states one"),
-            ("color", answer["color"]),
-            ("repos", _repos_line(answer)),
-        ]
-    )
 
 
 def _repos_line(answer: "OwnName") -> str:
@@ -62,8 +24,47 @@ def _repos_line(answer: "OwnName") -> str:
     return ", ".join(f"{counts[state]} {text}" for state, text in texts if counts[state]) or "none"
 
 
+@prints(
+    Fields(
+        "user",
+        ("name", lambda answer: answer["name"] or "none: `ravel me --name NAME` states one"),
+        "color",
+        ("repos", _repos_line),
+    )
+)
+def me(
+    api: "Client",
+    name: Annotated[str | None, typer.Option(help="Your name, as members of your repos see it.")] = None,
+    color: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=PROFILE_COLOR_COUNT - 1, help="The number of the color that you are shown in."
+        ),
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Take name and color away.")] = False,
+) -> "OwnName":
+    """State your name, or show it. Members of each repo see it where you may write, also in repos that come later.
+
+    A name proves nothing: others may state the same one. Earlier names stay in the repo's history.
+    """
+    if remove and (name is not None or color is not None):
+        raise ServiceError("bad_request", "--remove goes alone", "ravel me --remove")
+    if remove:
+        return api.state_me(None)
+    answer = api.show_me()
+    if name is None and color is None:
+        return answer
+    return api.state_me(
+        answer["name"] if name is None else name, color=answer["color"] if color is None else color
+    )
+
+
+_PETNAMES = Table("listed", "user", "name", ("", "kind"))
+
+
+@prints(lambda answer: (_PETNAMES if "listed" in answer else Fields())(answer))
 def name(
-    context: typer.Context,
+    api: "Client",
     user: Annotated[
         str | None,
         typer.Argument(help="A name, an id, or a unique prefix of one. Without it, petnames are listed."),
@@ -71,20 +72,15 @@ def name(
     petname: Annotated[str | None, typer.Argument(help="What you call the user.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take the name away.")] = False,
     peer: Annotated[bool, typer.Option("--peer", help="Name a node by its id, and not a user.")] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Name a user for yourself: a petname. It never leaves this node, and goes before what the user calls itself."""
-    api = client(context)
     if user is None:
         answer = api.list_petnames()
-        if as_json:
-            print_json(answer)
-        else:
-            listed = [("", one) for one in answer["petnames"]] + [("peer", one) for one in answer["peers"]]
-            print_table(("user", "name", ""), ((one["user"], one["name"], kind) for kind, one in listed))
-        return
+        listed = [{**one, "kind": ""} for one in answer["petnames"]]
+        listed += [{**one, "kind": "peer"} for one in answer["peers"]]
+        return Outcome(answer, shown={"listed": listed})
     if remove == (petname is not None):
         raise ServiceError(
             "bad_request", "say a name, or --remove", f"ravel name {user} NAME, or ravel name {user} --remove"
         )
-    print_answer(api.set_petname(user, petname, peer=peer), as_json=as_json)
+    return Outcome(api.set_petname(user, petname, peer=peer))

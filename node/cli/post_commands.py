@@ -1,21 +1,16 @@
 """reply, edit, delete, post: what people do with posts beside writing them."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.people import author_of
-from node.cli.posts import check_text, named_text, post_text
-from node.cli.shared import (
-    JsonOption,
-    client,
-    first_line,
-    iso_time,
-    print_answer,
-    print_json,
-    print_table,
-    say,
-)
+from node.cli.answers import Fields, Table, prints, short
+from node.cli.shared import say
+from node.cli.wording import author_of, check_text, first_line, named_text, post_text, time_of
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
+    from ravel.types.posts import HiddenPost, PostVersions, Thread, WrittenPost
 
 post = typer.Typer(no_args_is_help=True, help="Show threads and versions of posts; hide posts.")
 
@@ -29,117 +24,113 @@ _SHOWN_MAX = 1000
 LimitOption = Annotated[int, typer.Option(min=1, max=_SHOWN_MAX, help="Number of commits.")]
 
 
+@prints()
 def reply(
-    context: typer.Context,
+    api: "Client",
     commit: PostArgument,
     text: Annotated[
         str, typer.Argument(help="The reply. @NAME mentions a member, as does @[NAME WITH SPACES].")
     ],
     plain: PlainOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "WrittenPost":
     """Reply to a post, in its branch. `ravel post thread` shows the thread."""
     check_text(text)
-    answer = client(context).reply_to_post(commit, text, resolve_mentions=not plain)
-    print_answer(answer, as_json=as_json)
+    return api.reply_to_post(commit, text, resolve_mentions=not plain)
 
 
+@prints()
 def edit(
-    context: typer.Context,
+    api: "Client",
     commit: PostArgument,
     text: Annotated[str, typer.Argument(help="The new text, whole. @NAME mentions a member.")],
     plain: PlainOption = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> "WrittenPost":
     """Give a post of your own another text, also from another of your devices.
 
     Earlier texts stay readable (`ravel post history`) until the branch is compacted. Older nodes show the edit as a post.
     """
     check_text(text)
-    answer = client(context).edit_post(commit, text, resolve_mentions=not plain)
-    print_answer(answer, as_json=as_json)
+    return api.edit_post(commit, text, resolve_mentions=not plain)
 
 
-def delete(context: typer.Context, commit: PostArgument, as_json: JsonOption = False) -> None:
+def _print_deleted(answer: "WrittenPost") -> None:
+    Fields()(answer)
+    say("note: it can be read in its history until the branch is compacted: `ravel branch compact`")
+
+
+@prints(_print_deleted)
+def delete(api: "Client", commit: PostArgument) -> "WrittenPost":
     """Delete a post of your own, for good. No edit brings it back.
 
     It leaves the timelines. Members can still read it with `ravel post history`, and older nodes show it, until the
     branch is compacted and each node has erased it.
     """
-    answer = client(context).delete_post(commit)
-    print_answer(answer, as_json=as_json)
-    if not as_json:
-        say("note: it can be read in its history until the branch is compacted: `ravel branch compact`")
+    return api.delete_post(commit)
 
 
 @post.command("hide")
-def hide(context: typer.Context, commit: PostArgument, as_json: JsonOption = False) -> None:
+@prints()
+def hide(api: "Client", commit: PostArgument) -> "HiddenPost":
     """Hide a post from all members' timelines, as an admin. Its history stays readable; older nodes show it."""
-    answer = client(context).hide_post(commit, hidden=True)
-    print_answer(answer, as_json=as_json)
+    return api.hide_post(commit, hidden=True)
 
 
 @post.command("unhide")
-def unhide(context: typer.Context, commit: PostArgument, as_json: JsonOption = False) -> None:
+@prints()
+def unhide(api: "Client", commit: PostArgument) -> "HiddenPost":
     """Show a hidden post again, as an admin."""
-    answer = client(context).hide_post(commit, hidden=False)
-    print_answer(answer, as_json=as_json)
+    return api.hide_post(commit, hidden=False)
 
 
-@post.command("history")
-def history(
-    context: typer.Context,
-    commit: PostArgument,
-    limit: LimitOption = _SHOWN,
-    before: Annotated[str, typer.Option(help="Show the versions before this commit.")] = "",
-    as_json: JsonOption = False,
-) -> None:
-    """Show what a post said over time, also if it was deleted or hidden. The last edit counts."""
-    answer = client(context).show_versions(commit, limit=limit, before=before)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("commit", "time", "author", "version", "text"),
+def _print_versions(answer: "PostVersions") -> None:
+    Table(
+        "versions",
+        short("commit"),
+        ("time", time_of("time")),
+        ("author", author_of),
+        "version",
         (
-            (
-                item["commit"][:12],
-                iso_time(item["time"]),
-                author_of(item),
-                item["version"],
-                first_line(named_text(item), _TEXT_WIDTH) or ("(erased)" if item.get("erased") else ""),
-            )
-            for item in answer["versions"]
+            "text",
+            lambda item: (
+                first_line(named_text(item), _TEXT_WIDTH) or ("(erased)" if item.get("erased") else "")
+            ),
         ),
-    )
+    )(answer)
     if answer["previous"]:
         say(f"note: there are earlier versions: --before {answer['previous'][:12]}")
 
 
+@post.command("history")
+@prints(_print_versions)
+def history(
+    api: "Client",
+    commit: PostArgument,
+    limit: LimitOption = _SHOWN,
+    before: Annotated[str, typer.Option(help="Show the versions before this commit.")] = "",
+) -> "PostVersions":
+    """Show what a post said over time, also if it was deleted or hidden. The last edit counts."""
+    return api.show_versions(commit, limit=limit, before=before)
+
+
+def _print_thread(answer: "Thread") -> None:
+    Table(
+        "items",
+        short("commit"),
+        ("time", time_of("time")),
+        ("author", author_of),
+        ("text", lambda item: post_text(item, _TEXT_WIDTH) or f"({item['kind']})"),
+    )(answer)
+    if answer["next"]:
+        say(f"note: the thread goes on: --after {answer['next'][:12]}")
+
+
 @post.command("thread")
+@prints(_print_thread)
 def thread(
-    context: typer.Context,
+    api: "Client",
     commit: PostArgument,
     limit: LimitOption = _SHOWN,
     after: Annotated[str, typer.Option(help="Show the replies after this commit.")] = "",
-    as_json: JsonOption = False,
-) -> None:
+) -> "Thread":
     """Show the thread that a post begins or is in: the first post, and the replies in the order of the timeline."""
-    answer = client(context).show_thread(commit, limit=limit, after=after)
-    if as_json:
-        print_json(answer)
-        return
-    print_table(
-        ("commit", "time", "author", "text"),
-        (
-            (
-                item["commit"][:12],
-                iso_time(item["time"]),
-                author_of(item),
-                post_text(item, _TEXT_WIDTH) or f"({item['kind']})",
-            )
-            for item in answer["items"]
-        ),
-    )
-    if answer["next"]:
-        say(f"note: the thread goes on: --after {answer['next'][:12]}")
+    return api.show_thread(commit, limit=limit, after=after)

@@ -4,49 +4,34 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from node.runtime.wording import counted, duration_text
-
-if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from ravel.types.values import SyncProgress
 
 _LINE_SECONDS: Final = 2.0
 
 
 class Progress(Protocol):
-    """Told how much is done."""
+    """A function that is told how much is done."""
 
     def __call__(self, done: int) -> None:
-        """`done` of the whole are behind us."""
+        """Note that `done` of the whole are behind us."""
         ...
 
 
 class ToldProgress(Progress, Protocol):
-    """Told how much is done, and what the daemon knows of the rest."""
+    """A function that is told how much is done, and what the daemon knows of the rest."""
 
     def __call__(self, done: int, total: int | None = None, seconds: int | None = None) -> None:
-        """`done` of the whole are behind us; of how many, and how many seconds are left, where that is known now."""
+        """Note that `done` of `total` are behind us, with the seconds that are left, where these are known."""
         ...
 
 
 def time_left(seconds: float, done: int, total: int) -> str:
-    """How long the rest will take if it goes on as in these seconds; empty where nothing tells that."""
+    """Estimate how long the rest takes, from the seconds so far; empty where nothing tells that."""
     if not 0 < done < total:
         return ""
     return f", {duration_text(round(seconds / done * (total - done)))} left"
-
-
-def progress_line(progress: "SyncProgress") -> str:
-    """A transfer between nodes: "receiving, 25030 of 30001 commits, 5600 a second, 1 s left"."""
-    total, rate, seconds = progress["total"], progress["rate"], progress["seconds_left"]
-    parts = [
-        progress["direction"],
-        f"{progress['done']} of {'an unknown number of commits' if total is None else counted(total, 'commit')}",
-        "" if rate is None else "standing still" if not rate else f"{rate:.0f} a second",
-        "" if seconds is None else f"{duration_text(seconds)} left",
-    ]
-    return ", ".join(filter(None, parts))
 
 
 @contextmanager
@@ -60,7 +45,7 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
         count = rich.DownloadColumn(binary_units=True) if unit == "byte" else rich.MofNCompleteColumn()
 
         class Left(rich.TimeRemainingColumn):
-            """What the daemon says is left: of what was done before, the bar knows no rate."""
+            """The time left by the daemon's word: the bar knows no rate of what was done before."""
 
             def render(self, task: rich.Task) -> Text:
                 seconds = task.fields.get("seconds")

@@ -1,25 +1,43 @@
-"""tangle: the graphs that commits form, as tables or as pictures."""
+"""tangle, feed: the graphs that commits form, and what each author wrote in a branch."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.people import author_of, person
+from node.cli.answers import ID_WIDTH, Outcome, Table, marks, print_table, prints, short
+from node.cli.branch_commands import BranchArgument
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import JsonOption, client, iso_time, print_json, print_table
+from node.cli.shared import say
+from node.cli.wording import author, author_of, time_of
+from node.runtime.errors import ERROR_KINDS, EXIT_OK
+from node.runtime.wording import counted
 from protocol.limits.users import TANGLE_WINDOW_MAX
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from ravel.types.timelines import TangleCommit, TangleView
+    from ravel import Client
+    from ravel.types.timelines import FeedCheck, TangleView
 
 tangle = typer.Typer(no_args_is_help=True, help="The graphs that commits form.")
-_ID_WIDTH = 12
+feed = typer.Typer(no_args_is_help=True, help="Feeds: the numbered commits of one author in a branch.")
+
+
+_TANGLE = Table(
+    "commits",
+    short("commit"),
+    "rank",
+    ("time", time_of("time")),
+    ("author", author_of),
+    "body",
+    ("follows", lambda item: " ".join(previous[:ID_WIDTH] for previous in item["previous"])),
+    ("", marks("void", "tip", "branch", "merge")),
+)
 
 
 @tangle.command("show")
+@prints(lambda shown: print(shown) if isinstance(shown, str) else _TANGLE(shown))
 def show(
-    context: typer.Context,
+    api: "Client",
     repo: RepoArgument,
     kind: Annotated[
         str, typer.Argument(help="A kind of tangle: branch, feed, group, members, epoch or thread.")
@@ -44,56 +62,59 @@ def show(
     dot: Annotated[
         bool, typer.Option("--dot", help="Print Graphviz input; pipe it into `dot -Tsvg`.")
     ] = False,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Show the end of a tangle: its commits in canonical order with their parents."""
     parts = {"branch": branch, "author": author, "epoch": epoch, "message": message, "name": name}
-    answer = client(context).show_tangle(repo, kind, limit=limit, **parts)
-    if as_json:
-        print_json(answer)
-    elif dot:
-        print(_dot(answer))
-    else:
-        print_table(
-            ("commit", "rank", "time", "author", "body", "follows", ""),
-            (
-                (
-                    item["commit"][:_ID_WIDTH],
-                    item["rank"],
-                    iso_time(item["time"]),
-                    author_of(item),
-                    item["body"],
-                    " ".join(previous[:_ID_WIDTH] for previous in item["previous"]),
-                    ", ".join(_marks(item)),
-                )
-                for item in answer["commits"]
-            ),
-        )
+    answer = api.show_tangle(repo, kind, limit=limit, **parts)
+    return Outcome(answer, shown=graphviz(answer) if dot else None)
 
 
-def _marks(item: "TangleCommit") -> list[str]:
-    marks = (
-        ("void", item["void"]),
-        ("tip", item["tip"]),
-        ("branch", item["branch"]),
-        ("merge", item["merge"]),
-    )
-    return [name for name, holds in marks if holds]
-
-
-def _dot(answer: "TangleView") -> str:
-    """Graphviz: later commits above, void ones dashed, tips with a double border."""
+def graphviz(answer: "TangleView") -> str:
+    """Draw a tangle for Graphviz: later commits above, void ones dashed, tips with a double border."""
     lines = ["digraph tangle {", "  rankdir=BT;", '  node [shape=box, fontname="monospace"];']
     for item in answer["commits"]:
-        name = item["commit"][:_ID_WIDTH]
-        label = f"{name}\\n{_quoted(item['body'])}\\n{_quoted(person(item['author_name'], item['author']))}"
+        name = item["commit"][:ID_WIDTH]
+        label = f"{name}\\n{_quoted(item['body'])}\\n{_quoted(author(item))}"
         style = ", style=dashed" if item["void"] else ""
         style += ", peripheries=2" if item["tip"] else ""
         lines.append(f'  "{name}" [label="{label}"{style}];')
-        lines += [f'  "{name}" -> "{previous[:_ID_WIDTH]}";' for previous in item["previous"]]
+        lines += [f'  "{name}" -> "{previous[:ID_WIDTH]}";' for previous in item["previous"]]
     return "\n".join([*lines, "}"])
 
 
 def _quoted(text: str) -> str:
-    """What a member may call a kind of body, between quotes."""
     return display_safe(text).replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _print_feeds(answer: "FeedCheck") -> None:
+    Table("feeds", "author", "commits", "last", "forks", ("name", "author_name"))(answer)
+    if not answer["fork_count"]:
+        return
+    print(f"\nUsed more than once: {counted(answer['fork_count'], 'place')}")
+    print_table(
+        ("author", "sequence", "commit"),
+        (
+            (fork["author"], fork["sequence"], commit)
+            for fork in answer["forks"]
+            for commit in fork["commits"]
+        ),
+    )
+    shown = sum(len(fork["commits"]) for fork in answer["forks"])
+    if answer["fork_count"] > len(answer["forks"]) or shown < sum(
+        fork["commit_count"] for fork in answer["forks"]
+    ):
+        say("note: there is more than is shown")
+
+
+@feed.command("check")
+@prints(_print_feeds)
+def check(api: "Client", branch: BranchArgument) -> Outcome:
+    """List the feeds of a branch, and the forks: places of a feed that its author used twice.
+
+    Honest nodes do not fork their feeds, unless a node's folder was restored from a copy or runs twice. The exit code
+    is that of feed_forked when there is a fork.
+    """
+    answer = api.check_feeds(branch)
+    return Outcome(
+        answer, exit_code=ERROR_KINDS["feed_forked"].exit_code if answer["fork_count"] else EXIT_OK
+    )

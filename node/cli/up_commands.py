@@ -1,13 +1,15 @@
 """CLI: up and down: a node's daemon in the background, made first where there is none."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli.answers import Outcome, print_fields, prints
 from node.cli.key_commands import CLEAR_WARNING, ClearFlag, KeyringFlag, PassphraseFlag, choose_protection
-from node.cli.shared import JsonOption, print_fields, print_json, say, settings
+from node.cli.shared import say, settings
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -16,6 +18,21 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")]
 
 
+def _print_ready(shown: tuple[Mapping[str, object], str]) -> None:
+    answer, command = shown
+    print_fields((key, answer[key]) for key in ("home", "node", "listen", "api", "log") if answer[key])
+    print(f"\nReady{'' if answer['started'] else ', since before'}. What next:")
+    print_fields(
+        [
+            (f"  {command} repo create NAME", "a repo of your own"),
+            (f"  {command} repo join -", "one that you were invited to"),
+            (f"  {command} open", "all of it in a browser"),
+            (f"  {command} down", "stop the daemon"),
+        ]
+    )
+
+
+@prints(_print_ready)
 def up(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",
@@ -29,8 +46,7 @@ def up(
     keyring: KeyringFlag = False,
     clear: ClearFlag = False,
     timeout: TimeoutOption = 60,
-    as_json: JsonOption = False,
-) -> None:
+) -> Outcome:
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
     Run again, it does nothing more. `ravel down` stops the daemon; it does not start by itself with the machine
@@ -74,23 +90,16 @@ def up(
         "created": is_new,
         "started": is_started,
     }
-    if as_json:
-        print_json(answer)
-        return
-    print_fields((key, answer[key]) for key in ("home", "node", "listen", "api", "log") if answer[key])
-    command = _command(context, folder)
-    print(f"\nReady{'' if is_started else ', since before'}. What next:")
-    print_fields(
-        [
-            (f"  {command} repo create NAME", "a repo of your own"),
-            (f"  {command} repo join -", "one that you were invited to"),
-            (f"  {command} open", "all of it in a browser"),
-            (f"  {command} down", "stop the daemon"),
-        ]
-    )
+    return Outcome(answer, shown=(answer, _command(context, folder)))
 
 
-def down(context: typer.Context, timeout: TimeoutOption = 60, as_json: JsonOption = False) -> None:
+def _print_stopped(shown: tuple[int | None, Path]) -> None:
+    pid, folder = shown
+    print(f"no daemon runs in {folder}" if pid is None else f"stopped process {pid}")
+
+
+@prints(_print_stopped)
+def down(context: typer.Context, timeout: TimeoutOption = 60) -> Outcome:
     """Stop the daemon, and wait until it has ended. Everything that was acknowledged is durable."""
     from node.home.home import open_home
     from node.home.starting import stop_daemon
@@ -98,14 +107,11 @@ def down(context: typer.Context, timeout: TimeoutOption = 60, as_json: JsonOptio
     folder = settings(context).home
     open_home(folder)
     pid = stop_daemon(folder, timeout)
-    if as_json:
-        print_json({"stopped": pid is not None, "pid": pid})
-    else:
-        print(f"no daemon runs in {folder}" if pid is None else f"stopped process {pid}")
+    return Outcome({"stopped": pid is not None, "pid": pid}, shown=(pid, folder))
 
 
 def _check_same(home: "Home", listen: str | None, api: str | None) -> None:
-    """Options of a new node mean nothing for an old one, unless they say the same."""
+    """Refuse options of a new node for one that is there, unless they say the same. Raises ServiceError."""
     from ravel.home import command_for
 
     held = (
@@ -146,7 +152,7 @@ def _check_version(folder: Path) -> None:
 
 
 def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:
-    """The passphrase of sealed keys, tried before a daemon is started with it. None where there is none."""
+    """Return the passphrase of sealed keys, tried before a daemon is started with it. None where there is none."""
     import os
 
     from node.home.identity import open_keys, read_keys
@@ -161,7 +167,7 @@ def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:
 
 
 def _command(context: typer.Context, folder: Path) -> str:
-    """How `ravel` was called: with --home, unless the folder is the one that it takes without."""
+    """Return how `ravel` was called: with --home, unless the folder is the one that it takes without."""
     from ravel.home import command_for
 
     parent = context.find_root()

@@ -183,8 +183,3 @@ def hmac_key_of(text: str) -> bytes | None:
     except ValueError:
         return None
     return key if len(key) == 32 else None
-
-
-def reasons_of(report: SsbSummary) -> Sequence[tuple[str, int]]:
-    """How often each reason was given, the most frequent first."""
-    return Counter(report["refused"]).most_common()

@@ -25,5 +25,5 @@ def duration_text(seconds: int) -> str:
 
 
 def date_text(seconds: float) -> str:
-    """Unix seconds as a date and time in UTC; none is later than the year 9999."""
-    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(seconds, _LAST_SHOWN)))
+    """Return Unix seconds as a date and time in UTC, between the years 1970 and 9999."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(min(max(seconds, 0), _LAST_SHOWN)))

@@ -25,7 +25,7 @@ DONE: MergeResult = {"branch": "b" * 52, "commit": "c" * 52, "carried": 2, "left
 def test_a_merge_says_what_it_left_and_what_to_do(
     answer: MergeResult, out: str, notes: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    print_merge(answer, as_json=False)
+    print_merge(answer)
     printed = capsys.readouterr()
     assert out in printed.out
     assert printed.err.strip().startswith(notes)

@@ -15,9 +15,11 @@ import node
 from node.cli import main as main_module
 from node.cli import progress as progress_module
 from node.cli import repo_commands
+from node.cli.answers import print_fields, print_table
 from node.cli.main import app
-from node.cli.progress import progress_line, show_progress
-from node.cli.shared import fail, first_line, print_fields, print_table
+from node.cli.progress import show_progress
+from node.cli.shared import fail
+from node.cli.wording import first_line, progress_line
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
 from ravel.characters import display_safe
@@ -274,7 +276,7 @@ def test_a_repo_is_shown_without_what_is_for_programs(capsys: pytest.CaptureFixt
         "revision": 1_795_761_566_180,
         "standing": {"sentence": "alone"},
     }
-    repo_commands._print_repo(view)
+    repo_commands.print_repo(view)
     assert capsys.readouterr().out == "repo   r\nname   notes\nstate  alone\n"
 
 

@@ -1,4 +1,4 @@
-"""What commands read from standard input or a file."""
+"""What commands read from standard input or a file, whole or line by line."""
 
 import io
 import sys
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from node.cli.inputs import read_input, read_typed
+from node.cli.inputs import group_lines, read_input, read_typed
 from node.runtime.errors import ServiceError
+from protocol.limits.formats import TEXT_SIZE_MAX
 
 
 @pytest.fixture(params=["file", "standard input"])
@@ -45,3 +46,41 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
 def test_of_a_pipe_all_is_taken_without_a_byte_order_mark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbfone\ntwo\xff")))
     assert read_typed(100) == "one\ntwo\ufffd"
+
+
+class Pipe(io.BufferedIOBase):
+    """Gives what was written to it in the same pieces."""
+
+    def __init__(self, *pieces: bytes) -> None:
+        self._pieces = [*pieces]
+
+    def read1(self, _size: int = -1, /) -> bytes:
+        return self._pieces.pop(0) if self._pieces else b""
+
+
+def test_what_has_come_is_one_group() -> None:
+    pipe = Pipe(b"a\nb\nc", b"c\n", b"\n \n", b"d\r\n", b"the last")
+    assert [*group_lines(pipe)] == [["a", "b"], ["cc"], ["d"], ["the last"]]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line() -> None:
+    assert [*group_lines(Pipe(b"\xef\xbb", b"\xbfa\n\xef\xbb\xbfb\n"))] == [["a", "\ufeffb"]]
+    assert [*group_lines(Pipe(b"\xef\xbb\xbf"))] == []
+
+
+def test_nothing_gives_nothing() -> None:
+    assert [*group_lines(Pipe())] == []
+
+
+def test_what_is_not_utf_8_is_named_by_its_line() -> None:
+    groups = group_lines(Pipe(b"a\n", b"b\n\xff\n"))
+    assert next(groups) == ["a"]
+    with pytest.raises(ServiceError, match="line 3 is not UTF-8"):
+        next(groups)
+
+
+def test_a_line_has_a_largest_size() -> None:
+    size = 4 * TEXT_SIZE_MAX
+    assert [*group_lines(Pipe(b"x" * size))] == [["x" * size]]
+    with pytest.raises(ServiceError, match="line 1"):
+        [*group_lines(Pipe(b"x" * size, b"x"))]

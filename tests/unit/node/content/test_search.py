@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.cli.people import author_of
+from node.cli.wording import author_of
 from node.content import search as search_module
 from node.content import search_indexer as indexer_module
 from node.content.erasing import erase_store

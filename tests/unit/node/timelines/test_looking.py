@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.cli.tangle_commands import _dot
+from node.cli.tangle_commands import graphviz
 from node.contract.timelines import TangleView
 from node.runtime.errors import ServiceError
 from node.scuttlebutt.messages import ssb_id
@@ -84,7 +84,7 @@ def test_tangles_of_every_kind_are_shown(world: World) -> None:
     commits = branch["commits"]
     assert [item["commit"] for item in commits][:2] == [_id(world, "d"), _id(world, "e")]
     assert (commits[0]["merge"], commits[0]["tip"], commits[2]["tip"]) == (True, False, True)
-    drawn = _dot(branch)
+    drawn = graphviz(branch)
     assert drawn.count("->") == 4
     assert f'"{_id(world, "e")[:12]}" -> "{_id(world, "d")[:12]}";' in drawn
     with pytest.raises(ServiceError, match="a kind is one of"):

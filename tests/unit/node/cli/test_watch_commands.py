@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from node.cli.hooks import CURSOR_SIZE_MAX, keep_cursor, parse_command, read_cursor, run_hook
+from node.cli.watch_commands import CURSOR_SIZE_MAX, keep_cursor, parse_command, read_cursor, run_hook
 from node.runtime.errors import ServiceError
 
 _EVENT = {"event": "edit", "edit": "insert", "commit": "abcdefghijklmnop", "cursor": "7"}

@@ -1,6 +1,6 @@
 """How people are printed: by name, cut to a width without losing what tells look-alikes apart, else by id."""
 
-from node.cli.people import author_of, person
+from node.cli.wording import author_of, person
 
 USER = "a" * 52
 MARK = " [abcdefgh]"

@@ -1,15 +1,13 @@
-"""Values of simple types are taken as typer itself takes them, and all else by typer."""
+"""Values of simple types are taken as typer itself takes them."""
 
 from pathlib import Path
 from typing import Annotated, Final
 
 import pytest
 import typer
-from typer.core import TyperArgument, TyperOption
-from typer.testing import CliRunner
+from typer.main import get_command
 
-from node.cli import plain_values
-from node.cli.plain_values import take_plainly
+from node.cli.command_table import take_plainly
 
 _app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -50,19 +48,13 @@ _LINES: Final[tuple[list[str], ...]] = (
 
 
 @pytest.mark.parametrize("line", _LINES, ids=repr)
-def test_a_value_is_what_typer_makes_of_it(line: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    take_plainly()
-    plain = CliRunner().invoke(_app, line)
-    for kind in (TyperOption, TyperArgument):
-        monkeypatch.setattr(kind, "get_runtime_param", plain_values._ask_typer)
-    by_typer = CliRunner().invoke(_app, line)
-    assert (plain.exit_code, plain.output) == (by_typer.exit_code, by_typer.output)
-
-
-def test_a_file_that_must_not_be_read_is_left_to_typer(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    take_plainly()
-    (tmp_path / "closed").touch()
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    assert "is not readable" in CliRunner().invoke(_app, ["--file", str(tmp_path / "closed")]).output
+def test_a_value_is_what_typer_makes_of_it(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    answers = []
+    for is_plain in (True, False):
+        command = get_command(_app)
+        if is_plain:
+            take_plainly(command)
+        with pytest.raises(SystemExit) as ended:
+            command.main(line, prog_name="show")
+        answers.append((ended.value.code, capsys.readouterr()))
+    assert answers[0] == answers[1]

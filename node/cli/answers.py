@@ -1,0 +1,201 @@
+"""The one way that commands answer: a command returns a value, and a printer in its decorator says what people see of it.
+
+`--json` prints the whole value as one JSON object. Everything else goes through a printer: `Fields` and `Table` are made
+from the names of fields, other printers are functions that call `print_fields`, `print_table`, `say` and `print`.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Annotated, Any, Final
+
+import typer
+
+from node.cli.shared import client
+from node.runtime.errors import EXIT_OK
+from ravel.characters import display_safe
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+ID_WIDTH: Final = 12
+"""Characters of an id in a table; `node.ingest.people` marks names that could pass for one."""
+
+_CONTEXT: Final = "context_of_run"
+"""Name of typer's own parameter of a command, which no option has."""
+Item = Any
+"""An object of an answer: a mapping, whose type each endpoint states."""
+Column = str | tuple[str, str | Callable[[Item], object]]
+"""The name of a field; or what people read for it, and the field or a function that gives the value."""
+Printer = Callable[[Item], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An answer of which people see other parts than programs do, or whose exit code is not that of success."""
+
+    answer: Mapping[str, object]
+    shown: object = None
+    """The value for the printer, where that is not the answer."""
+    exit_code: int = EXIT_OK
+
+
+class Fields:
+    """Printer of some fields, one a line; of all where none are named, but for those to leave out."""
+
+    def __init__(self, *shown: Column, without: Sequence[str] = ()) -> None:
+        self.columns = shown
+        self._without = without
+
+    def __call__(self, answer: Item) -> None:
+        """Print the fields of an answer."""
+        columns = self.columns or [name for name in answer if name not in self._without]
+        print_fields((_heading(one), _value(answer, one)) for one in columns)
+
+
+class Table:
+    """Printer of a list that is a field of the answer, as a table."""
+
+    def __init__(self, rows: str, *columns: Column) -> None:
+        self.rows = rows
+        self.columns = columns
+
+    def __call__(self, answer: Item) -> None:
+        """Print the rows of an answer."""
+        headings = [_heading(one) for one in self.columns]
+        print_table(headings, ([_value(row, one) for one in self.columns] for row in answer[self.rows]))
+
+
+def short(field: str) -> Column:
+    """Return a column with the beginning of an id: as much as commands need to find it."""
+    return field, lambda item: str(item[field])[:ID_WIDTH]
+
+
+def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
+    """Return a function that joins the names of fields that are true; or what people read, of pairs with the field."""
+    pairs = [(name, name) if isinstance(name, str) else name for name in names]
+    return lambda item: ", ".join(said for said, field in pairs if item[field])
+
+
+def _heading(column: Column) -> str:
+    return column if isinstance(column, str) else column[0]
+
+
+def _value(item: Item, column: Column) -> object:
+    source = column if isinstance(column, str) else column[1]
+    return item[source] if isinstance(source, str) else source(item)
+
+
+class _LateClient:
+    """The API of the folder's daemon, connected when it is first used: wrong options are refused without a daemon."""
+
+    def __init__(self, context: typer.Context) -> None:
+        self._context = context
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # a method of the client
+        if "_client" not in vars(self):
+            self._client = client(self._context)
+        return getattr(self._client, name)
+
+
+def prints(
+    printer: Printer | None = None,
+) -> Callable[[Callable[..., Mapping[str, object] | Outcome | None]], Callable[..., None]]:
+    """Make a command of a function that returns its answer. The command takes `--json`; without it, the printer prints.
+
+    A parameter of type "Client" gets the API of the folder's daemon. By default all fields are printed.
+    """
+    show = printer or Fields()
+
+    def decorate(function: Callable[..., Mapping[str, object] | Outcome | None]) -> Callable[..., None]:
+        signature = inspect.signature(function)
+        given = next(
+            (one for one in signature.parameters.values() if one.annotation in ("Client", typer.Context)),
+            None,
+        )
+
+        @wraps(function)
+        def command(*, as_json: bool, **values: object) -> None:
+            context: Any = values.pop(_CONTEXT)
+            if given is not None:
+                values[given.name] = _LateClient(context) if given.annotation == "Client" else context
+            found = function(**values)
+            if found is None:  # the content that was asked for is on standard output
+                return
+            outcome = found if isinstance(found, Outcome) else Outcome(found)
+            if as_json:
+                print_json(outcome.answer)
+            else:
+                show(outcome.answer if outcome.shown is None else outcome.shown)
+            if outcome.exit_code != EXIT_OK:
+                raise typer.Exit(outcome.exit_code)
+
+        kept = [one for one in signature.parameters.values() if one is not given]
+        by_name = inspect.Parameter.KEYWORD_ONLY
+        added = [
+            inspect.Parameter(_CONTEXT, by_name, annotation=typer.Context),
+            *(one.replace(kind=by_name) for one in kept),
+            inspect.Parameter("as_json", by_name, default=False, annotation=JsonOption),
+        ]
+        vars(command).update(printer=show, answer=function.__annotations__.get("return"))  # for the tests
+        # typer reads these; it would evaluate the types of answers, which commands do not import.
+        del command.__dict__["__wrapped__"]
+        command.__annotations__ = {}
+        vars(command)["__signature__"] = signature.replace(parameters=added, return_annotation=None)
+        return command
+
+    return decorate
+
+
+def print_json(answer: Mapping[str, object]) -> None:
+    """Print one JSON object on standard output."""
+    print(json.dumps(answer, ensure_ascii=False), flush=True)
+
+
+def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
+    """Print names and values, one a line. A field that has fields is printed as these, each called by both names."""
+    rows = [(name, _as_text(value)) for pair in pairs for name, value in _flat(*pair)]
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, value in rows:
+        print(f"{name:<{width}}  {display_safe(value)}")
+
+
+def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
+    if not isinstance(value, Mapping):
+        yield name, value
+        return
+    for key, part in value.items():
+        yield from _flat(f"{name}.{key}", part)
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, list):
+        is_nested = any(isinstance(item, Mapping) for item in value)
+        return ("; " if is_nested else ", ").join(_as_text(item) for item in value)
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_as_text(part)}" for key, part in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table: drawn with rich on a terminal, tab-separated in a pipe. The names of its columns come first.
+
+    A piped list of one column has no name: another command reads its lines (`ravel set add BRANCH -`).
+    """
+    texts = [[display_safe(_as_text(value)) for value in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in (columns, *texts) if len(columns) > 1 else texts:
+            print("\t".join(row))
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in texts:
+        drawn.add_row(*(Text(value) for value in row))
+    Console().print(drawn)
