@@ -2,7 +2,7 @@
 
 import pytest
 
-from node.runtime.backoff import Backoff
+from node.runtime.backoff import Backoff, doubled_pause
 
 
 def test_pauses_double_up_to_the_longest() -> None:
@@ -22,3 +22,7 @@ def test_only_a_success_makes_them_short_again() -> None:
 def test_those_who_fail_together_do_not_try_together_again() -> None:
     pauses = {Backoff(1000.0, 1000.0).fail() for _ in range(20)}
     assert len(pauses) > 1
+
+
+def test_a_pause_after_a_stored_count_of_failures_has_no_jitter_and_no_overflow() -> None:
+    assert [doubled_pause(failures, 1.0, 60.0) for failures in (0, 1, 2, 10, 10**9)] == [1, 2, 4, 60, 60]
