@@ -19,12 +19,12 @@ import pycrdt
 import trio
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note
+from node.api.value_documents import edit_set, show_set
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents
 from node.content.texts import Texts
-from node.contract.documents import edit_set, show_set
 from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub

@@ -18,19 +18,19 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
+from node.api.answers import list_answers
 from node.api.api import create_app
-from node.api.binding import check_bindings
+from node.api.binding import check_arguments
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.remote import Remote
 from node.api.repeats import new_run
-from node.api.service import NodeService
+from node.api.services import make_services
 from node.authoring.author import Author
 from node.content.post_relations import RelationReader
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
-from node.contract.table import ENDPOINTS
 from node.exports.exports import Exports
 from node.home.config import NOTHING, PeerConfig, is_unspecified, list_advertised
 from node.home.folder_mark import note_copy
@@ -185,7 +185,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     exports = Exports(
         home, id_text(node_key), now_seconds, keys.store_key, has_quotas=home.config.relay.enabled
     )
-    service = NodeService(
+    services = make_services(
         hub=hub,
         network=network,
         author=author,
@@ -207,11 +207,11 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
         run_file(home.path, api=api, listen=listen, peer=id_text(node_key), run=run),
     ):
-        check_bindings(ENDPOINTS, service)
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)
-            app = create_app(service, callers, streams, run)
+            check_arguments(list_answers(services))
+            app = create_app(services, callers, streams, run)
             nursery.start_soon(serve_api, app, api_listener)
             if remote is not None and remote_listener is not None:
                 nursery.start_soon(serve_api, app, remote_listener, remote)
@@ -226,9 +226,9 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
                 nursery.start_soon(PortMapper(addresses, ask_router).run)
             nursery.start_soon(joiner.run)
             nursery.start_soon(exports.run)
-            nursery.start_soon(service.tokens.run)
-            nursery.start_soon(service.background.run)
-            nursery.start_soon(service.standings.run, author.user)
+            nursery.start_soon(services.node.tokens.run)
+            nursery.start_soon(services.node.background.run)
+            nursery.start_soon(services.branches.standings.run, author.user)
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
@@ -237,7 +237,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(PartnerFiles(hub).run)
             nursery.start_soon(SearchIndexer(hub, is_enabled=home.config.search.enabled).run)
             if home.config.search.enabled:
-                nursery.start_soon(TextIndexer(hub, service.texts).run)
+                nursery.start_soon(TextIndexer(hub, services.branches.texts).run)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
@@ -250,8 +250,8 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
-            await service.tokens.save_uses()
-            await service.standings.save(is_last=True)
+            await services.node.tokens.save_uses()
+            await services.branches.standings.save(is_last=True)
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
 

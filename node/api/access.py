@@ -38,7 +38,7 @@ class Access:
     def __init__(self, targets: Targets, callers: Callers, run_blocking: RunBlocking) -> None:
         self._targets = targets
         self._callers = callers
-        self._run_blocking = run_blocking
+        self.run_blocking = run_blocking
 
     async def admit(
         self, endpoint: Endpoint[Any], caller: Caller, arguments: dict[str, Any], *, of_body: bool = False
@@ -78,7 +78,7 @@ class Access:
             elif need.about == "branch":
                 arguments[need.field] = self._targets.name(self._targets.branch(text, caller))
             elif need.about == "commit":
-                arguments[need.field] = await self._run_blocking(self._targets.commit, text, caller)
+                arguments[need.field] = await self.run_blocking(self._targets.commit, text, caller)
             elif need.about not in ("repos", "readable") and not self._is_for_rest(need, caller, text):
                 raise refusal(caller, endpoint, need, arguments)
         except ServiceError as error:
@@ -104,7 +104,7 @@ class Access:
                 repo, name = self._targets.repo_of(branch), self._targets.name(branch)
         except ServiceError:  # the service says what is wrong with the name
             return
-        if await self._run_blocking(self._targets.is_of_devices, repo):
+        if await self.run_blocking(self._targets.is_of_devices, repo):
             raise ServiceError(
                 "insufficient_scope",
                 f"this person's devices find each other in the repo {repo.name!r}, so that only the person changes it",

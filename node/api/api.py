@@ -1,4 +1,4 @@
-"""Routes of the local HTTP API: maps requests to `NodeService` methods, and errors to JSON.
+"""Routes of the local HTTP API: maps requests to handlers, and errors to JSON.
 
 `authentication` decides who may call at all, `access` what a token may. What an endpoint takes and answers stands in
 `node.contract`.
@@ -14,6 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from node.api.access import Access, check_action
+from node.api.answers import list_answers
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.callers import Callers, caller_of
@@ -27,7 +28,7 @@ from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json, json_response
 from node.api.routing import Routes
 from node.api.search import SearchHandler
-from node.api.service import NodeService
+from node.api.services import Services
 from node.api.web_page import (
     CODE_QUERY,
     EXPORT_PATH,
@@ -59,14 +60,13 @@ log = structlog.get_logger()
 
 
 def create_app(
-    service: NodeService, callers: Callers, streams: EventStreams | None = None, run: str | None = None
+    services: Services, callers: Callers, streams: EventStreams | None = None, run: str | None = None
 ) -> ASGIApp:
-    """The application. Without a token it serves health and the page's files; its `streams` may be ended.
+    """Return the application. Without a token it serves health and the page's files alone.
 
     `run` is another at each start of the daemon.
-
-    Raises WrongBinding where the service lacks a method that the table names.
     """
+    node, run_blocking = services.node, services.hub.run_blocking
     codes = PageCodes()
     report_codes, export_codes = (
         PageCodes(address=f"{path}?{CODE_QUERY}=") for path in (REPORT_PATH, EXPORT_PATH)
@@ -79,28 +79,28 @@ def create_app(
         if remote is not None:
             # Counted before it is looked at: a right code must not tell itself from a wrong one that came too fast.
             remote.limits.take_try(remote.subnet_of(request.scope))
-            return json_response({"token": await service.browsers.pair(given.code, given.name)})
+            return json_response({"token": await node.browsers.pair(given.code, given.name)})
         codes.redeem(given.code)
-        return json_response({"token": await service.tokens.make_for_page()})
+        return json_response({"token": await node.tokens.make_for_page()})
 
     async def pairing_code(request: Request) -> Response:
         caller = caller_of(request)
-        service.tokens.check_room(caller)
+        node.tokens.check_room(caller)
         maker = "" if caller.token is None else caller.token.digest
-        return await answer_json(service.browsers.make_code(maker))
+        return await answer_json(node.browsers.make_code(maker))
 
     async def show_report(request: Request) -> Response:
         report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
-        return report_response(await service.reports.read())
+        return report_response(await node.reports.read())
 
     async def send_export(request: Request) -> Response:
         export_codes.redeem(request.query_params.get(CODE_QUERY, ""))
-        archive = await service.archives.open()
-        return await archive_response(request, f"{archive.name}.zip", service.archives.send(archive))
+        archive = await node.archives.open()
+        return await archive_response(request, f"{archive.name}.zip", node.archives.send(archive))
 
-    probes = _Probes(service.watching)
-    access = Access(service.targets, callers, service.run_blocking)
-    handlers = _other_handlers(service, streams or EventStreams(), access)
+    probes = _Probes(node.watching)
+    access = Access(services.targets, callers, run_blocking)
+    handlers = _other_handlers(services, streams or EventStreams(), access)
     handlers[MAKE_PAIRING_CODE] = pairing_code
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
@@ -111,12 +111,12 @@ def create_app(
         Route("/metrics", _mapped(probes.metrics)),
         *page_routes(*map(_mapped, (give_token, show_report, send_export))),
     ]
+    handlers |= {one.endpoint: bind(one, access, repeats, node.revoking) for one in list_answers(services)}
     for endpoint in ROUTED:
-        handler = bind(endpoint, service, access, repeats) if endpoint.service else handlers[endpoint]
-        handler = admitted(endpoint, handler, access)
+        handler = admitted(endpoint, handlers[endpoint], access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Routes(routes, _NO_SUCH_ENDPOINT, _refuse_method)
-    return Gate(StatesRun(Meter(application, service.watching), run), callers, OPEN_PATHS)
+    return Gate(StatesRun(Meter(application, node.watching), run), callers, OPEN_PATHS)
 
 
 def route_path(endpoint: AnyEndpoint) -> str:
@@ -128,16 +128,14 @@ def route_path(endpoint: AnyEndpoint) -> str:
     return PREFIX + endpoint.fill_path(parts)
 
 
-def _other_handlers(
-    service: NodeService, streams: EventStreams, access: Access
-) -> dict[AnyEndpoint, Handler]:
-    """Handlers of what is not one JSON answer to one call of the service, or needs to know who calls."""
+def _other_handlers(services: Services, streams: EventStreams, access: Access) -> dict[AnyEndpoint, Handler]:
+    """Return handlers of endpoints that stream, or that need the caller."""
 
     async def describe(_request: Request) -> Response:
-        document = await service.run_blocking(encode_document)
+        document = await services.hub.run_blocking(encode_document)
         return Response(document, media_type="application/json")
 
-    events, files = EventEndpoints(service, streams, access), FileHandlers(service)
+    events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
     return {
         FOLLOW_EDITS: events.edits,
         FOLLOW_NODE: events.node,
@@ -146,9 +144,9 @@ def _other_handlers(
         ADD_FILE: files.add,
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
-        SEARCH: SearchHandler(service).search,
+        SEARCH: SearchHandler(services).search,
         DESCRIBE_API: describe,
-        SHOW_TOKEN: lambda request: answer_json(service.tokens.show(caller_of(request))),
+        SHOW_TOKEN: lambda request: answer_json(services.node.tokens.show(caller_of(request))),
     }
 
 

@@ -7,7 +7,7 @@ from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, json_response, read_json, read_query
-from node.api.service import NodeService
+from node.api.services import Services
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.node import FOLLOW_NODE
 from node.contract.timelines import FOLLOW_EDITS
@@ -16,8 +16,9 @@ from node.contract.timelines import FOLLOW_EDITS
 class EventEndpoints:
     """Answers with a window of JSON or, where the client accepts event streams, with one."""
 
-    def __init__(self, service: NodeService, streams: EventStreams, access: Access) -> None:
-        self._service = service
+    def __init__(self, services: Services, streams: EventStreams, access: Access) -> None:
+        self._branches = services.branches
+        self._node = services.node
         self._streams = streams
         self._access = access
 
@@ -28,9 +29,9 @@ class EventEndpoints:
         since, positions = query["since"], query["positions"]
         if _wants_stream(request):
             resumed = request.headers.get("last-event-id", since)
-            source = self._service.edits.follow(branch, resumed, positions=positions)
+            source = self._branches.edits.follow(branch, resumed, positions=positions)
             return self._streams.open(self._access.follow(source, caller_of(request)))
-        window = self._service.edits.window(branch, since, query["limit"], positions=positions)
+        window = self._branches.edits.window(branch, since, query["limit"], positions=positions)
         return await answer_json(window)
 
     async def text(self, request: Request) -> Response:
@@ -38,23 +39,23 @@ class EventEndpoints:
         branch = request.path_params["branch"]
         query = read_query(request, FOLLOW_TEXT.query)
         if _wants_stream(request):
-            source = self._service.live_texts.follow(branch, **query)
+            source = self._branches.live_texts.follow(branch, **query)
             return self._streams.open(self._access.follow(source, caller_of(request)))
-        return await answer_json(self._service.live_texts.show(branch, **query))
+        return await answer_json(self._branches.live_texts.show(branch, **query))
 
     async def presence(self, request: Request) -> Response:
         """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""
         said = await read_json(request, PresenceRequest)
-        return await answer_json(self._service.live_texts.tell(request.path_params["branch"], said))
+        return await answer_json(self._branches.live_texts.tell(request.path_params["branch"], said))
 
     async def node(self, request: Request) -> Response:
         """Peers and repos, now or as they change: those that the caller may see."""
         caller = caller_of(request)
         query = read_query(request, FOLLOW_NODE.query)
         if _wants_stream(request):
-            source = self._service.look_on(request.headers.get("last-event-id", ""), **query)
+            source = self._node.follow(request.headers.get("last-event-id", ""), **query)
             return self._streams.open(self._access.follow(source, caller))
-        return json_response(keep_readable(caller, await self._service.list_all()))
+        return json_response(keep_readable(caller, await self._node.list_all()))
 
 
 def _wants_stream(request: Request) -> bool:

@@ -5,28 +5,28 @@ from starlette.responses import Response
 
 from node.api.downloads import file_response
 from node.api.requests import answer_json, read_chunks, read_query
-from node.api.service import NodeService
+from node.content.files import FileService
 from node.contract.files import ADD_FILE
 
 
 class FileHandlers:
     """Each handler takes the request apart and calls the service."""
 
-    def __init__(self, service: NodeService) -> None:
-        self._service = service
+    def __init__(self, files: FileService) -> None:
+        self._files = files
 
     async def add(self, request: Request) -> Response:
         """Add a file whose content is the request's body."""
         name = read_query(request, ADD_FILE.query)["name"]
-        added = self._service.files.add(request.path_params["branch"], name, read_chunks(request))
+        added = self._files.add(request.path_params["branch"], name, read_chunks(request))
         return await answer_json(added)
 
     async def add_many(self, request: Request) -> Response:
         """Add files, each a line and its content in the request's body."""
-        added = self._service.files.add_many(request.path_params["branch"], read_chunks(request))
+        added = self._files.add_many(request.path_params["branch"], read_chunks(request))
         return await answer_json(added)
 
     async def get(self, request: Request) -> Response:
         """A file, whole or a range of it."""
-        file = await self._service.files.open(request.path_params["branch"], request.path_params["file"])
-        return await file_response(request, file, self._service.files.read)
+        file = await self._files.open(request.path_params["branch"], request.path_params["file"])
+        return await file_response(request, file, self._files.read)

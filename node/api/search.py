@@ -1,4 +1,4 @@
-"""The handler of searches: knows who calls, and so which branches may be searched."""
+"""Handler of searches, limited to the branches that the caller may read."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from node.api.callers import Caller, caller_of
 from node.api.requests import json_response, read_query
-from node.api.service import NodeService
+from node.api.services import Services
 from node.content.search import Question, parse_cursor
 from node.content.search_words import Term, Words, parse_query
 from node.contract.search import SEARCH, NameHit, SearchResult
@@ -24,10 +24,14 @@ from verifier.posts import devices_of
 
 
 class SearchHandler:
-    """Takes the request apart, and asks the service."""
+    """Finds branches, authors and names of a search request, and asks `Search` for hits."""
 
-    def __init__(self, service: NodeService) -> None:
-        self._service = service
+    def __init__(self, services: Services) -> None:
+        self._search = services.branches.search
+        self._names = services.branches.names
+        self._targets = services.targets
+        self._replica = services.hub.replica
+        self._run_blocking = services.hub.run_blocking
 
     async def search(self, request: Request) -> Response:
         """Search what the caller may read."""
@@ -48,10 +52,10 @@ class SearchHandler:
         after: str,
     ) -> SearchResult:
         terms = parse_query(text)
-        branches = await self._service.run_blocking(self._find_branches, caller, repo, branch)
+        branches = await self._run_blocking(self._find_branches, caller, repo, branch)
         authors = None
         if author:
-            authors = await self._service.run_blocking(self._find_authors, author, branches)
+            authors = await self._run_blocking(self._find_authors, author, branches)
         question = Question(terms, branches, limit, authors)
         if since is not None:
             question = replace(question, since=since * 1000)
@@ -59,16 +63,16 @@ class SearchHandler:
             question = replace(question, until=until * 1000 + 999)
         if after:
             question = replace(question, before=parse_cursor(after))
-        found = await self._service.search.find(question)
+        found = await self._search.find(question)
         names: list[NameHit] = []
         if not (author or after or since is not None or until is not None):
-            names = await self._service.run_blocking(self._find_names, terms, branches)
-        view = await self._service.search.view(branches)  # that others have work must not show
+            names = await self._run_blocking(self._find_names, terms, branches)
+        view = await self._search.view(branches)  # that others have work must not show
         return {"hits": found.hits, "names": names, "next": found.cursor, "index": view}
 
     def _find_branches(self, caller: Caller, repo: str, branch: str) -> list[Branch]:
         """What is searched. Raises ServiceError `not_found`, `ambiguous`."""
-        targets = self._service.targets
+        targets = self._targets
         if branch:
             return [targets.branch(f"{repo}:{branch}" if repo else branch, caller)]
         of_repo = targets.repo_of_branches(repo, caller).num if repo else None
@@ -82,7 +86,7 @@ class SearchHandler:
         Raises ServiceError `not_found` where none does, `ambiguous` where one calls several so, `busy` where it takes long.
         """
         ends = time.thread_time() + SEARCH_SECONDS
-        replica = self._service.replica
+        replica = self._replica
         found: dict[int, frozenset[UserId]] = {}
         missing = ServiceError("not_found", f"nobody is called {text!r}, or has an id that begins so")
         for repo_num in sorted({branch.repo_num for branch in branches}):
@@ -124,7 +128,7 @@ class SearchHandler:
 
     def _names_of(self, branches: Sequence[Branch]) -> Iterator[NameHit]:
         """All names: branches, then tags of their commits."""
-        repos = self._service.replica.repos  # once: a repo may be deleted while these are given
+        repos = self._replica.repos  # once: a repo may be deleted while these are given
         here = [branch for branch in branches if branch.repo_num in repos]
         by_id = {(branch.repo_num, branch.branch_id): branch for branch in here}
         for branch in here:
@@ -138,7 +142,7 @@ class SearchHandler:
         for repo_num in sorted({branch.repo_num for branch in here if branch.facts.has_members}):
             repo = repos[repo_num]
             try:
-                tags = self._service.names.tags(repo)
+                tags = self._names.tags(repo)
             except DamagedBlock:  # they are stated in commits that are asked of peers
                 continue
             for name, tag in sorted(tags.items()):

@@ -7,6 +7,7 @@ from node.api.callers import HOME, Caller
 from node.ingest.replica import Replica
 from node.membership.devices import is_devices_repo
 from node.membership.lobbies import is_lobby
+from node.runtime.errors import ServiceError
 from node.runtime.resolve import NEAR_COUNT_MAX, PREFIX_SIZE_MIN, preferred_repo, range_of, resolve
 from protocol.codec import DecodeError
 from protocol.ids import AnyId, BranchId, RepoId, UserId
@@ -27,6 +28,16 @@ class Targets:
     def repo(self, text: str, caller: Caller = HOME) -> Repo:
         """A repo. Raises ServiceError `not_found`, `ambiguous`."""
         return self._repo(text, lambda repo: caller.is_for_repo(id_text(repo.repo_id)))
+
+    def repo_with_members(self, text: str) -> Repo:
+        """Return a repo whose members this node knows. Raises ServiceError `not_permitted`, and as `repo` does."""
+        return _require_members(self.repo(text))
+
+    def branch_with_members(self, text: str) -> Branch:
+        """Return a branch of a repo whose members this node knows. Raises as `repo_with_members` does."""
+        branch = self.branch(text)
+        _require_members(self.repo_of(branch))
+        return branch
 
     def is_of_devices(self, repo: Repo) -> bool:
         """Return True if this user's devices find each other in a repo. Waits for other work on the membership."""
@@ -139,6 +150,16 @@ class Targets:
         found = found or visible(tables.repos_with_name(text))
         found = found or _narrowed(visible(tables.repos.values()), text)
         return resolve("repo", text, ((repo.repo_id, repo.name, repo) for repo in found))
+
+
+def _require_members(repo: Repo) -> Repo:
+    if not repo.has_members:
+        raise ServiceError(
+            "not_permitted",
+            "this node follows single branches of that repo, and neither its members nor the others",
+            "ask a member for an invitation",
+        )
+    return repo
 
 
 def _narrowed(found: list[Row], text: str) -> list[Row]:

@@ -20,7 +20,7 @@ from node.content.document_operations import (
     not_here,
 )
 from node.content.snapshotting import snapshot
-from node.contract.document_values import DocumentSnapshot, ValuesService, ValuesWindow, WrittenValues
+from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.document_kinds import ValuesKind
@@ -59,7 +59,7 @@ class NewValue:
         return len(self.key.encode()) + len((self.value or "").encode()) + 16
 
 
-class Documents(ValuesService):
+class Documents:
     """Reads and writes documents of values. Branches are named as `find_branch` takes them."""
 
     def __init__(self, hub: Hub, author: Author, find_branch: Callable[[str], Branch]) -> None:

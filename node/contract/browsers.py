@@ -69,6 +69,7 @@ MAKE_PAIRING_CODE: Final = Endpoint(
     answer=PairingCode,
     makes=Makes(kind="browser"),
     errors=("bad_config",),
+    is_keyless=True,
 )
 LIST_BROWSERS: Final = Endpoint(
     name="list_browsers",
@@ -77,7 +78,6 @@ LIST_BROWSERS: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="List paired browsers with when they last came, and where they reach this node.",
-    service="browsers.list_all",
     answer=BrowserList,
 )
 REVOKE_BROWSER: Final = Endpoint(
@@ -90,6 +90,5 @@ REVOKE_BROWSER: Final = Endpoint(
     details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it. "
     "Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.",
     query=(TAKE_BACK,),
-    service="revoking.revoke_browser",
     answer=Revoked,
 )

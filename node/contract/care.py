@@ -170,7 +170,6 @@ LIST_SETTINGS: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="List all settings as they hold for the next start, and where each comes from.",
-    service="settings.list_all",
     answer=SettingList,
     errors=("bad_config",),
 )
@@ -182,7 +181,6 @@ CHANGE_SETTING: Final = Endpoint(
     needs=PERSON,
     summary="Change a setting in the configuration file, whose comments stay.",
     details="What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.",
-    service="settings.change",
     request=SettingChangeRequest,
     answer=SettingChange,
 )
@@ -193,7 +191,6 @@ CHECK_HEALTH: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Find what stops the node from working now or soon, as `ravel doctor` does.",
-    service="health.check",
     answer=HealthReport,
     errors=("busy", "bad_config"),
     seconds_max=CHECKS_SECONDS_MAX + 10.0,
@@ -205,7 +202,6 @@ SHOW_KEYS: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show how the keys are kept.",
-    service="own_keys.show",
     answer=KeyStatus,
     errors=("bad_config",),
 )
@@ -216,7 +212,6 @@ SHOW_KEY_WORDS: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Show the user's key as 24 words, to be written on paper.",
-    service="own_keys.words",
     request=WordsRequest,
     answer=KeyWords,
     errors=("wrong_passphrase", "locked", "missing_extra", "bad_config"),
@@ -228,7 +223,6 @@ START_BACKUP: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Begin a backup in a new folder of the node's machine. It has all keys.",
-    service="backups.start",
     request=BackupRequest,
     answer=BackupStatus,
     errors=("already_running", "already_exists", "storage_failed", "busy"),
@@ -240,7 +234,6 @@ SHOW_BACKUP: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show how the backup goes, or how the last one went.",
-    service="backups.show",
     answer=BackupStatus,
 )
 MAKE_REPORT: Final = Endpoint(
@@ -250,7 +243,6 @@ MAKE_REPORT: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Begin to export what is new and to analyze it on this machine.",
-    service="reports.start",
     answer=ReportStatus,
     errors=("already_running", "missing_extra", "busy"),
 )
@@ -261,7 +253,6 @@ SHOW_REPORT: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show how the report goes, and when the one that is there was made.",
-    service="reports.show",
     answer=ReportStatus,
 )
 OPEN_REPORT: Final = Endpoint(
@@ -272,4 +263,5 @@ OPEN_REPORT: Final = Endpoint(
     needs=PERSON,
     summary="Make a path that shows the report in a frame, once.",
     answer=PageCode,
+    is_keyless=True,
 )

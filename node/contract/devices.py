@@ -113,7 +113,6 @@ LIST_DEVICES: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="List the devices of this user's person, and how each stands in the repos.",
-    service="pairing.list_all",
     answer=DeviceList,
 )
 INVITE_DEVICE: Final = Endpoint(
@@ -123,7 +122,6 @@ INVITE_DEVICE: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Make a link by which another user becomes a device of this one.",
-    service="pairing.add",
     request=DeviceInvitationRequest,
     answer=DeviceLinkView,
     makes=Makes(kind="device_link", repo="repo", what="id", until="expires_at"),
@@ -136,7 +134,6 @@ JOIN_AS_DEVICE: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Become a device of the person who made a link.",
-    service="pairing.join",
     request=DeviceJoinRequest,
     answer=DeviceList,
     errors=(*WRITE_ERRORS, "bad_link", "expired"),
@@ -148,7 +145,6 @@ SYNC_DEVICES: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Hand on again, as the first device, what other devices lack.",
-    service="pairing.sync",
     answer=DeviceSync,
     errors=WRITE_ERRORS,
 )
@@ -159,7 +155,6 @@ REMOVE_DEVICE: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="Exclude a device from all repos where this user may, and take back that it is the same person's.",
-    service="pairing.remove",
     answer=RemovedDevice,
     errors=WRITE_ERRORS,
 )

@@ -1,7 +1,5 @@
-"""What the endpoints of all documents of values share: the service behind them, windows, and the entry of snapshots."""
+"""Types that the endpoints of all documents of values share: windows, snapshots and what an edit wrote."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Final, TypedDict
 
@@ -9,7 +7,6 @@ from msgspec import Meta
 
 from node.contract.endpoint import WRITE_ERRORS, QueryParameter, limit_parameter
 from node.contract.values import Count, Id
-from protocol.document_kinds import ValuesKind
 from protocol.limits.users import DOCUMENT_WINDOW_MAX
 from verifier.documents import DocumentEntry
 
@@ -57,28 +54,3 @@ class WrittenValues:
     commits: list[str]
     there: list[str]
     gone: list[str]
-
-
-class ValuesService(ABC):
-    """Reads and writes documents of values of any kind. `branch`: its name, id or prefix. Each raises ServiceError."""
-
-    @abstractmethod
-    async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
-        """A window of the branch's document of this kind."""
-
-    @abstractmethod
-    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
-        """The branch's id, and the entry of an item or key. Raises `not_found`."""
-
-    @abstractmethod
-    async def edit(self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None]) -> WrittenValues:
-        """Write what is `wanted` and not so yet: the value of each item or key, or None where it is to go."""
-
-    @abstractmethod
-    async def snapshot(
-        self, kind: ValuesKind, branch: str, *, without_missing: bool = False
-    ) -> DocumentSnapshot:
-        """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
-
-        `without_missing`, bodies that are not here are taken to say nothing.
-        """

@@ -1,9 +1,5 @@
-"""Documents of branches: sets, dicts and texts. Each kind with its types, its endpoints, and what these do.
+"""Documents of branches: types and endpoints of sets, dicts and texts."""
 
-An endpoint of values names a function here, which puts what `ValuesService` reads or wrote into the answer.
-"""
-
-from collections.abc import Sequence
 from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta, field
@@ -16,15 +12,12 @@ from node.contract.document_values import (
     Commits,
     DocumentSnapshot,
     NextOffset,
-    ValuesService,
 )
 from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
 from node.contract.timelines import ClosingEvent
 from node.contract.values import Count, Empty, Id, Request, one_of
 from protocol.document_kinds import (
-    DICT,
     DICT_EDIT_COUNT_MAX,
-    SET,
     SET_EDIT_COUNT_MAX,
     DictKey,
     DictValue,
@@ -33,8 +26,6 @@ from protocol.document_kinds import (
 )
 from protocol.limits.users import TEXT_FAULTS_SHOWN_MAX
 from protocol.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
-from protocol.text import id_text
-from verifier.documents import DocumentEntry, DocumentValue
 
 # --- sets ---
 
@@ -71,35 +62,6 @@ class SetEditResult(TypedDict):
     removed: list[str]
 
 
-async def show_set(documents: ValuesService, branch: str, offset: int, limit: int) -> SetWindow:
-    """A window of the items in the branch's set, by their UTF-8 bytes, each with its tips."""
-    window = await documents.read_window(SET, branch, offset, limit)
-    items: list[SetItemView] = [
-        {"item": item, "tips": [id_text(tip.name) for tip in entry.tips]} for item, entry in window.entries
-    ]
-    return {"items": items, **window.fields}
-
-
-async def edit_set(
-    documents: ValuesService, branch: str, add: Sequence[str], remove: Sequence[str]
-) -> SetEditResult:
-    """Add items that are not there, and delete others that are. What is in both lists is added."""
-    wanted: dict[str, str | None] = dict.fromkeys(remove)
-    wanted.update(dict.fromkeys(add, ""))
-    written = await documents.edit(SET, branch, wanted)
-    return {
-        "branch": written.branch,
-        "commits": written.commits,
-        "added": written.there,
-        "removed": written.gone,
-    }
-
-
-async def snapshot_set(documents: ValuesService, branch: str) -> DocumentSnapshot:
-    """Say again what the branch's set holds, in few commits."""
-    return await documents.snapshot(SET, branch)
-
-
 SHOW_SET: Final = Endpoint(
     name="show_set",
     method="GET",
@@ -107,8 +69,6 @@ SHOW_SET: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show a window of a branch's set.",
-    service="documents",
-    function=show_set,
     query=WINDOW,
     answer=SetWindow,
     errors=READ_ERRORS,
@@ -120,8 +80,6 @@ EDIT_SET: Final = Endpoint(
     stability="stable",
     needs=WRITE_BRANCH,
     summary="Add items to a branch's set, and remove others.",
-    service="documents",
-    function=edit_set,
     request=SetEditRequest,
     answer=SetEditResult,
     errors=EDIT_ERRORS,
@@ -133,8 +91,6 @@ SNAPSHOT_SET: Final = Endpoint(
     stability="may change",
     needs=WRITE_BRANCH,
     summary="Compact a set's history. Its content does not change.",
-    service="documents",
-    function=snapshot_set,
     answer=DocumentSnapshot,
     errors=EDIT_ERRORS,
 )
@@ -191,55 +147,6 @@ class DictEditResult(TypedDict):
     erased: Annotated[list[str], Meta(description="Keys.")]
 
 
-async def show_dict(documents: ValuesService, branch: str, offset: int, limit: int) -> DictWindow:
-    """A window of the entries of the branch's dict, by the UTF-8 bytes of their keys."""
-    window = await documents.read_window(DICT, branch, offset, limit)
-    return {"entries": [_entry_view(key, entry) for key, entry in window.entries], **window.fields}
-
-
-async def show_entry(documents: ValuesService, branch: str, key: str) -> DictEntryView:
-    """One entry of the branch's dict. Raises ServiceError `not_found`."""
-    branch_id, entry = await documents.read_entry(DICT, branch, key)
-    return {"branch": branch_id, **_entry_view(key, entry)}
-
-
-async def edit_dict(
-    documents: ValuesService, branch: str, put: dict[str, str], erase: Sequence[str]
-) -> DictEditResult:
-    """Put values that are not the keys' only ones already, and erase keys that are there. A key in both is put."""
-    wanted: dict[str, str | None] = dict.fromkeys(erase)
-    wanted.update(put)
-    written = await documents.edit(DICT, branch, wanted)
-    return {
-        "branch": written.branch,
-        "commits": written.commits,
-        "put": written.there,
-        "erased": written.gone,
-    }
-
-
-async def snapshot_dict(documents: ValuesService, branch: str) -> DocumentSnapshot:
-    """Say again what the branch's dict holds, in few commits."""
-    return await documents.snapshot(DICT, branch)
-
-
-def _entry_view(key: str, entry: DocumentEntry) -> DictEntryFields:
-    first, *others = entry.values
-    return {
-        "key": key,
-        "value": _text_of(first),
-        "commit": id_text(first.name),
-        "conflicts": [
-            {"value": _text_of(operation), "commit": id_text(operation.name)} for operation in others
-        ],
-    }
-
-
-def _text_of(operation: DocumentValue) -> str:
-    assert operation.value is not None, "an entry lists what stands"
-    return operation.value
-
-
 SHOW_DICT: Final = Endpoint(
     name="show_dict",
     method="GET",
@@ -247,8 +154,6 @@ SHOW_DICT: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show a window of a branch's dict.",
-    service="documents",
-    function=show_dict,
     query=WINDOW,
     answer=DictWindow,
     errors=READ_ERRORS,
@@ -260,8 +165,6 @@ SHOW_ENTRY: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show one entry of a branch's dict.",
-    service="documents",
-    function=show_entry,
     query=(QueryParameter(name="key", type=str, default="", description="The entry's key."),),
     answer=DictEntryView,
     errors=READ_ERRORS,
@@ -273,8 +176,6 @@ EDIT_DICT: Final = Endpoint(
     stability="stable",
     needs=WRITE_BRANCH,
     summary="Put values into a branch's dict, and erase others.",
-    service="documents",
-    function=edit_dict,
     request=DictEditRequest,
     answer=DictEditResult,
     errors=EDIT_ERRORS,
@@ -286,8 +187,6 @@ SNAPSHOT_DICT: Final = Endpoint(
     stability="may change",
     needs=WRITE_BRANCH,
     summary="Compact a dict's history. Its content does not change.",
-    service="documents",
-    function=snapshot_dict,
     answer=DocumentSnapshot,
     errors=EDIT_ERRORS,
 )
@@ -402,7 +301,6 @@ OPEN_TEXT: Final = Endpoint(
         "before anything is typed (`ydoc.clientID`), and again after the document is made anew. A program that keeps its id "
         "goes on with it, once its document has the whole text."
     ),
-    service="texts.open",
     answer=TextClient,
     errors=(*EDIT_ERRORS, "bad_input", "busy"),
 )
@@ -417,7 +315,6 @@ IMPORT_TEXT: Final = Endpoint(
         "The words of each text of the document are typed by this user, at the end of the text of the same name. Who wrote "
         "them there, formats and other types are left out."
     ),
-    service="texts.import_text",
     request=TextImportRequest,
     answer=TextPush,
     errors=(*EDIT_ERRORS, "bad_input", "busy"),
@@ -429,7 +326,6 @@ PULL_TEXT: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show a branch's text as one Yjs update and, optionally, as plain text.",
-    service="texts.pull",
     query=(
         QueryParameter(name="root", type=str, description="The name of the root type to show as plain text."),
     ),
@@ -447,7 +343,6 @@ PUSH_TEXT: Final = Endpoint(
         "The document needs a client id of `open_text`. An update of which words would not be in the text is refused with "
         "`bad_input`, as a whole: its client id is another's, its clocks were used, or it builds on words that are not here."
     ),
-    service="texts.push",
     request=TextPushRequest,
     answer=TextPush,
     errors=(*EDIT_ERRORS, "bad_input", "busy"),
@@ -559,4 +454,5 @@ TELL_PRESENCE: Final = Endpoint(
     request=PresenceRequest,
     answer=Empty,
     errors=("busy",),
+    is_keyless=True,
 )

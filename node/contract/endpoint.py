@@ -1,11 +1,11 @@
-"""What an endpoint is: one frozen value from which routing, validation, the answer, the documents and client calls follow.
+"""`Endpoint`: a frozen value from which routing, validation, reference pages and client calls follow.
 
 Paths stand below `/api/v1`. A `{name}` in a path is one of `PATH_PARAMETERS`. Query values and body fields reach the
-service method under their own names, so that an entry needs no code that takes a request apart.
+method that answers under their own names, so that an entry needs no code that takes a request apart.
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar
@@ -176,9 +176,7 @@ class Endpoint(Generic[A]):
     - `makes`: what outlives the token with which it was made. The node writes it down with the token.
     - `summary`: one sentence, imperative.
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
-    - `service`: the method of `NodeService` that answers, dotted: `members.grant`. It is called with the path's parts,
-      the query's values and the body's fields by name. Empty: `node.api` has a handler of that `name`.
-    - `function`: answers instead of a method. Its first argument is what `service` names, of the type that it says.
+    - `is_keyless`: a write that takes no idempotency key, since each request shall be done.
     - `takes_bytes`: the body is content of any length, streamed, and not JSON.
     - `entry`: of such a body: it is many contents, each after a line of JSON of this type, which says its `size`.
     - `events`: what is sent instead of the answer to requests that accept `text/event-stream`.
@@ -194,12 +192,11 @@ class Endpoint(Generic[A]):
     summary: str
     answer: type[A]
     makes: Makes | None = None
-    service: str = ""
-    function: Callable[..., Awaitable[A]] | None = None
     query: tuple[QueryParameter, ...] = ()
     headers: tuple[HeaderParameter, ...] = ()
     request: type[Request] | None = None
     takes_bytes: bool = False
+    is_keyless: bool = False
     entry: type[Request] | None = None
     events: tuple[StreamedEvent, ...] = ()
     errors: tuple[str, ...] = ()
@@ -224,7 +221,7 @@ class Endpoint(Generic[A]):
     @property
     def takes_key(self) -> bool:
         """Whether a request may carry an idempotency key: it writes, and its body is kept while it is done."""
-        return self.method != "GET" and not self.takes_bytes and bool(self.service)
+        return self.method != "GET" and not self.takes_bytes and not self.is_keyless
 
     @property
     def error_codes(self) -> tuple[str, ...]:

@@ -148,7 +148,6 @@ LIST_FILES: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="List the files of a branch, window by window.",
-    service="files.window",
     query=(_AFTER, limit_parameter(FILE_WINDOW_MAX)),
     answer=FileList,
 )
@@ -203,7 +202,6 @@ REMOVE_FILE: Final = Endpoint(
     stability="stable",
     needs=WRITE_BRANCH,
     summary="Remove a file from a branch. Nodes that have its content keep it.",
-    service="files.remove",
     answer=RemovedFile,
     errors=WRITE_ERRORS,
 )
@@ -214,7 +212,6 @@ IMPORT_COMMITS: Final = Endpoint(
     stability="stable",
     needs=WRITE_BRANCH,
     summary="Import a batch of another system's commits.",
-    service="imports.add",
     request=ImportRequest,
     answer=ImportResult,
     seconds_max=LONG_WRITE_SECONDS,
@@ -227,7 +224,6 @@ LIST_IMPORTED: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="List the ids that this node imported from a source.",
-    service="imports.window",
     query=(
         QueryParameter(name="source", type=str, default="", description="The source of the import."),
         _AFTER,

@@ -263,7 +263,6 @@ SHOW_STATUS: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Show the node at a glance.",
-    service="status",
     answer=NodeStatus,
 )
 SHOW_STORAGE: Final = Endpoint(
@@ -273,7 +272,6 @@ SHOW_STORAGE: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show what the store takes on the disk, and how it has grown.",
-    service="storage.show",
     answer=StorageUse,
 )
 SHOW_LOG: Final = Endpoint(
@@ -283,7 +281,6 @@ SHOW_LOG: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show the latest lines of the daemon's log.",
-    service="watching.log",
     answer=LogLines,
 )
 FOLLOW_NODE: Final = Endpoint(
@@ -319,7 +316,6 @@ EXPORT_STORE: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Export what is new. The answer comes when it is written.",
-    service="exports.write",
     answer=ExportResult,
     seconds_max=EXPORT_SECONDS_MAX,
 )
@@ -330,7 +326,6 @@ SHOW_EXPORT: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show when the export that is there was made, and its size.",
-    service="archives.show",
     answer=ExportView,
     errors=("too_large",),
 )
@@ -342,6 +337,7 @@ MAKE_EXPORT_CODE: Final = Endpoint(
     needs=PERSON,
     summary="Make a path at which a browser saves the export as a ZIP file, once.",
     answer=PageCode,
+    is_keyless=True,
 )
 MAKE_PAGE_CODE: Final = Endpoint(
     name="make_page_code",
@@ -351,6 +347,7 @@ MAKE_PAGE_CODE: Final = Endpoint(
     needs=HOME_ONLY,
     summary="Make a code by which a web page gets a token of its own, once.",
     answer=PageCode,
+    is_keyless=True,
 )
 DRAW_QR: Final = Endpoint(
     name="draw_qr",
@@ -359,7 +356,6 @@ DRAW_QR: Final = Endpoint(
     stability="may change",
     needs=ANY_TOKEN,
     summary="Draw a QR code of a link.",
-    service="draw_qr",
     request=QrRequest,
     answer=QrCode,
 )

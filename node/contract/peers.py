@@ -307,7 +307,6 @@ LIST_PEERS: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="List peers, learned addresses and banned peers.",
-    service="peers.list_all",
     answer=PeerList,
 )
 ADD_PEER: Final = Endpoint(
@@ -317,7 +316,6 @@ ADD_PEER: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Keep a connection to a peer, at this address too.",
-    service="peers.add",
     request=PeerRequest,
     answer=PeerView,
     makes=Makes(kind="peer", what="peer"),
@@ -330,7 +328,6 @@ SHOW_PEER: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show what a user or links asked for of a peer that this node keeps a connection to.",
-    service="peers.show",
     answer=PeerSettings,
 )
 RESTORE_PEER: Final = Endpoint(
@@ -340,7 +337,6 @@ RESTORE_PEER: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Keep a connection to a peer, of the full id, with just these settings: to take back its removal.",
-    service="peers.restore",
     request=PeerSettingsRequest,
     answer=PeerView,
     makes=Makes(kind="peer", what="peer"),
@@ -353,7 +349,6 @@ REMOVE_PEER: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Disconnect from a peer and stop dialing it.",
-    service="peers.remove",
     answer=Empty,
 )
 BAN_PEER: Final = Endpoint(
@@ -363,7 +358,6 @@ BAN_PEER: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Disconnect from a peer, and neither dial nor serve it.",
-    service="peers.ban",
     answer=PeerBan,
     errors=("bad_request",),
 )
@@ -374,7 +368,6 @@ UNBAN_PEER: Final = Endpoint(
     stability="stable",
     needs=NODE,
     summary="Let a banned peer connect again.",
-    service="peers.unban",
     answer=PeerBan,
 )
 SHOW_RELAY: Final = Endpoint(
@@ -384,7 +377,6 @@ SHOW_RELAY: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Show what this relay keeps, for whom, what it refuses, and when it will be full.",
-    service="relay_overview.show",
     answer=RelayStatus,
     errors=("bad_config",),
 )
@@ -395,7 +387,6 @@ LIST_RELAYED_TOPICS: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="List the topics that this node keeps for others, and the room that they take.",
-    service="relaying.list_all",
     answer=RelayedTopicList,
     errors=("bad_config",),
 )
@@ -406,7 +397,6 @@ PIN_TOPIC: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Never delete a topic to make room. A full id may name a topic that is not here yet.",
-    service="relaying.pin",
     answer=RelayedTopic,
     errors=("bad_config", "too_large"),
 )
@@ -417,7 +407,6 @@ UNPIN_TOPIC: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Let a topic be deleted to make room, like others.",
-    service="relaying.unpin",
     answer=RelayedTopic,
     errors=("bad_config", "too_large"),
 )
@@ -428,7 +417,6 @@ ALLOW_PEER: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Make a peer a known peer of this relay, by its full id.",
-    service="relaying.allow",
     answer=RelayAllowance,
     makes=Makes(kind="allowed_peer", what="peer"),
     errors=("bad_config", "bad_request"),
@@ -440,7 +428,6 @@ DENY_PEER: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="Make a peer unknown to this relay.",
-    service="relaying.deny",
     answer=RelayAllowance,
     errors=("bad_config",),
 )

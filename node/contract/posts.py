@@ -73,7 +73,6 @@ REPLY_TO_POST: Final = Endpoint(
     stability="may change",
     needs=WRITE_COMMIT,
     summary="Write a reply to a post, in its branch.",
-    service="posts.reply",
     request=PostRequest,
     answer=WrittenPost,
     errors=WRITE_ERRORS,
@@ -85,7 +84,6 @@ EDIT_POST: Final = Endpoint(
     stability="may change",
     needs=WRITE_COMMIT,
     summary="Give a post of one's own another text. Earlier ones stay readable until they are erased.",
-    service="posts.edit",
     request=PostRequest,
     answer=WrittenPost,
     errors=WRITE_ERRORS,
@@ -97,7 +95,6 @@ DELETE_POST: Final = Endpoint(
     stability="may change",
     needs=WRITE_COMMIT,
     summary="Delete a post of one's own for good. What it said stays readable until it is erased.",
-    service="posts.delete",
     answer=WrittenPost,
     errors=WRITE_ERRORS,
 )
@@ -108,7 +105,6 @@ HIDE_POST: Final = Endpoint(
     stability="may change",
     needs=ADMIN_COMMIT,
     summary="Hide a post from the timelines of all members, or show it again.",
-    service="posts.hide",
     request=HideRequest,
     answer=HiddenPost,
     errors=WRITE_ERRORS,
@@ -120,7 +116,6 @@ SHOW_VERSIONS: Final = Endpoint(
     stability="may change",
     needs=READ_COMMIT,
     summary="Show what a post said over time: the last versions that count, also of a deleted or hidden post.",
-    service="posts.versions",
     query=(
         limit_parameter(TIMELINE_WINDOW_MAX),
         QueryParameter(name="before", type=str, default="", description="Only versions before this commit."),
@@ -135,7 +130,6 @@ SHOW_THREAD: Final = Endpoint(
     stability="may change",
     needs=READ_COMMIT,
     summary="Show the thread of a post: the first post, and the replies.",
-    service="posts.thread",
     query=(
         limit_parameter(TIMELINE_WINDOW_MAX),
         QueryParameter(name="after", type=str, default="", description="Only replies after this commit."),

@@ -103,7 +103,6 @@ SHOW_QUORUM: Final = Endpoint(
     stability="may change",
     needs=READ_REPO,
     summary="Show the quorums in force and the latest proposals.",
-    service="quorums.show",
     answer=QuorumState,
     errors=("not_permitted",),
 )
@@ -114,7 +113,6 @@ SET_QUORUM: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Set who must approve checkpoints and, optionally, removals.",
-    service="quorums.name",
     request=QuorumRequest,
     answer=RootCommit,
     errors=WRITE_ERRORS,
@@ -126,7 +124,6 @@ PROPOSE_REMOVAL: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Ask the signers to exclude a member, or to lower a member's permission.",
-    service="quorums.propose_removal",
     request=RemovalProposalRequest,
     answer=Proposal,
     errors=WRITE_ERRORS,
@@ -138,7 +135,6 @@ PROPOSE_CHECKPOINT: Final = Endpoint(
     stability="may change",
     needs=ADMIN_BRANCH,
     summary="Ask the signers for a checkpoint of a branch as it is now.",
-    service="quorums.propose_checkpoint",
     answer=Proposal,
     errors=(*WRITE_ERRORS, "needs_quorum", "too_large"),
 )
@@ -149,7 +145,6 @@ APPROVE_PROPOSAL: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Sign a proposal. The last approval that a checkpoint lacks makes it.",
-    service="quorums.approve",
     answer=Proposal,
     errors=(*WRITE_ERRORS, "needs_quorum"),
 )
@@ -160,7 +155,6 @@ MAKE_CHECKPOINT: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Make a checkpoint that enough signers have approved.",
-    service="quorums.finish",
     answer=Proposal,
     errors=(*WRITE_ERRORS, "needs_quorum"),
 )

@@ -157,7 +157,6 @@ MAKE_ASK_LINK: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Make a link by which users ask to be let into a repo. It has no secret of the repo.",
-    service="requests.make_link",
     request=AskLinkRequest,
     answer=AskLinkMade,
     makes=Makes(kind="ask_link", repo="repo", what="lobby", until="expires_at"),
@@ -170,7 +169,6 @@ LIST_ASK_LINKS: Final = Endpoint(
     stability="may change",
     needs=READ_REPO,
     summary="List the links by which users ask to be let into a repo.",
-    service="requests.list_links",
     answer=AskLinkList,
     errors=("not_permitted",),
 )
@@ -181,7 +179,6 @@ CLOSE_ASK_LINK: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="End a link by which users ask. Who asked by it and has no answer is not accepted any more.",
-    service="requests.close_link",
     answer=AskLinkList,
     errors=WRITE_ERRORS,
 )
@@ -192,7 +189,6 @@ LIST_REQUESTS: Final = Endpoint(
     stability="may change",
     needs=READ_REPO,
     summary="List who asks to be let into a repo.",
-    service="requests.list_received",
     answer=RequestList,
     errors=("not_permitted",),
 )
@@ -203,7 +199,6 @@ LIST_ALL_REQUESTS: Final = Endpoint(
     stability="may change",
     needs=NODE,
     summary="List who asks to be let into any repo, and what this user asked for.",
-    service="requests.list_all",
     answer=RequestList,
 )
 ANSWER_REQUEST: Final = Endpoint(
@@ -213,7 +208,6 @@ ANSWER_REQUEST: Final = Endpoint(
     stability="may change",
     needs=ADMIN_REPO,
     summary="Accept a request, which makes the user a member, or refuse it.",
-    service="requests.answer",
     request=RequestAnswerRequest,
     answer=RequestView,
     makes=Makes(kind="member", repo="repo", what="user", only_if="accepts"),
@@ -226,7 +220,6 @@ CANCEL_REQUEST: Final = Endpoint(
     stability="may change",
     needs=ADMIN_ALL,
     summary="Take back a request of this user, named by its repo.",
-    service="requests.cancel",
     answer=RequestList,
     errors=WRITE_ERRORS,
 )

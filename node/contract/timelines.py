@@ -166,7 +166,6 @@ SHOW_TIMELINE: Final = Endpoint(
         "In canonical order, give at most one of `after_position` and `before_position`. With `order=time`, give at "
         "most one of `after` and `before`."
     ),
-    service="timelines.read",
     query=(
         limit_parameter(TIMELINE_WINDOW_MAX),
         QueryParameter(
@@ -232,7 +231,6 @@ SHOW_DIGEST: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show the digest of a branch's whole timeline.",
-    service="timelines.digest",
     answer=TimelineDigest,
 )
 SHOW_STATE: Final = Endpoint(
@@ -242,7 +240,6 @@ SHOW_STATE: Final = Endpoint(
     stability="stable",
     needs=READ_BRANCH,
     summary="Show the last commits of a branch and of what it continues.",
-    service="merging.state",
     query=(
         limit_parameter(TIMELINE_WINDOW_MAX),
         QueryParameter(
@@ -260,7 +257,6 @@ SHOW_PAST: Final = Endpoint(
     needs=READ_BRANCH,
     summary="Show a branch as it was at a commit: the last commits of its past.",
     details="The commit may also be given by its tag.",
-    service="past",
     query=(limit_parameter(TIMELINE_WINDOW_MAX),),
     answer=PastCommits,
 )
@@ -271,7 +267,6 @@ CHECK_FEEDS: Final = Endpoint(
     stability="may change",
     needs=READ_BRANCH,
     summary="List the feeds of a branch, and the places that an author used more than once.",
-    service="feeds.check",
     answer=FeedCheck,
 )
 SHOW_TANGLE: Final = Endpoint(
@@ -281,7 +276,6 @@ SHOW_TANGLE: Final = Endpoint(
     stability="may change",
     needs=READ_REPO,
     summary="Show the end of a tangle of a repo.",
-    service="tangle",
     query=(
         limit_parameter(TANGLE_WINDOW_MAX),
         QueryParameter(

@@ -151,7 +151,6 @@ CREATE_TOKEN: Final = Endpoint(
     needs=PERSON,
     summary="Make a token for an app.",
     details="A name that an expired or revoked token has is free.",
-    service="tokens.create",
     request=TokenRequest,
     answer=NewToken,
     makes=Makes(kind="token", what="name", until="expires_at"),
@@ -164,7 +163,6 @@ LIST_TOKENS: Final = Endpoint(
     stability="may change",
     needs=PERSON,
     summary="List tokens with what they may do and when they were last used.",
-    service="tokens.list_all",
     answer=TokenList,
 )
 REVOKE_TOKEN: Final = Endpoint(
@@ -181,7 +179,6 @@ REVOKE_TOKEN: Final = Endpoint(
         "is meant."
     ),
     query=(TAKE_BACK,),
-    service="revoking.revoke_token",
     answer=Revoked,
 )
 SHOW_TOKEN: Final = Endpoint(

@@ -75,7 +75,6 @@ LIST_UNSEEN: Final = Endpoint(
     stability="may change",
     needs=READ_LISTS,
     summary="List branches with commits of others that the user has not seen, archived ones left out.",
-    service="unseen.list_all",
     answer=UnseenList,
 )
 SHOW_UNSEEN: Final = Endpoint(
@@ -85,7 +84,6 @@ SHOW_UNSEEN: Final = Endpoint(
     stability="may change",
     needs=READ_BRANCH,
     summary="Show which commits of a branch the user has not seen.",
-    service="unseen.show",
     answer=UnseenCommitList,
 )
 MARK_SEEN: Final = Endpoint(
@@ -95,7 +93,6 @@ MARK_SEEN: Final = Endpoint(
     stability="may change",
     needs=WRITE_BRANCH,
     summary="Have a branch seen up to a moment. Only this node knows.",
-    service="unseen.mark",
     request=SeenRequest,
     answer=Empty,
 )

@@ -18,7 +18,7 @@ from trio.testing import MockClock
 
 from node.api.api import create_app
 from node.api.callers import Callers
-from node.api.service import NodeService
+from node.api.services import Services
 from node.content.files import OpenFile
 from node.contract.document_values import WrittenValues
 from node.home.tokens import TokenFile
@@ -96,7 +96,7 @@ _AUTHORIZATION: Final = (b"authorization", f"Bearer {TOKEN}".encode())
 def take_http(data: bytes) -> str:
     """All that comes over a connection to the API's socket: the first line of the last answer, if one is no 200."""
     service, faults, stream = _Service(), list[str](), _ApiStream(data)
-    app = _watched(create_app(cast(NodeService, service), _callers()), faults)
+    app = _watched(create_app(cast(Services, service), _callers()), faults)
 
     async def serve() -> None:
         with fail_after(_SECONDS):
@@ -124,7 +124,7 @@ def take_request(data: bytes) -> str:
     elif method == "GET":
         headers.append((b"range", content))
     service, faults = _Service(), list[str]()
-    app = _watched(create_app(cast(NodeService, service), _callers()), faults)
+    app = _watched(create_app(cast(Services, service), _callers()), faults)
     status, answer, body = trio.run(_ask, app, method, f"/api/v1{path}", query, headers, content)
     assert faults == []
     if status in (200, 206) and path.endswith("/f"):
@@ -153,7 +153,7 @@ def take_answer(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Service:
-    """In the place of a NodeService and of its parts: takes every call, and notes it."""
+    """In the place of the services: takes every call, and notes it."""
 
     name: str = ""
     calls: list[tuple[object, ...]] = field(default_factory=list)
@@ -162,12 +162,16 @@ class _Service:
         return _Service(f"{self.name}.{name}".lstrip("."), self.calls)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:  # noqa: ANN401  # as the method of that name
-        if self.name == "watching.answered":  # the one call that is no request, and is not awaited
+        if self.name == "node.watching.answered":  # the one call that is no request, and is not awaited
             return None
-        return _read(*arguments) if self.name == "files.read" else self._take(*arguments, *named.values())
+        return (
+            _read(*arguments)
+            if self.name == "branches.files.read"
+            else self._take(*arguments, *named.values())
+        )
 
     async def _take(self, *arguments: object) -> object:
-        if self.name == "revoking.make":  # it does what it is given, and writes down what that made
+        if self.name == "node.revoking.make":  # it does what it is given, and writes down what that made
             return await cast(Callable[[], Awaitable[object]], arguments[-1])()
         plain: list[object] = []
         for argument in arguments:
@@ -186,11 +190,13 @@ class _Service:
         self.calls.append((self.name, *plain))
         # There is one file, and it is always found.
         answers = {
-            "files.open": OpenFile("name", "id", "id", len(CONTENT), cast(Any, None), cast(Any, None)),
-            "watching.readiness": (True, {}),
-            "watching.metrics": "",
-            "documents.edit": WrittenValues("", [], [], []),
-            "documents.read_entry": (
+            "branches.files.open": OpenFile(
+                "name", "id", "id", len(CONTENT), cast(Any, None), cast(Any, None)
+            ),
+            "node.watching.readiness": (True, {}),
+            "node.watching.metrics": "",
+            "branches.documents.edit": WrittenValues("", [], [], []),
+            "branches.documents.read_entry": (
                 "",
                 DocumentEntry((DocumentValue(as_commit_id(bytes(32)), (0, 0, 0, NO_COMMIT), ""),)),
             ),

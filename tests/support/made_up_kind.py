@@ -4,6 +4,7 @@ A process imports this before anything else of the project, so that all lists ar
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Annotated, Final, Self, TypedDict
 
 from msgspec import Meta
@@ -82,7 +83,7 @@ TALLY: Final = values_kind("tally", TallyEdit, TallySnapshot, 2)
 # What the line in the module does. It is not assigned there, because the name is final.
 vars(kinds_module)["DOCUMENT_KINDS"] = (*DOCUMENT_KINDS, TALLY)
 
-# From here on: node/contract/documents.py. It stands below the table, from which its imports derive their lists.
+# From here on: node/contract/documents.py, whose imports derive their lists from the table.
 from node.contract import documents as documents_module  # noqa: E402  # below the table, as said above
 from node.contract.access import READ_BRANCH, WRITE_BRANCH  # noqa: E402  # below the table, as said above
 from node.contract.document_values import (  # noqa: E402  # below the table, as said above
@@ -92,7 +93,6 @@ from node.contract.document_values import (  # noqa: E402  # below the table, as
     Commits,
     DocumentSnapshot,
     NextOffset,
-    ValuesService,
 )
 from node.contract.endpoint import Endpoint  # noqa: E402  # below the table, as said above
 from node.contract.values import Count, Request  # noqa: E402  # below the table, as said above
@@ -124,7 +124,48 @@ class TallyResult(TypedDict):
     struck: list[str]
 
 
-async def show_tally(documents: ValuesService, branch: str, offset: int, limit: int) -> TallyWindow:
+_ENTRIES: Final = (
+    Endpoint(
+        name="show_tally",
+        method="GET",
+        path="/branches/{branch}/tally",
+        stability="may change",
+        needs=READ_BRANCH,
+        summary="Show a window of a branch's tally.",
+        query=WINDOW,
+        answer=TallyWindow,
+        errors=READ_ERRORS,
+    ),
+    Endpoint(
+        name="edit_tally",
+        method="POST",
+        path="/branches/{branch}/tally",
+        stability="may change",
+        needs=WRITE_BRANCH,
+        summary="Count things, and strike others.",
+        request=TallyRequest,
+        answer=TallyResult,
+        errors=EDIT_ERRORS,
+    ),
+    Endpoint(
+        name="snapshot_tally",
+        method="POST",
+        path="/branches/{branch}/tally/snapshots",
+        stability="may change",
+        needs=WRITE_BRANCH,
+        summary="Compact a tally's history.",
+        answer=DocumentSnapshot,
+        errors=EDIT_ERRORS,
+    ),
+)
+vars(documents_module).update({one.name.upper(): one for one in _ENTRIES})
+
+# From here on: node/api/value_documents.py and node/api/answers.py.
+from node.api import answers as answers_module  # noqa: E402  # below the table, as said above
+from node.content.documents import Documents  # noqa: E402  # below the table, as said above
+
+
+async def show_tally(documents: Documents, branch: str, offset: int, limit: int) -> TallyWindow:
     """A window of the branch's tally. Of what several counted at the same time, the highest number holds."""
     window = await documents.read_window(TALLY, branch, offset, limit)
     counted = {
@@ -134,7 +175,7 @@ async def show_tally(documents: ValuesService, branch: str, offset: int, limit: 
 
 
 async def edit_tally(
-    documents: ValuesService, branch: str, count: dict[str, int], strike: list[str]
+    documents: Documents, branch: str, count: dict[str, int], strike: list[str]
 ) -> TallyResult:
     """Count things, and strike others."""
     wanted: dict[str, str | None] = dict.fromkeys(strike)
@@ -149,49 +190,22 @@ async def edit_tally(
     }
 
 
-async def snapshot_tally(documents: ValuesService, branch: str) -> DocumentSnapshot:
+async def snapshot_tally(documents: Documents, branch: str) -> DocumentSnapshot:
     """Say again what the branch's tally holds."""
     return await documents.snapshot(TALLY, branch)
 
 
-_ENTRIES: Final = (
-    Endpoint(
-        name="show_tally",
-        method="GET",
-        path="/branches/{branch}/tally",
-        stability="may change",
-        needs=READ_BRANCH,
-        summary="Show a window of a branch's tally.",
-        service="documents",
-        function=show_tally,
-        query=WINDOW,
-        answer=TallyWindow,
-        errors=READ_ERRORS,
-    ),
-    Endpoint(
-        name="edit_tally",
-        method="POST",
-        path="/branches/{branch}/tally",
-        stability="may change",
-        needs=WRITE_BRANCH,
-        summary="Count things, and strike others.",
-        service="documents",
-        function=edit_tally,
-        request=TallyRequest,
-        answer=TallyResult,
-        errors=EDIT_ERRORS,
-    ),
-    Endpoint(
-        name="snapshot_tally",
-        method="POST",
-        path="/branches/{branch}/tally/snapshots",
-        stability="may change",
-        needs=WRITE_BRANCH,
-        summary="Compact a tally's history.",
-        service="documents",
-        function=snapshot_tally,
-        answer=DocumentSnapshot,
-        errors=EDIT_ERRORS,
-    ),
+def _answer_tally(documents: Documents) -> tuple[answers_module.Answer, ...]:
+    show, edit, snapshot = _ENTRIES
+    return (
+        answers_module.Answer(show, partial(show_tally, documents)),
+        answers_module.Answer(edit, partial(edit_tally, documents)),
+        answers_module.Answer(snapshot, partial(snapshot_tally, documents)),
+    )
+
+
+_answer_others = answers_module._document_answers
+vars(answers_module)["_document_answers"] = lambda documents: (
+    *_answer_others(documents),
+    *_answer_tally(documents),
 )
-vars(documents_module).update({one.name.upper(): one for one in _ENTRIES})

@@ -18,7 +18,7 @@ from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.remote import Remote
 from node.api.repo_list import ListedRepos
-from node.api.service import NodeService
+from node.api.services import Services, make_services
 from node.contract.access import ACTIONS
 from node.contract.repos import RepoView
 from node.exports.exports import Exports
@@ -45,9 +45,9 @@ def service_of(
     advertise: str = "",
     clock: Callable[[], float] | None = None,
     remote: Remote | None = None,
-) -> NodeService:
+) -> Services:
     """A node's service, as a daemon makes it. `clock` is that of tokens."""
-    return NodeService(
+    return make_services(
         hub=node.hub,
         network=Network(node.hub, node.seed, lambda: 0.0),
         author=node.author,
@@ -68,10 +68,12 @@ def service_of(
     )
 
 
-async def assert_listed_as_new(service: NodeService) -> None:
+async def assert_listed_as_new(service: Services) -> None:
     """What a node keeps of its repos is what it would describe now, if it described all of them."""
-    kept = await service.repo_list.list()
-    anew = await ListedRepos(service.repo_list.hub, service.standings, service.repo_list.views).list()
+    kept = await service.branches.repo_list.list()
+    anew = await ListedRepos(
+        service.branches.repo_list.hub, service.branches.standings, service.branches.repo_list.views
+    ).list()
     assert [_without_revision(one) for one in kept["repos"]] == [
         _without_revision(one) for one in anew["repos"]
     ]
@@ -81,9 +83,9 @@ def _without_revision(view: RepoView) -> dict[str, object]:
     return {**view, "revision": 0, "standing": {**view["standing"], "held_at": None}}
 
 
-def app_of(service: NodeService, streams: EventStreams | None = None) -> ASGIApp:
+def app_of(service: Services, streams: EventStreams | None = None) -> ASGIApp:
     """The API of a service. `TOKEN` is the node's own token."""
-    return create_app(service, Callers(TOKEN, service.tokens.file), streams)
+    return create_app(service, Callers(TOKEN, service.node.tokens.file), streams)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,7 @@ class Served:
     node: Node
     client: httpx.AsyncClient
     streams: EventStreams
-    service: NodeService
+    service: Services
     remote: Remote | None = None
 
     def elsewhere(self, **headers: str) -> httpx.AsyncClient:
@@ -123,7 +125,7 @@ async def served(
             listener = open_api_listener("127.0.0.1", 0)
             port = listener.getsockname()[1]
             nursery.start_soon(streams.run)
-            nursery.start_soon(service.background.run)
+            nursery.start_soon(service.node.background.run)
             nursery.start_soon(serve_api, app, listener)
             if remote is not None:
                 over_tls = open_api_listener("127.0.0.1", 0)
@@ -139,7 +141,7 @@ async def served(
 @asynccontextmanager
 async def holder(one: Served, kind: str, name: str = "phone") -> AsyncIterator[httpx.AsyncClient]:
     """Give a client that has a token of a kind, with all actions."""
-    tokens = one.service.tokens
+    tokens = one.service.node.tokens
     if kind == "app":
         secret = (await tokens.create(name, [*ACTIONS], [], [], 3600))["token"]
     else:

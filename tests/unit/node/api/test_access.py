@@ -169,7 +169,9 @@ def _world(folder: Path) -> Iterator[_World]:
     with open_nodes(folder, "alice") as (node,):
         service = service_of(node, folder)
         trio.run(fill)
-        access = Access(service.targets, Callers("t" * 64, service.tokens.file), service.run_blocking)
+        access = Access(
+            service.targets, Callers("t" * 64, service.node.tokens.file), service.hub.run_blocking
+        )
         yield _World(access, service.targets, repos, commits[0])
 
 
@@ -568,7 +570,7 @@ async def test_names_and_numbers_of_tokens_are_bounded(tmp_path: Path) -> None:
         assert _error(await one.client.post(tokens, json=one_more)) == (413, "too_large")
         now += 60
         assert (await one.client.post(tokens, json=one_more)).is_success, "expired ones make room"
-        pages = [await one.service.tokens.make_for_page() for _ in range(PAGE_TOKENS_MAX + 1)]
+        pages = [await one.service.node.tokens.make_for_page() for _ in range(PAGE_TOKENS_MAX + 1)]
         shown = (await one.client.get(tokens)).json()["tokens"]
         assert sum(view["kind"] == "page" for view in shown) == PAGE_TOKENS_MAX, "apps leave pages their room"
         for page, status in ((pages[0], 401), (pages[1], 200), (pages[-1], 200)):
@@ -583,20 +585,20 @@ async def test_the_last_use_is_shown_and_written_once_a_minute(
     now = NOW
     with fail_after(300), open_nodes(tmp_path, "alice") as (node,):
         service = service_of(node, tmp_path, clock=lambda: now)
-        made = await service.tokens.create("chat", ["read"], [], [], 3600)
+        made = await service.node.tokens.create("chat", ["read"], [], [], 3600)
         headers = {"Authorization": f"Bearer {made['token']}"}
         transport = httpx.ASGITransport(app=app_of(service))
         async with (
             httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(service.tokens.run)
+            nursery.start_soon(service.node.tokens.run)
             for seconds, written in ((0, None), (30, None), (31, NOW + 61), (1, NOW + 61)):
                 await trio.sleep(seconds)
                 now += seconds
                 shown = (await client.get("/api/v1/token", headers=headers)).json()
                 assert shown["last_used_at"] == now
-                on_disk = service_of(node, tmp_path).tokens.file.tokens()[0].last_used_at
+                on_disk = service_of(node, tmp_path).node.tokens.file.tokens()[0].last_used_at
                 assert on_disk is None if written is None else on_disk in (NOW + 30, NOW + 61)
             nursery.cancel_scope.cancel()
 
@@ -604,7 +606,7 @@ async def test_the_last_use_is_shown_and_written_once_a_minute(
 @pytest.mark.slow
 async def test_a_repo_that_is_gone_stays_a_scope_without_a_name(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
-        file = one.service.tokens.file
+        file = one.service.node.tokens.file
         token = Token(
             "chat",
             "0" * 64,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from node.api.service import NodeService
+from node.api.node_service import NodeService
 from node.content import files as files_module
 from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
@@ -511,7 +511,7 @@ async def test_a_defect_answers_without_inner_details(
     async def fail(_service: NodeService) -> NodeStatus:
         raise ZeroDivisionError("secret detail")
 
-    monkeypatch.setattr(NodeService, "status", fail)
+    monkeypatch.setattr(NodeService, "show_status", fail)
     async with _api(tmp_path) as client:
         answer = await client.get("/api/v1/status")
         assert answer.status_code == 500

@@ -1,52 +1,39 @@
-"""Each entry of the table fits the method of the service that answers it; what does not fit is found at the start."""
+"""Each method takes what its endpoint gives. A mismatch is found at the start, not at the first request."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from node.api.binding import WrongBinding, accepts, argument_types, check_bindings
+from node.api.answers import Answer, list_answers
+from node.api.binding import WrongAnswer, accepts, argument_types, check_arguments
 from node.contract.documents import SHOW_SET
 from node.contract.endpoint import QueryParameter
 from node.contract.members import GRANT_PERMISSION, LIST_MEMBERS
-from node.contract.peers import PeerList
-from node.contract.table import ENDPOINTS, AnyEndpoint
 from node.contract.timelines import SHOW_TIMELINE
 from tests.support.nodes import open_nodes
-from tests.support.served import app_of, service_of
+from tests.support.served import service_of
 
 
-async def test_every_entry_fits_its_method(tmp_path: Path) -> None:
+async def test_a_method_that_does_not_fit_its_endpoint_stops_the_start(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (node,):
-        service = service_of(node, tmp_path)
-        check_bindings(ENDPOINTS, service)
-        app_of(service)  # which has a handler for each of the others
-
-
-async def test_what_does_not_fit_stops_the_start(tmp_path: Path) -> None:
-    with open_nodes(tmp_path, "alice") as (node,):
-        service = service_of(node, tmp_path)
-        surplus = QueryParameter(name="colour", type=str, description="None.")
-        for entry, fault in (
-            (replace(LIST_MEMBERS, service="members.nothing"), "has no attribute 'nothing'"),
-            (replace(LIST_MEMBERS, path="/members"), "also needs 'repo'"),
-            (replace(LIST_MEMBERS, query=(surplus,)), "does not take 'colour'"),
-            (
-                replace(cast(AnyEndpoint, LIST_MEMBERS), answer=PeerList),
-                "and not <class 'node.contract.peers.PeerList'>",
-            ),
-            (replace(LIST_MEMBERS, service="merging.state"), "also needs 'limit'"),
-            (
-                replace(SHOW_SET, service="texts"),
-                "it is not <class 'node.contract.document_values.ValuesService'>",
-            ),
-            (replace(SHOW_SET, query=()), "also needs 'offset'"),
-            (replace(SHOW_TIMELINE, query=(replace(SHOW_TIMELINE.query[0], type=str),)), "'limit' is"),
-        ):
-            with pytest.raises(WrongBinding, match=fault):
-                check_bindings([entry], service)
+        answers = list_answers(service_of(node, tmp_path))
+    check_arguments(answers)
+    methods = {one.endpoint: one.method for one in answers}
+    surplus = QueryParameter(name="colour", type=str, description="None.")
+    for entry, changed, fault in (
+        (LIST_MEMBERS, replace(LIST_MEMBERS, path="/members"), "also needs 'repo'"),
+        (LIST_MEMBERS, replace(LIST_MEMBERS, query=(surplus,)), "does not take 'colour'"),
+        (SHOW_SET, replace(SHOW_SET, query=()), "also needs 'offset'"),
+        (
+            SHOW_TIMELINE,
+            replace(SHOW_TIMELINE, query=(replace(SHOW_TIMELINE.query[0], type=str),)),
+            "'limit' is",
+        ),
+    ):
+        with pytest.raises(WrongAnswer, match=fault):
+            check_arguments([Answer(changed, methods[entry])])
 
 
 def test_arguments_come_from_path_query_and_body_without_their_bounds() -> None:

@@ -122,7 +122,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
 @pytest.mark.slow
 async def test_no_answer_holds_the_event_loop(node: Node, tmp_path: Path) -> None:
     watch, service = _Watch(), service_of(node, tmp_path)
-    made = await service.tokens.create("app", ["read"], ["repo"], [], 3600)
+    made = await service.node.tokens.create("app", ["read"], ["repo"], [], 3600)
     app = {"Authorization": f"Bearer {made['token']}"}
     async with httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app_of(service)), base_url="http://127.0.0.1/api/v1"
@@ -159,11 +159,11 @@ async def test_peers_with_many_topics_are_listed_in_many_turns_and_once_for_all_
 ) -> None:
     watch, service = _Watch(), service_of(node, tmp_path)
     trio.lowlevel.add_instrument(watch)
-    await service.peers.list_all()
+    await service.peers.peers.list_all()
     once = watch.turns
     assert once >= TOPIC_COUNT // TOPICS_AT_ONCE
     watch.begin()
-    streams = [service.look_on() for _ in range(20)]
+    streams = [service.node.follow() for _ in range(20)]
     found: list[object] = []
 
     async def follow(source: NodeSource) -> None:

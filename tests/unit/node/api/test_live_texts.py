@@ -112,7 +112,7 @@ async def test_a_stream_brings_what_is_new_and_begins_anew_where_something_count
         one.node.create_repo()
         writer, reader = Editor(client_of(one.node)), Editor(2)
         await _push(one, writer.write("one "))
-        source = one.service.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
+        source = one.service.branches.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
         source.start()
         assert reader.take((await _next(source, "update")).data["update"]) == "one "  # type: ignore[arg-type]  # a str
         await _tell(one, OWN)
@@ -141,7 +141,7 @@ async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
     monkeypatch.setattr(live_texts, "EVENT_PAUSE_SECONDS", pause)
     async with served(tmp_path) as one:
         one.node.create_repo()
-        source = one.service.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
+        source = one.service.branches.live_texts.follow("main", "", urlsafe_b64encode(OWN).decode())
         source.start()
         await _next(source, "update")
         began = trio.current_time()
@@ -181,13 +181,13 @@ async def test_updates_of_a_moment_become_one_commit_and_each_push_is_durable(tm
 async def test_only_so_many_texts_are_followed(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         one.node.create_repo()
-        sources = [one.service.live_texts.follow("main", "", "") for _ in range(TEXT_STREAMS_MAX)]
+        sources = [one.service.branches.live_texts.follow("main", "", "") for _ in range(TEXT_STREAMS_MAX)]
         sources[0].start()
         with pytest.raises(ServiceError, match="texts are followed") as caught:
-            one.service.live_texts.follow("main", "", "")
+            one.service.branches.live_texts.follow("main", "", "")
         assert caught.value.code == "busy"
         sources[0].stop()
-        again = one.service.live_texts.follow("main", "", "")
-        assert len(one.service.live_texts._open) == TEXT_STREAMS_MAX
+        again = one.service.branches.live_texts.follow("main", "", "")
+        assert len(one.service.branches.live_texts._open) == TEXT_STREAMS_MAX
         again.start()
         again.stop()

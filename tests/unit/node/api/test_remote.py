@@ -147,7 +147,7 @@ HOSTS = {
 
 async def test_names_that_are_not_its_own_and_pages_of_others_are_refused(tmp_path: Path) -> None:
     async with served(tmp_path, api=NAMED) as one:
-        token = await one.service.tokens.make_for_browser("x")
+        token = await one.service.node.tokens.make_for_browser("x")
         assert one.remote is not None
         here = f"https://127.0.0.1:{one.remote.port}"
         async with one.elsewhere() as browser:
@@ -282,7 +282,7 @@ async def test_codes_that_come_too_fast_are_not_looked_at(tmp_path: Path) -> Non
 
 async def test_names_of_browsers_are_told_apart_and_few(tmp_path: Path) -> None:
     async with served(tmp_path, api=TLS) as one, one.elsewhere() as browser:
-        tokens = one.service.tokens
+        tokens = one.service.node.tokens
         for _ in range(2):
             await tokens.make_for_browser("x" * 64)
         names = [view["name"] for view in await tokens.list_browsers()]

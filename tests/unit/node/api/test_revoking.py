@@ -11,7 +11,7 @@ from msgspec import structs
 from trio.testing import MockClock
 
 from node.api.callers import Caller, caller_of_token
-from node.api.service import NodeService
+from node.api.services import Services
 from node.contract.access import ACTIONS
 from node.contract.members import CREATE_INVITATION
 from node.contract.peers import ADD_PEER
@@ -136,21 +136,21 @@ async def test_who_joined_by_a_link_is_named_when_the_link_is_ended(
     with fail_after(120), open_nodes(tmp_path / "nodes", "alice", "bob") as (alice, bob):
         service = service_of(alice, tmp_path)
         repo, _ = alice.create_repo()
-        await service.tokens.create("chat", ["admin"], [], [], 3600)
-        caller = caller_of_token(service.tokens.file.tokens()[0])
+        await service.node.tokens.create("chat", ["admin"], [], [], 3600)
+        caller = caller_of_token(service.node.tokens.file.tokens()[0])
         arguments: dict[str, Any] = {
             "repo": "repo",
             "permission": "write",
             "expires_seconds": 3600,
             "uses": 1,
         }
-        invite = partial(service.invite, **arguments, reach="machine", renews=False)
+        invite = partial(service.people.invite, **arguments, reach="machine", renews=False)
         assert CREATE_INVITATION.makes is not None
-        made = await service.revoking.make(CREATE_INVITATION.makes, caller, arguments, invite)
+        made = await service.node.revoking.make(CREATE_INVITATION.makes, caller, arguments, invite)
         await bob.joiner.begin(parse_invitation(made["invitation"]))
         async with connected(bob, alice):
             await trio.sleep(10)
-        (thing,) = (await service.revoking.revoke_token("chat", made=True))["made"]
+        (thing,) = (await service.node.revoking.revoke_token("chat", made=True))["made"]
         assert thing["ended"]
         joined = id_text(bob.author.user)
         assert thing["advice"] == f"ravel member exclude {id_text(repo.repo_id)} {joined}"
@@ -168,7 +168,7 @@ async def test_what_a_revoked_token_made_stays_listed_until_it_ends_and_revoking
             assert (await chat.get("/api/v1/token")).status_code == 401
         (kept,) = (await one.client.get("/api/v1/tokens")).json()["tokens"]
         assert (kept["revoked"], len(kept["made"])) == (True, 3), "revoked without what was made"
-        end, ended = one.service.members.revoke_invitation, list[str]()
+        end, ended = one.service.people.members.revoke_invitation, list[str]()
 
         async def fail_at_the_second(repo: str, invitation: str) -> object:
             if len(ended) == 1:
@@ -177,7 +177,7 @@ async def test_what_a_revoked_token_made_stays_listed_until_it_ends_and_revoking
             return await end(repo, invitation)
 
         with monkeypatch.context() as patch:
-            patch.setattr(one.service.members, "revoke_invitation", fail_at_the_second)
+            patch.setattr(one.service.people.members, "revoke_invitation", fail_at_the_second)
             assert not (await one.client.delete("/api/v1/tokens/chat", params={"made": 1})).is_success
         (kept,) = (await one.client.get("/api/v1/tokens")).json()["tokens"]
         assert [thing["what"] in ended for thing in kept["made"]] == [False, False]
@@ -203,11 +203,11 @@ async def test_a_caller_that_leaves_does_not_part_the_deed_from_the_list(tmp_pat
         async with trio.open_nursery() as nursery:
             nursery.start_soon(make, act)
             await has_begun.wait()
-            (begun,) = (await one.service.tokens.show(caller))["made"]
+            (begun,) = (await one.service.node.tokens.show(caller))["made"]
             assert (begun["what"], begun["advice"][:24]) == ("", "ravel member invitations")
             nursery.cancel_scope.cancel()
             may_go_on.set()
-        (made,) = (await one.service.tokens.show(caller))["made"]
+        (made,) = (await one.service.node.tokens.show(caller))["made"]
         assert (made["what"], made["expires_at"]) == ("b" * 52, 1_800_000_000)
 
 
@@ -217,7 +217,7 @@ async def test_what_failed_is_on_no_list_and_what_is_not_known_stays_on_it(
     async with served(tmp_path) as one:
         await one.client.post("/api/v1/repos", json={"name": "repo"})
         make, caller = await _maker(one.service, CREATE_INVITATION, {"repo": "repo"})
-        tokens = one.service.tokens
+        tokens = one.service.node.tokens
 
         async def refuse() -> dict[str, Any]:
             await trio.lowlevel.checkpoint()
@@ -236,7 +236,7 @@ async def test_what_failed_is_on_no_list_and_what_is_not_known_stays_on_it(
         monkeypatch.undo()
         (begun,) = (await tokens.show(caller))["made"]
         assert (begun["kind"], begun["what"], begun["begun"]) == ("invitation", "", True)
-        (left,) = (await one.service.revoking.revoke_token("chat", made=True))["made"]
+        (left,) = (await one.service.node.revoking.revoke_token("chat", made=True))["made"]
         assert (left["ended"], left["advice"][:24]) == (False, "ravel member invitations")
 
 
@@ -256,7 +256,7 @@ async def test_a_deed_that_takes_too_long_is_given_up_and_stays_on_the_list(
         with pytest.raises(ServiceError) as caught:
             await make(never)
         assert (caught.value.code, trio.current_time() - start) == ("storage_failed", API_MAKE_SECONDS)
-        assert [thing["what"] for thing in (await service.tokens.show(caller))["made"]] == [""]
+        assert [thing["what"] for thing in (await service.node.tokens.show(caller))["made"]] == [""]
 
 
 async def test_what_is_made_while_the_token_is_revoked_is_kept_from_the_caller_and_listed(
@@ -267,16 +267,16 @@ async def test_what_is_made_while_the_token_is_revoked_is_kept_from_the_caller_a
         make, _ = await _maker(one.service, CREATE_INVITATION, {"repo": "repo"})
 
         async def act() -> dict[str, Any]:
-            await one.service.revoking.revoke_token("chat", made=True)
+            await one.service.node.revoking.revoke_token("chat", made=True)
             return {"id": "b" * 52, "expires_at": 1_800_000_000}
 
         with pytest.raises(ServiceError, match="revoked"):
             await make(act)
-        (kept,) = (await one.service.tokens.list_all())["tokens"]
+        (kept,) = (await one.service.node.tokens.list_all())["tokens"]
         assert [thing["what"] for thing in kept["made"]] == ["b" * 52]
         with pytest.raises(ServiceError, match="revoked"):
             await make(act)
-        assert (await one.service.tokens.list_all())["tokens"] == [kept], "nothing was begun"
+        assert (await one.service.node.tokens.list_all())["tokens"] == [kept], "nothing was begun"
 
 
 @pytest.mark.parametrize("is_revoked", [True, False])
@@ -301,7 +301,7 @@ async def test_a_pairing_code_is_good_no_longer_than_the_page_that_made_it(
 async def test_what_an_expired_token_made_stays_listed_when_its_place_is_taken(tmp_path: Path) -> None:
     now = [1_700_000_000.0]
     async with served(tmp_path, clock=lambda: now[0]) as one:
-        tokens = one.service.tokens
+        tokens = one.service.node.tokens
         await tokens.create("chat", ["admin"], [], [], 60)
         await tokens.make_for_page()
         await tokens.make_for_browser("phone")
@@ -317,10 +317,12 @@ async def test_what_an_expired_token_made_stays_listed_when_its_place_is_taken(t
             assert all(thing["kind"] == "read_link" for view in ended for thing in view["made"])
         chats = [view for view in (await tokens.list_all())["tokens"] if view["name"] == "chat"]
         assert [view["revoked"] for view in chats] == [True, False]
-        assert not (await one.service.revoking.revoke_token("chat", made=False))["made"], (
+        assert not (await one.service.node.revoking.revoke_token("chat", made=False))["made"], (
             "of the one that is good"
         )
-        assert (await one.service.revoking.revoke_token("chat", made=False))["made"], "then of the one before"
+        assert (await one.service.node.revoking.revoke_token("chat", made=False))["made"], (
+            "then of the one before"
+        )
 
 
 def test_ended_tokens_are_few_and_kept_for_a_month() -> None:
@@ -339,7 +341,7 @@ def test_ended_tokens_are_few_and_kept_for_a_month() -> None:
 async def test_a_later_thing_of_the_same_name_is_not_ended(tmp_path: Path) -> None:
     now = [1_700_000_000.0]
     async with served(tmp_path, clock=lambda: now[0]) as one:
-        revoking, tokens = one.service.revoking, one.service.tokens
+        revoking, tokens = one.service.node.revoking, one.service.node.tokens
         maker = await tokens.make_for_page()
         caller = caller_of_token(tokens.file.tokens()[0])
         create = partial(tokens.create, "chat", ["admin"], [], [], 60)
@@ -360,7 +362,7 @@ async def test_an_account_that_was_there_before_or_came_later_is_left_to_a_perso
     now = [1_700_000_000]
     with fail_after(60), open_relay(tmp_path / "node") as node:
         service = service_of(node, tmp_path, clock=lambda: now[0])
-        accounts = service.accounts
+        accounts = service.peers.accounts
         accounts._clock = lambda: now[0]
         make, _ = await _maker(service, INVITE_TO_RELAY, {})
         await accounts.invite("old", 5, expires_seconds=60)
@@ -370,7 +372,7 @@ async def test_an_account_that_was_there_before_or_came_later_is_left_to_a_perso
         await accounts.revoke("again")
         now[0] += 1
         await accounts.invite("again", 5, expires_seconds=60)
-        made = (await service.revoking.revoke_token("chat", made=True))["made"]
+        made = (await service.node.revoking.revoke_token("chat", made=True))["made"]
         assert {thing["what"]: thing["ended"] for thing in made} == {
             "ann": True,
             "again": False,
@@ -384,14 +386,14 @@ async def test_a_peer_that_was_added_again_at_another_address_is_left_to_a_perso
         service = service_of(alice, tmp_path)
         make, _ = await _maker(service, ADD_PEER, {})
         async with trio.open_nursery() as nursery:
-            await nursery.start(service._network.run, await open_listener("127.0.0.1:0"))
+            await nursery.start(service.node._network.run, await open_listener("127.0.0.1:0"))
             for peer in (USER, OTHER):
-                await make(partial(service.peers.add, "127.0.0.1:1", peer, relay=None))
-            await service.peers.remove(OTHER)
-            await service.peers.add("127.0.0.1:2", OTHER, relay=None)
-            made = (await service.revoking.revoke_token("chat", made=True))["made"]
+                await make(partial(service.peers.peers.add, "127.0.0.1:1", peer, relay=None))
+            await service.peers.peers.remove(OTHER)
+            await service.peers.peers.add("127.0.0.1:2", OTHER, relay=None)
+            made = (await service.node.revoking.revoke_token("chat", made=True))["made"]
             assert {thing["what"]: thing["ended"] for thing in made} == {USER: True, OTHER: False}
-            assert [one["peer"] for one in await service.peers.views()] == [OTHER]
+            assert [one["peer"] for one in await service.peers.peers.views()] == [OTHER]
             nursery.cancel_scope.cancel()
 
 
@@ -403,7 +405,7 @@ async def test_the_reason_why_a_link_was_not_ended_stands_beside_who_joined_by_i
         async with holder(one, "app", "chat") as chat:
             for _ in range(2):
                 assert (await chat.post("/api/v1/repos/notes/invitations", json={})).is_success
-        members, loads = one.service.members, list[str]()
+        members, loads = one.service.people.members, list[str]()
         load = members.invitations
 
         async def load_joined(repo: str) -> object:
@@ -428,7 +430,7 @@ async def test_a_token_that_made_too_much_makes_no_more_and_what_ended_makes_roo
     async with served(tmp_path, clock=lambda: now[0]) as one:
         await one.client.post("/api/v1/repos", json={"name": "notes"})
         async with holder(one, "app", "chat") as chat:
-            file = one.service.tokens.file
+            file = one.service.node.tokens.file
             (token,) = file.tokens()
             thing = Made("invitation", "a" * 52, "b" * 52, 0, int(now[0]) + 60)
             things = (thing,) * (API_TOKEN_MADE_SIZE_MAX // size_of_made([thing]) + 1)
@@ -457,13 +459,13 @@ def test_the_largest_file_of_tokens_is_within_its_bound() -> None:
 
 
 async def _maker(
-    service: NodeService, endpoint: AnyEndpoint, arguments: Mapping[str, str]
+    service: Services, endpoint: AnyEndpoint, arguments: Mapping[str, str]
 ) -> tuple[Callable[[Act], Awaitable[Mapping[str, Any]]], Caller]:
     """Something that does any deed as if it were an endpoint's, with the token `chat`."""
-    await service.tokens.create("chat", ["admin", "node"], [], [], 3600)
-    caller = caller_of_token(service.tokens.file.tokens()[0])
+    await service.node.tokens.create("chat", ["admin", "node"], [], [], 3600)
+    caller = caller_of_token(service.node.tokens.file.tokens()[0])
     assert endpoint.makes is not None
-    return partial(service.revoking.make, endpoint.makes, caller, arguments), caller
+    return partial(service.node.revoking.make, endpoint.makes, caller, arguments), caller
 
 
 def _fail(_tokens: object) -> None:

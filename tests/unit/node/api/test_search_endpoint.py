@@ -75,7 +75,7 @@ async def test_a_token_finds_in_its_own_repos_and_branches(tmp_path: Path) -> No
         made = await _fill(one)
 
         async def token(**fields: object) -> str:
-            given = {"name": f"app{len(one.service.tokens.file.tokens())}", "may": ["read"], **fields}
+            given = {"name": f"app{len(one.service.node.tokens.file.tokens())}", "may": ["read"], **fields}
             return str((await one.client.post(f"{BASE}/tokens", json=given)).json()["token"])
 
         of_repo = await token(repos=["notes"])

@@ -12,6 +12,7 @@ from pycrdt import Doc, Text
 from sqlalchemy import text
 from trio.testing import MockClock
 
+from node.api.value_documents import edit_dict, edit_set, show_dict, show_set, snapshot_set
 from node.authoring.drafting import Draft
 from node.care.backup import create_backup, restore_backup
 from node.care.fsck import check_store
@@ -23,7 +24,6 @@ from node.content.erasing import Erased, erase_store, measure_erasable
 from node.content.texts import Texts
 from node.contract.branches import CompactionResult
 from node.contract.commits import TimelineItem
-from node.contract.documents import edit_dict, edit_set, show_dict, show_set, snapshot_set
 from node.home.home import create_home
 from node.home.key_file import Keys
 from node.membership.merging import Merging

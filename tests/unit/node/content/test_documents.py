@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from node.api.value_documents import edit_dict, edit_set, show_dict, show_entry, show_set
 from node.authoring.drafting import Draft
 from node.content import documents as documents_module
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents, NewValue, group_values
-from node.contract.documents import edit_dict, edit_set, show_dict, show_entry, show_set
 from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe

@@ -59,7 +59,7 @@ async def settle(*nodes: Node) -> None:
 
 async def add(laptop: Node, folder: Path) -> DeviceLink:
     """A link for a device of the laptop's user."""
-    return parse_device_link((await service_of(laptop, folder).pairing.add(3600))["link"])
+    return parse_device_link((await service_of(laptop, folder).people.pairing.add(3600))["link"])
 
 
 async def join(phone: Node, laptop: Node, folder: Path) -> DeviceLink:
@@ -95,7 +95,7 @@ async def test_one_link_brings_all_repos_with_what_the_first_holds(
     assert persons(laptop, third) == {phone.author.user: laptop.author.user}
     phone.write(phone.replica.tables.with_id(branch.branch_id)[0], "after")
     await settle(laptop, phone)
-    items = (await service.timelines.window("first:main", -1, 10))["items"]
+    items = (await service.branches.timelines.window("first:main", -1, 10))["items"]
     shown = [(item["author"], item["person"]) for item in items if item["kind"] == "post"]
     assert shown == [(user(laptop), user(laptop)), (user(phone), user(laptop))]
 
@@ -117,17 +117,17 @@ async def test_where_the_first_may_not_grant_the_other_follows_and_an_admin_is_t
     await join(phone, laptop, tmp_path)
     assert repo_of(phone, repo) is not None
     assert held(phone, repo, phone) is None
-    _, device = (await service_of(laptop, tmp_path).pairing.list_all())["devices"]
+    _, device = (await service_of(laptop, tmp_path).people.pairing.list_all())["devices"]
     (stands,) = device["repos"]
     command = f"ravel member grant work {user(phone)} write"
     assert (stands["permission"], stands["shown"]) == (None, False)
     assert command in stands["advice"]
-    await service_of(boss, tmp_path).members.grant("work", user(phone), "write")
+    await service_of(boss, tmp_path).people.members.grant("work", user(phone), "write")
     await settle(boss, laptop, phone)
     for node in (boss, laptop, phone):
         assert held(node, repo, phone) is Permission.WRITE
         assert persons(node, repo) == {phone.author.user: laptop.author.user}
-    listed = (await service_of(boss, tmp_path).members.list_all("work"))["members"]
+    listed = (await service_of(boss, tmp_path).people.members.list_all("work"))["members"]
     assert {one["user"]: one["person"] for one in listed} == {
         user(boss): user(boss),
         user(laptop): user(laptop),
@@ -226,14 +226,14 @@ async def test_what_was_taken_from_a_device_comes_back_by_sync_alone(
     repo, _ = laptop.create_repo("mine")
     await join(phone, laptop, tmp_path)
     service = service_of(laptop, tmp_path)
-    await service.members.remove("mine", user(phone), "read")
+    await service.people.members.remove("mine", user(phone), "read")
     await settle(laptop, phone)
     assert held(laptop, repo, phone) is Permission.READ
-    (given,) = (await service.pairing.sync())["given"]
+    (given,) = (await service.people.pairing.sync())["given"]
     assert (given["device"], given["name"], given["advice"]) == (user(phone), "mine", "")
     assert held(laptop, repo, phone) is Permission.OWNER
     await settle(laptop, phone)
-    assert (await service.pairing.sync())["given"] == []
+    assert (await service.people.pairing.sync())["given"] == []
 
 
 @pytest.mark.slow
@@ -245,11 +245,11 @@ async def test_a_removed_device_is_out_everywhere_and_comes_back_by_a_new_link(
     work = await member_of(boss, laptop)
     mine, _ = laptop.create_repo("mine")
     link = await join(phone, laptop, tmp_path)
-    await service_of(boss, tmp_path).members.grant("work", user(phone), "write")
+    await service_of(boss, tmp_path).people.members.grant("work", user(phone), "write")
     await settle(boss, laptop, phone)
     assert persons(boss, work) == {phone.author.user: laptop.author.user}
     service = service_of(laptop, tmp_path)
-    removed = (await service.pairing.remove(user(phone)[:10]))["repos"]
+    removed = (await service.people.pairing.remove(user(phone)[:10]))["repos"]
     told = {one["name"]: (one["taken_back"], one["excluded"], one["advice"]) for one in removed}
     assert told["mine"] == (True, True, "")
     assert told["devices"] == (True, True, "")
@@ -281,10 +281,10 @@ async def test_a_device_leaves_its_person_and_keeps_its_repos(
     await join(phone, laptop, tmp_path)
     service = service_of(phone, tmp_path)
     with pytest.raises(ServiceError, match="device of"):
-        await service.pairing.add(3600)
+        await service.people.pairing.add(3600)
     with pytest.raises(ServiceError, match="device of"):
-        await service.pairing.join("ravel:device:anything")
-    removed = (await service.pairing.remove(user(phone)))["repos"]
+        await service.people.pairing.join("ravel:device:anything")
+    removed = (await service.people.pairing.remove(user(phone)))["repos"]
     assert {one["name"]: (one["taken_back"], one["excluded"], one["left"]) for one in removed} == {
         "mine": (True, False, False),
         "devices": (True, False, True),
@@ -292,7 +292,7 @@ async def test_a_device_leaves_its_person_and_keeps_its_repos(
     await settle(laptop, phone)
     assert persons(laptop, repo) == {}
     assert held(laptop, repo, phone) is Permission.OWNER
-    assert len((await service_of(laptop, tmp_path).pairing.list_all())["devices"]) == 1
+    assert len((await service_of(laptop, tmp_path).people.pairing.list_all())["devices"]) == 1
 
 
 @pytest.mark.slow
@@ -302,19 +302,19 @@ async def test_when_the_first_is_lost_another_begins_anew(
 ) -> None:
     laptop, phone, tablet, boss = people
     work = await member_of(boss, laptop)
-    await service_of(boss, tmp_path).members.grant("work", user(laptop), "admin")
+    await service_of(boss, tmp_path).people.members.grant("work", user(laptop), "admin")
     await settle(boss, laptop)
     mine, _ = laptop.create_repo("mine")
     await join(phone, laptop, tmp_path)
     await settle(boss, phone)
-    removed = (await service_of(phone, tmp_path).pairing.remove(user(laptop)))["repos"]
+    removed = (await service_of(phone, tmp_path).people.pairing.remove(user(laptop)))["repos"]
     told = {one["name"]: one for one in removed}
     assert not told["work"]["excluded"], "the first device made it an admin, and is senior"
     assert f"ravel member exclude work {user(laptop)}" in told["work"]["advice"]
     assert f"senior to {user(laptop)[:12]}: {user(boss)[:12]}" in told["work"]["advice"]
     assert not told["mine"]["excluded"]
     assert "repo fork" in told["mine"]["advice"], "a founding owner is excluded by nobody"
-    await service_of(boss, tmp_path).members.remove("work", user(laptop), "")
+    await service_of(boss, tmp_path).people.members.remove("work", user(laptop), "")
     await settle(boss, phone)
     assert held(boss, work, laptop) is None
     assert persons(phone, mine) == {}
@@ -331,11 +331,13 @@ async def test_excluding_one_device_tells_of_the_others(
     work = await member_of(boss, laptop)
     await join(phone, laptop, tmp_path)
     service = service_of(boss, tmp_path)
-    await service.members.grant("work", user(phone), "write")
+    await service.people.members.grant("work", user(phone), "write")
     await settle(boss, laptop, phone)
     await settle(boss, phone)
-    assert (await service.members.remove("work", user(phone), "read"))["other_devices"] == [user(laptop)]
-    done = await service.members.remove("work", user(phone), "", person=True)
+    assert (await service.people.members.remove("work", user(phone), "read"))["other_devices"] == [
+        user(laptop)
+    ]
+    done = await service.people.members.remove("work", user(phone), "", person=True)
     assert done["other_devices"] == []
     assert held(boss, work, laptop) is held(boss, work, phone) is None
 
@@ -351,7 +353,7 @@ async def test_a_person_adds_so_many_devices(
     laptop = people[0]
     service = service_of(laptop, tmp_path)
     for number in range(DEVICE_COUNT_MAX - 1):
-        link = parse_device_link((await service.pairing.add(3600))["link"]).opened()
+        link = parse_device_link((await service.people.pairing.add(3600))["link"]).opened()
         other = Author(laptop.replica, UserSeed(f"device {number}".encode().ljust(32)), laptop.hub.clock_ms)
         proof = prove_invitation(link.invitation_seed, link.repo, other.user)
         bodies: list[Body] = [Join(link.invitation, proof), DevicesRepo(laptop.author.user)]
@@ -360,6 +362,6 @@ async def test_a_person_adds_so_many_devices(
         )
         drafts = [Draft(body) for body in bodies]
         other.write_many(root, partial(_given, drafts))
-    assert len((await service.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX
+    assert len((await service.people.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX
     with pytest.raises(ServiceError, match="at most"):
-        await service.pairing.add(3600)
+        await service.people.pairing.add(3600)

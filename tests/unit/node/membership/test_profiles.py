@@ -133,13 +133,13 @@ async def test_members_see_the_names_of_others_and_readers_state_none(
     alice, bob = nodes
     repo, _ = alice.create_repo()
     with fail_after(60):
-        await service_of(alice, tmp_path).people.state_me("Alice", 3)
+        await service_of(alice, tmp_path).people.profiles.state_me("Alice", 3)
         await bob.joiner.begin(alice.invite(repo, Permission.READ))
         async with connected(bob, alice):
             await until_equal(alice, bob, "root")
             await until_equal(alice, bob)
         await together(alice, bob)
-        people = service_of(bob, tmp_path).people
+        people = service_of(bob, tmp_path).people.profiles
         assert names(bob, alice) == "Alice"
         own = await people.state_me("Bob", None)
         assert [one["state"] for one in own["repos"]] == ["not_permitted"]
@@ -155,7 +155,7 @@ async def test_members_see_the_names_of_others_and_readers_state_none(
 async def test_petnames_stay_in_the_folder_and_are_found_again(nodes: list[Node], tmp_path: Path) -> None:
     alice, bob = nodes
     alice.create_repo()
-    people = service_of(alice, tmp_path).people
+    people = service_of(alice, tmp_path).people.profiles
     other = id_text(bob.author.user)
     await people.set_petname(other, "Bob from work", peer=False)
     await people.set_petname(id_text(bob.key), "Bob's laptop", peer=True)
@@ -185,7 +185,7 @@ async def test_petnames_stay_in_the_folder_and_are_found_again(nodes: list[Node]
 async def test_what_is_no_name_is_refused_before_anything_is_kept(nodes: list[Node], tmp_path: Path) -> None:
     alice, bob = nodes
     alice.create_repo()
-    people = service_of(alice, tmp_path).people
+    people = service_of(alice, tmp_path).people.profiles
     for name in ("", " ", "A\u202eB", "x" * 65, "\u200b", id_text(bob.author.user)):
         with pytest.raises(ServiceError) as caught:
             await people.state_me(name, None)

@@ -30,14 +30,14 @@ async def test_who_joins_is_told_why_the_link_makes_no_member(
     with fail_after(120), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         repo, _ = alice.create_repo()
         service = service_of(alice, tmp_path)
-        made = await service.invite("repo", "write", 3600, 1, "machine", False)
+        made = await service.people.invite("repo", "write", 3600, 1, "machine", False)
         link = parse_invitation(made["invitation"])
         if fate == "used":
             await carol.joiner.begin(link)
             async with connected(carol, alice):
                 await trio.sleep(10)
         if fate == "revoked":
-            await service.members.revoke_invitation("repo", id_text(link.invitation))
+            await service.people.members.revoke_invitation("repo", id_text(link.invitation))
         if fate == "expired":
             bob.hub.clock_ms = lambda: link.expires_at
             bob.author._writer.clock_ms = lambda: link.expires_at

@@ -33,7 +33,7 @@ async def settle(first: Node, *others: Node) -> None:
 
 async def invite(node: Node, folder: Path, *, uses: int = 1, renews: bool = True) -> InvitationLink:
     """A bearer link to the node's one repo."""
-    made = await service_of(node, folder).invite("repo", "write", 3600, uses, "machine", renews)
+    made = await service_of(node, folder).people.invite("repo", "write", 3600, uses, "machine", renews)
     return parse_invitation(made["invitation"])
 
 
@@ -82,7 +82,7 @@ async def test_a_link_with_a_use_left_stays_until_it_is_revoked(
     await join(bob, link)
     await settle(alice, bob)
     assert epoch(alice, repo) == link.epoch
-    members = service_of(alice, tmp_path).members
+    members = service_of(alice, tmp_path).people.members
     [view] = (await members.invitations("repo"))["invitations"]
     assert (view["renews"], view["revoked"]) == (True, False)
     await members.revoke_invitation("repo", id_text(link.invitation))
@@ -99,7 +99,7 @@ async def test_only_the_node_of_who_made_the_link_renews(
     repo, _ = alice.create_repo()
     await join(bob, alice.invite(repo))
     await settle(alice, bob)
-    await service_of(alice, tmp_path).members.grant("repo", id_text(bob.author.user), "admin")
+    await service_of(alice, tmp_path).people.members.grant("repo", id_text(bob.author.user), "admin")
     link = await invite(alice, tmp_path)
     await settle(alice, bob)
     await join(carol, link)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from node.api.service import NodeService
+from node.api.services import Services
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.home.people_file import OwnProfile
@@ -46,13 +46,13 @@ class People:
         self.repo, self.main = self.ann.create_repo("photos")
         self.ann.write(self.main, "hello")
 
-    def service(self, node: Node) -> NodeService:
+    def service(self, node: Node) -> Services:
         """A node's service."""
         return self.of[node]
 
     async def link(self, uses: int = 16, expires: int = DAY, permission: str = "write") -> AskLink:
         """A link that asks of Ann's."""
-        made = await self.service(self.ann).requests.make_link("photos", permission, expires, uses)
+        made = await self.service(self.ann).people.requests.make_link("photos", permission, expires, uses)
         return parse_ask_link(made["link"])
 
     async def ask(self, node: Node, link: AskLink) -> None:
@@ -68,17 +68,17 @@ class People:
 
     async def received(self, node: Node | None = None) -> dict[str, str]:
         """Status by name, as an admin's node shows it."""
-        answer = await self.service(node or self.ann).requests.list_received("photos")
+        answer = await self.service(node or self.ann).people.requests.list_received("photos")
         return {one["name"]: one["status"] for one in answer["requests"]}
 
     async def made(self, node: Node) -> list[str]:
         """What became of a user's own requests."""
-        return [one["status"] for one in (await self.service(node).requests.list_all())["made"]]
+        return [one["status"] for one in (await self.service(node).people.requests.list_all())["made"]]
 
     async def answer(self, name: str, *, accepts: bool = True, node: Node | None = None) -> str:
         """Answer a request; gives its status then."""
         service = self.service(node or self.ann)
-        answered = (await service.requests.answer("photos", name, accepts=accepts))["status"]
+        answered = (await service.people.requests.answer("photos", name, accepts=accepts))["status"]
         await self.check_lists()
         return answered
 
@@ -92,7 +92,7 @@ class People:
         link = self.ann.invite(self.repo)
         await node.joiner.begin(link)
         await settle(self.ann, node)
-        await self.service(self.ann).members.grant("photos", id_text(node.author.user), "admin")
+        await self.service(self.ann).people.members.grant("photos", id_text(node.author.user), "admin")
         await settle(self.ann, node)
 
 
@@ -148,8 +148,8 @@ async def test_a_link_that_asks_opens_nothing_and_an_acceptance_opens_the_repo(
     assert find_repo(people.bob.replica, people.repo.repo_id) is None
     assert await people.received() == {"Bob": "waiting"}
     assert await people.made(people.bob) == ["waiting"]
-    [seen] = (await people.service(people.ann).requests.list_received("photos"))["requests"]
-    [own] = (await people.service(people.bob).requests.list_all())["made"]
+    [seen] = (await people.service(people.ann).people.requests.list_received("photos"))["requests"]
+    [own] = (await people.service(people.bob).people.requests.list_all())["made"]
     assert seen["code"] == own["code"]
     assert len(seen["code"].split()) == 6
     assert (own["admin"], own["repo_name"]) == (id_text(people.ann.author.user), "photos")
@@ -172,16 +172,16 @@ async def test_lists_show_a_request_and_no_lobby(
 ) -> None:
     link = await people.link()
     await people.ask(people.bob, link)
-    [ann] = (await people.service(people.ann).repo_list.list())["repos"]
-    [bob] = (await people.service(people.bob).repo_list.list())["repos"]
+    [ann] = (await people.service(people.ann).branches.repo_list.list())["repos"]
+    [bob] = (await people.service(people.bob).branches.repo_list.list())["repos"]
     assert (ann["name"], ann["requests"]) == ("photos", 1)
     assert "1 user asks to be let in" in ann["standing"]["sentence"]
     assert (bob["repo"], bob["name"], bob["permission"]) == (ann["repo"], "photos", "joining")
     assert "waiting for an answer; code: " in bob["standing"]["sentence"]
-    assert (await people.service(people.ann).status())["repos"] == 1
+    assert (await people.service(people.ann).node.show_status())["repos"] == 1
     with pytest.raises(ServiceError, match="photos \\(requests\\)"):
         people.service(people.ann).targets.repo("photos (requests)")
-    [view] = (await people.service(people.ann).requests.list_links("photos"))["links"]
+    [view] = (await people.service(people.ann).people.requests.list_links("photos"))["links"]
     assert (view["requests"], view["closed"], view["full"], view["here"]) == (1, False, False, True)
 
 
@@ -205,7 +205,7 @@ async def test_a_request_is_taken_back(autojump_clock: trio.testing.MockClock, p
     link = await people.link()
     await people.ask(people.bob, link)
     await people.ask(people.cat, link)
-    await people.service(people.bob).requests.cancel("photos")
+    await people.service(people.bob).people.requests.cancel("photos")
     assert await people.made(people.bob) == []
     await settle(people.ann, people.bob)
     assert await people.received() == {"Bob": "withdrawn", "Cat": "waiting"}
@@ -221,7 +221,7 @@ async def test_a_request_that_never_went_out_is_forgotten(people: People) -> Non
     link = await people.link()
     await people.bob.joiner.begin_asking(link)
     assert await people.made(people.bob) == ["sending"]
-    await people.service(people.bob).requests.cancel("photos")
+    await people.service(people.bob).people.requests.cancel("photos")
     assert dict(people.bob.replica.repos) == {}
     await people.bob.joiner.begin_asking(link)  # so the same link can be taken up again
     assert await people.made(people.bob) == ["sending"]
@@ -265,11 +265,11 @@ async def test_an_excluded_admin_lets_nobody_in(
 ) -> None:
     """The link of an excluded admin is of no use with any node that knows of the exclusion; other admins' links are."""
     await people.make_admin(people.cat)
-    made = await people.service(people.cat).requests.make_link("photos", "write", DAY, 16)
+    made = await people.service(people.cat).people.requests.make_link("photos", "write", DAY, 16)
     link = parse_ask_link(made["link"])
     await settle(people.ann, people.cat)
     assert lobby_of(people.ann, link) is not None
-    await people.service(people.ann).members.remove("photos", id_text(people.cat.author.user), "")
+    await people.service(people.ann).people.members.remove("photos", id_text(people.cat.author.user), "")
     await settle(people.ann)
     await people.bob.joiner.begin_asking(link)
     await settle(people.cat, people.bob)  # cat has not heard of it
@@ -286,7 +286,7 @@ async def test_an_excluded_admin_lets_nobody_in(
 async def test_only_admins_make_links_and_answer(people: People) -> None:
     await people.link()
     other = Author(people.ann.replica, UserSeed(b"o" * 32), people.ann.hub.clock_ms)
-    requests = people.service(people.ann).requests
+    requests = people.service(people.ann).people.requests
     requests._author = other
     for call in (
         requests.make_link("photos", "write", DAY, 1),
@@ -306,9 +306,9 @@ async def test_nobody_is_accepted_by_a_link_that_was_ended(
 ) -> None:
     link = await people.link()
     await people.ask(people.bob, link)
-    [view] = (await people.service(people.ann).requests.close_link("photos", id_text(link.opened().repo)))[
-        "links"
-    ]
+    [view] = (
+        await people.service(people.ann).people.requests.close_link("photos", id_text(link.opened().repo))
+    )["links"]
     assert view["closed"]
     with pytest.raises(ServiceError, match="ended after that user asked"):
         await people.answer("Bob")
@@ -330,14 +330,14 @@ async def test_an_expired_link_asks_nothing_and_its_requests_are_over(
     with pytest.raises(ServiceError, match="has expired"):
         await people.answer("Bob")
     service = people.service(people.cat)
-    service.sharing._clock = lambda: (link.opened().expires_at + 1) / 1000
+    service.people.sharing._clock = lambda: (link.opened().expires_at + 1) / 1000
     with pytest.raises(ServiceError, match=r"the link has expired.*the clock here says") as caught:
-        await service.join(ask_link_text(link))
+        await service.branches.repos.join(ask_link_text(link))
     assert "if the clock is wrong" in caught.value.advice
     with pytest.raises(
         ServiceError, match=r"the invitation has expired: it was good until.*the clock here says"
     ):
-        await service.join(invitation_text(link.opened()))
+        await service.branches.repos.join(invitation_text(link.opened()))
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS
     assert not people.ann.joiner.lobbies.forget_ended()
     people.ann.joiner.lobbies._clock_ms = lambda: link.opened().expires_at + FORGOTTEN_AFTER_MS + 1
@@ -354,13 +354,13 @@ async def test_a_link_that_names_another_repo_than_its_lobby_asks_nothing(
     other, _ = people.bob.create_repo("other")
     forged = AskLink(other.repo_id, "other", 2, link.lobby)
     await people.ask(people.cat, forged)
-    [view] = (await people.service(people.cat).requests.list_all())["made"]
+    [view] = (await people.service(people.cat).people.requests.list_all())["made"]
     assert (view["status"], view["reason"]) == ("failed", "the link names another repo than its lobby does")
     assert await people.received() == {}
 
 
 async def test_what_is_not_there_names_the_command_that_lists_it(people: People) -> None:
-    requests = people.service(people.ann).requests
+    requests = people.service(people.ann).people.requests
     for call, command in (
         (requests.answer("photos", "nobody", accepts=True), "ravel requests list"),
         (requests.cancel("photos"), "ravel requests list"),
@@ -374,7 +374,7 @@ async def test_what_is_not_there_names_the_command_that_lists_it(people: People)
 async def test_a_member_asks_nothing(people: People) -> None:
     link = await people.link()
     with pytest.raises(ServiceError, match="you are a member of photos"):
-        await people.service(people.ann).join(ask_link_text(link))
+        await people.service(people.ann).branches.repos.join(ask_link_text(link))
 
 
 async def test_a_node_follows_so_many_links_at_once_and_no_more(
@@ -410,14 +410,14 @@ async def test_who_asks_ten_thousand_times_fills_one_lobby_to_its_bound(
     await settle(people.ann, people.bob)
     assert root_count(people.ann, link) == 24
     assert people.ann.hub.totals.refused["lobby_full"] > 0
-    [view] = (await people.service(people.ann).requests.list_links("photos"))["links"]
+    [view] = (await people.service(people.ann).people.requests.list_links("photos"))["links"]
     assert view["full"]
     assert await people.answer("Bob") == "accepted"
     assert root_count(people.ann, link) == 25
     monkeypatch.setattr(lobby_room, "LOBBY_OWN_COUNT_MAX", 25)
     request = next(
         one["request"]
-        for one in (await people.service(people.ann).requests.list_received("photos"))["requests"]
+        for one in (await people.service(people.ann).people.requests.list_received("photos"))["requests"]
         if one["status"] == "waiting"
     )
     with pytest.raises(ServiceError, match="as much as a link may"):
@@ -445,7 +445,7 @@ async def test_a_replayed_request_is_the_same_one_and_one_of_another_link_is_non
 async def test_a_huge_name_and_one_that_looks_like_a_members(
     autojump_clock: trio.testing.MockClock, people: People
 ) -> None:
-    await people.service(people.ann).people.state_me("Ann", None)
+    await people.service(people.ann).people.profiles.state_me("Ann", None)
     link = await people.link()
     await people.ask(people.bob, link)
     lobby = lobby_of(people.ann, link)
@@ -454,7 +454,7 @@ async def test_a_huge_name_and_one_that_looks_like_a_members(
     forge_request(
         people.ann, lobby, link.opened(), b"2" * 32, name="\u0410nn"
     )  # begins with a Cyrillic letter
-    found = (await people.service(people.ann).requests.list_received("photos"))["requests"]
+    found = (await people.service(people.ann).people.requests.list_received("photos"))["requests"]
     assert [(one["name"], one["looks_alike"]) for one in found] == [
         ("Bob", False),
         ("", False),

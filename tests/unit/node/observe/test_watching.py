@@ -199,7 +199,7 @@ async def test_a_relay_tells_its_room(tmp_path: Path) -> None:
         assert relay.hub.relay is not None
         await relay.hub.relay.open([TopicKey(b"t" * 32)], Visitor(PeerId(b"p" * 32)))
         relay.create_repo()
-        answer = await service_of(relay, tmp_path).storage.show()
+        answer = await service_of(relay, tmp_path).node.storage.show()
         (day,) = answer["days"]
         assert day["day"] == "2023-11-14", "when the clock of these nodes began"
         assert answer["free"] > 0

@@ -92,9 +92,9 @@ async def test_all_repos_are_shown_with_as_many_questions_as_one(alice: Node, tm
     service = service_of(alice, tmp_path)
     counts = []
     for name in ("one", "two", "three"):
-        await service.create_repo(name)
+        await service.branches.repos.create(name)
         with _counted() as said:
-            views = (await service.repo_list.list())["repos"]
+            views = (await service.branches.repo_list.list())["repos"]
         counts.append(len(said))
     assert [view["name"] for view in views] == ["one", "two", "three"]
     assert [(view["branches"], view["commits"]) for view in views] == [(1, 3)] * 3
@@ -107,7 +107,7 @@ async def test_a_repo_and_its_branch_are_made_in_one_transaction_under_a_free_na
 ) -> None:
     service = service_of(alice, tmp_path)
     with _counted() as said:
-        await service.create_repo("notes")
+        await service.branches.repos.create("notes")
     assert sum(statement.startswith("BEGIN IMMEDIATE") for statement in said) == 1
     assert alice.branch().facts.is_root_branch is False
     with pytest.raises(ServiceError, match="there is a repo called"):

@@ -1,0 +1,108 @@
+"""`Repos`: creates, joins, follows, forks and deletes whole repos."""
+
+from functools import partial
+
+from node.api.repo_list import ListedRepos
+from node.api.targets import Targets
+from node.authoring.author import Author
+from node.contract.repos import RepoFork, RepoView
+from node.contract.values import Empty
+from node.membership.lobbies import find_repo
+from node.membership.merging import Merging
+from node.membership.names import check_name
+from node.membership.sharing import Sharing
+from node.observe.standing import Standings
+from node.observe.standing_view import Outlook
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from protocol.links import find_kept_ask
+from storage.repos.deletion import forget_repo
+from storage.repos.repos import Repo
+
+
+class Repos:
+    """Operations on whole repos. Those that answer with a repo show it as `repo_list` does."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        targets: Targets,
+        sharing: Sharing,
+        merging: Merging,
+        standings: Standings,
+        repo_list: ListedRepos,
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._targets = targets
+        self._sharing = sharing
+        self._merging = merging
+        self._standings = standings
+        self._list = repo_list
+
+    async def create(self, name: str) -> RepoView:
+        """Create a repo with a first branch called `main`."""
+        create = partial(self._author.create_repo, check_name(name), "main", is_unique=True)
+        repo, ingested = await self._hub.write(create)
+        self._hub.announce(ingested)
+        return await self._list.show(repo)
+
+    async def fork(self, repo: str, name: str) -> RepoFork:
+        """Create a repo of this user's own that continues another."""
+        checked = check_name(name)
+        return await self._merging.fork_repo(self._targets.repo(repo), checked)
+
+    async def join(self, invitation: str, follow: bool = False) -> RepoView:
+        """Join a repo by an invitation link, or ask to be let in by a link that asks."""
+        joined = await self._sharing.join(invitation, follow=follow)
+        ask = find_kept_ask(joined.invitation)  # accepted meanwhile, the repo itself is here
+        target = None if ask is None else find_repo(self._hub.replica, ask.repo)
+        return await self._list.show(target or joined)
+
+    async def follow(self, capability: str) -> RepoView:
+        """Read and replicate a repo, or one of its branches, by a read capability."""
+        return await self._list.show(await self._sharing.follow(capability))
+
+    async def forget(self, repo: str, accept_loss: bool = False) -> Empty:
+        """Delete a repo from this node.
+
+        Raises ServiceError `last_copy` where it may be the last copy, unless `accept_loss`.
+        """
+        target = self._targets.repo(repo)
+        if target.has_members and not accept_loss:
+            outlook = self._standings.outlook(target)
+            await self._hub.run_blocking(self._check_elsewhere, target, outlook)
+        await self._hub.write(self._forget, target)
+        self._hub.topics_changed()
+        return {}
+
+    def _check_elsewhere(self, repo: Repo, outlook: Outlook) -> None:
+        """Raise ServiceError `last_copy` if commits or this user's files may be on this node alone."""
+        unheld = self._standings.count_unheld(self._author.user, {repo.num: outlook})[repo.num]
+        if not self._standings.is_held(repo, outlook):
+            raise ServiceError(
+                "last_copy",
+                "no other node is known to hold all of the repo",
+                "`ravel repo sync REPO` waits until one does, and `ravel backup` keeps a copy; "
+                "`ravel repo forget REPO --accept-loss` deletes it all the same",
+            )
+        if unheld.files:
+            raise ServiceError(
+                "last_copy",
+                f"no peer has fetched and no relay keeps {unheld.files} of your files, as far as this node knows",
+                "peers fetch a file when they read it (`ravel file get`), relays when they have room "
+                "(`ravel peer add --relay`), and `ravel backup` keeps a copy; "
+                "`ravel repo forget REPO --accept-loss` deletes it all the same",
+            )
+
+    def _forget(self, repo: Repo) -> None:
+        replica = self._hub.replica
+        with replica.change() as change:
+            if (
+                repo.has_members
+            ):  # first: a crash between leaves a feed that waits for a peer, and no forked one
+                replica.own_feeds.note_deletion(repo.repo_id)
+            forget_repo(change.connection, repo.num)
+            change.changed_repos.add(repo.repo_id)
+            replica.forget_membership(repo.repo_id)
