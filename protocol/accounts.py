@@ -1,6 +1,6 @@
-"""Accounts at a relay, on one session: a node shows the secret of a link, once, and is told what it may keep there. Pure.
+"""Account links on one session: a node shows the secret of a link to a relay, which answers with its quota. Pure.
 
-Which links there are and whose, the relay knows (`storage.relay.accounts`).
+`storage.relay.accounts` knows which links there are and whose.
 """
 
 from protocol.limits.peers import ACCOUNT_LINKS_MAX
@@ -11,34 +11,34 @@ from protocol.session_outputs import AccountAnswered, GiveAccount, Output, Send
 
 
 class Accounts:
-    """The part of a session machine that is about accounts."""
+    """Account links that each side of one session has shown."""
 
     def __init__(self, *, is_relay: bool) -> None:
         self._is_relay = is_relay
         self._asked = 0  # questions of this side without an answer
         self._shown = 0  # links of the peer's
 
-    def happen(self, event: AccountWanted | AccountSettled) -> list[Output]:
-        """What this side asks for or answers."""
-        match event:
-            case AccountWanted(token):
-                self._asked += 1
-                return [Send(JoinAccount(token))]
-            case AccountSettled(refusal, quota, used):
-                return [Send(AccountJoined(refusal, quota, used))]
+    def ask(self, event: AccountWanted) -> list[Output]:
+        """Show the peer, a relay, the secret of a link."""
+        self._asked += 1
+        return [Send(JoinAccount(event.token))]
 
-    def receive(self, message: JoinAccount | AccountJoined) -> list[Output]:
-        """What the peer says. Raises PeerFault where it may not."""
-        match message:
-            case JoinAccount(token):
-                if not self._is_relay:
-                    raise PeerFault("no_relay")
-                self._shown += 1
-                if self._shown > ACCOUNT_LINKS_MAX:
-                    raise PeerFault("too_many_account_links")
-                return [GiveAccount(token)]
-            case AccountJoined(refusal, quota, used):
-                if not self._asked:
-                    raise PeerFault("unasked_account")
-                self._asked -= 1
-                return [AccountAnswered(refusal, quota, used)]
+    def settle(self, event: AccountSettled) -> list[Output]:
+        """Answer the peer's link."""
+        return [Send(AccountJoined(event.refusal, event.quota, event.used))]
+
+    def handle_join(self, message: JoinAccount) -> list[Output]:
+        """Take a link that the peer shows. Raises PeerFault."""
+        if not self._is_relay:
+            raise PeerFault("no_relay")
+        self._shown += 1
+        if self._shown > ACCOUNT_LINKS_MAX:
+            raise PeerFault("too_many_account_links")
+        return [GiveAccount(message.token)]
+
+    def handle_joined(self, message: AccountJoined) -> list[Output]:
+        """Take the peer's answer. Raises PeerFault where it was not asked."""
+        if not self._asked:
+            raise PeerFault("unasked_account")
+        self._asked -= 1
+        return [AccountAnswered(message.refusal, message.quota, message.used)]

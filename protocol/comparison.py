@@ -1,4 +1,4 @@
-"""Finds out which topics differ between two peers in a session: summary rounds, send plans, reconciliation. Pure.
+"""Comparison of the topics of a session by summaries in rounds, plans and reconciliation. Pure.
 
 Both sides say a summary (round 0). Whose set is part of the other's holds less; so
 
@@ -15,16 +15,25 @@ What follows what stands in a table, `protocol.machines.comparing`. Here is how 
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
-from protocol.ids import SHORT_ID_SIZE, BlindTopic, ShortId
+from protocol.ids import SHORT_ID_SIZE, ShortId
 from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
 )
-from protocol.machines.comparing import ANSWERER, ASKER, CHECKED, COMPARING, SETTLED, Compared, Comparing, Do
+from protocol.machines.comparing import (
+    ANSWERER,
+    ASKER,
+    CHECKED,
+    COMPARING,
+    SETTLED,
+    CompareAction,
+    Compared,
+    Comparing,
+)
 from protocol.machines.table import PeerFault
 from protocol.messages import Reconcile, Summary
 from protocol.session_events import PlanLoaded, Reconciled, SummaryLoaded
@@ -35,76 +44,75 @@ from protocol.transfer import Transfer
 _RANGES_FROM_ROUND: Final = 2
 """The round in which ranges are compared, and the last one that this side begins."""
 
-_Happened = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
+_Brought = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
 
 
 class Comparison:
-    """The part of a session that compares topics. After a PeerFault it is not to be used any more."""
+    """Comparisons of one session's topics. Not to be used after a PeerFault."""
 
-    def __init__(self, topics: Mapping[BlindTopic, TopicProgress], transfer: Transfer) -> None:
-        """`topics` are those of the session, by blinded topic; what is found to be lacking goes to `transfer`."""
-        self._topics = topics
+    def __init__(self, transfer: Transfer) -> None:
+        """Queue what is found to be lacking in `transfer`."""
         self._transfer = transfer
-        self._to_open: deque[tuple[BlindTopic, TopicProgress]] = deque()
+        self._to_open: deque[TopicProgress] = deque()
         self._answering = 0
         self._asking = 0
         self.settling_count = 0
         """Joined topics in which something is still to be found out."""
 
-    def joined(self, blind: BlindTopic) -> list[Output]:
-        """The topic was announced by the second side, or again."""
-        return self._run(blind, Compared.JOIN)
+    def joined(self, progress: TopicProgress) -> list[Output]:
+        """Begin: the topic was announced by the second side, or again."""
+        return self._run(progress, Compared.JOIN)
 
-    def summary_loaded(self, blind: BlindTopic, event: SummaryLoaded) -> list[Output]:
-        """This node's summary of the topic's round."""
-        return self._run(blind, Compared.LOADED, event)
+    def summary_loaded(self, progress: TopicProgress, event: SummaryLoaded) -> list[Output]:
+        """Say this node's summary of the topic's round."""
+        return self._run(progress, Compared.LOADED, event)
 
-    def summarised(self, message: Summary) -> list[Output]:
-        """The peer's summary of this round, or of the next one, which it may begin."""
-        return self._run(message.topic, Compared.SUMMARY, message)
+    def summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:
+        """Take the peer's summary of this round, or of the next one, which it may begin."""
+        return self._run(progress, Compared.SUMMARY, message)
 
-    def planned(self, blind: BlindTopic, event: PlanLoaded) -> list[Output]:
-        """What to send to who holds the heads of the peer's summary."""
-        progress = self._topics[blind]
+    def planned(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
+        """Queue what the heads of the peer's summary do not imply, and decide whether sets are reconciled."""
         own, peer = progress.rounds.own, progress.rounds.peer
         assert own is not None, "a plan follows both summaries"
         assert peer is not None, "a plan follows both summaries"
         ours, theirs = (own.count, own.digest), (peer.count, peer.digest)
         if ours == theirs:
-            happened = Compared.PLAN_EQUAL
+            compared = Compared.PLAN_EQUAL
         elif ours < theirs:
-            happened = Compared.PLAN_SMALLER
+            compared = Compared.PLAN_SMALLER
         elif progress.outbox.upto is None and event.is_exact and len(event.nums):
-            happened = Compared.PLAN_SENDS
+            compared = Compared.PLAN_SENDS
         else:
-            happened = Compared.PLAN_OPENS
-        return self._run(blind, happened, event)
+            compared = Compared.PLAN_OPENS
+        return [*self._run(progress, compared, event), *self._transfer.pump()]
 
-    def handle_frame(self, message: Reconcile) -> list[Output]:
-        """A frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
-        return self._run(message.topic, Compared.FRAME, message)
+    def handle_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
+        """Take a frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
+        return self._run(progress, Compared.FRAME, message)
 
-    def reconciled(self, blind: BlindTopic, event: Reconciled) -> list[Output]:
-        """What came of opening a reconciliation, or of its first frame that waited."""
+    def reconciled(self, progress: TopicProgress, event: Reconciled) -> list[Output]:
+        """Go on after opening a reconciliation, or after its first frame that waited."""
         if event.fault:
             raise PeerFault(event.fault)
-        frames = self._topics[blind].rounds.frames
+        frames = progress.rounds.frames
         if frames:
             del frames[0]
         if event.is_over:
-            return self._run(blind, Compared.OVER_MORE if frames else Compared.OVER, event)
-        return self._run(blind, Compared.STEP_MORE if frames else Compared.STEP, event)
+            compared = Compared.OVER_MORE if frames else Compared.OVER
+        else:
+            compared = Compared.STEP_MORE if frames else Compared.STEP
+        return [*self._run(progress, compared, event), *self._transfer.pump()]
 
-    def check(self) -> list[Output]:
+    def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
         """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
         outputs: list[Output] = []
-        for blind, progress in self._topics.items():
+        for progress in topics:
             if progress.comparing in CHECKED:  # of thousands of topics a few
-                outputs += self._run(blind, _check(progress))
+                outputs += self._run(progress, _check(progress))
         return outputs
 
-    def _run(self, blind: BlindTopic, event: Compared, happened: _Happened = None) -> list[Output]:
-        progress = self._topics[blind]
+    def _run(self, progress: TopicProgress, event: Compared, brought: _Brought = None) -> list[Output]:
         before = progress.comparing
         step = COMPARING.find(before, event)
         progress.comparing = step.to
@@ -112,75 +120,74 @@ class Comparison:
         self._asking += (step.to in ASKER) - (before in ASKER)
         self.settling_count += (step.to not in SETTLED) - (before not in SETTLED)
         outputs: list[Output] = []
-        for what in step.outputs:
-            outputs += self._do(what, blind, progress, happened)
+        for action in step.outputs:
+            outputs += self._do(action, progress, brought)
         return outputs
 
-    def _do(self, what: Do, blind: BlindTopic, progress: TopicProgress, happened: _Happened) -> list[Output]:
-        """`happened` is what the event brought: which kind follows from the table."""
+    def _do(self, action: CompareAction, progress: TopicProgress, brought: _Brought) -> list[Output]:
+        """Carry out an output. The table says of which kind is what the event `brought`."""
         rounds = progress.rounds
-        match what, happened:
-            case Do.LOAD_SUMMARY, _:
+        match action, brought:
+            case CompareAction.LOAD_SUMMARY, _:
                 rounds.own = None
                 return [LoadSummary(progress.topic)]
-            case Do.SAY_SUMMARY, SummaryLoaded():
-                rounds.own, rounds.came = happened, progress.came
-                heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in happened.heads)
-                return [Send(Summary(blind, rounds.number, heads, happened.count, happened.digest))]
-            case Do.TAKE_SUMMARY, Summary():
-                _check_order(progress, happened)
-                rounds.peer, rounds.number = happened, happened.round
-            case Do.KEEP_SUMMARY, Summary():
-                _check_order(progress, happened)
-                rounds.kept = happened
-            case Do.READ_KEPT, _:
+            case CompareAction.SAY_SUMMARY, SummaryLoaded():
+                rounds.own, rounds.came = brought, progress.came
+                heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in brought.heads)
+                return [Send(Summary(progress.blind, rounds.number, heads, brought.count, brought.digest))]
+            case CompareAction.TAKE_SUMMARY, Summary():
+                _check_order(progress, brought)
+                rounds.peer, rounds.number = brought, brought.round
+            case CompareAction.KEEP_SUMMARY, Summary():
+                _check_order(progress, brought)
+                rounds.kept = brought
+            case CompareAction.READ_KEPT, _:
                 kept, rounds.kept = rounds.kept, None
-                return self.summarised(kept) if kept is not None else []
-            case Do.NEXT_ROUND, _:
+                return self.summarised(progress, kept) if kept is not None else []
+            case CompareAction.NEXT_ROUND, _:
                 rounds.number += 1
-            case Do.LOAD_PLAN, _:
+            case CompareAction.LOAD_PLAN, _:
                 assert rounds.peer is not None, "a plan follows both summaries"
                 return [LoadPlan(progress.topic, rounds.peer.heads)]
-            case Do.QUEUE_PLAN, PlanLoaded():
+            case CompareAction.QUEUE_PLAN, PlanLoaded():
                 assert rounds.own is not None, "a plan follows both summaries"
                 # What came after the summary is in no plan that is not exact.
-                upto = happened.upto if happened.is_exact else rounds.own.upto
-                self._transfer.planned(progress, (happened.nums, happened.unread), upto)
-            case Do.AWAIT_TURN, _:
-                self._to_open.append((blind, progress))
-            case Do.GIVE_TURN, _:
+                upto = brought.upto if brought.is_exact else rounds.own.upto
+                self._transfer.planned(progress, (brought.nums, brought.unread), upto)
+            case CompareAction.AWAIT_TURN, _:
+                self._to_open.append(progress)
+            case CompareAction.GIVE_TURN, _:
                 return self._give_turns()
-            case Do.OPEN, _:
+            case CompareAction.OPEN, _:
                 return [OpenReconciliation(progress.topic, rounds.number >= _RANGES_FROM_ROUND)]
-            case Do.ADMIT, _:
+            case CompareAction.ADMIT, _:
                 if self._asking > RECONCILIATIONS_MAX:
                     raise PeerFault("too_many_reconciliations")
-            case Do.KEEP_FRAME, Reconcile():
+            case CompareAction.KEEP_FRAME, Reconcile():
                 if len(rounds.frames) == RECONCILIATION_QUEUED_MAX:
                     raise PeerFault("too_many_frames")
                 rounds.quiet_checks = 0
-                rounds.frames.append(HandleFrame(progress.topic, happened.kind, happened.frame))
-            case Do.HANDLE_FRAME, _:
+                rounds.frames.append(HandleFrame(progress.topic, brought.kind, brought.frame))
+            case CompareAction.HANDLE_FRAME, _:
                 return [rounds.frames[0]]
-            case Do.SAY_FRAMES, Reconciled():
+            case CompareAction.SAY_FRAMES, Reconciled():
                 rounds.quiet_checks = 0  # it is the peer's turn from now on
-                self._transfer.queue(progress, happened.nums)
-                return [Send(Reconcile(blind, kind, frame)) for kind, frame in happened.frames]
-            case Do.DROP_FRAMES, _:
+                self._transfer.queue(progress, brought.nums)
+                return [Send(Reconcile(progress.blind, kind, frame)) for kind, frame in brought.frames]
+            case CompareAction.DROP_FRAMES, _:
                 rounds.frames.clear()
-            case Do.COUNT_CHECK, _:
+            case CompareAction.COUNT_CHECK, _:
                 rounds.quiet_checks += 1
                 if rounds.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
                     raise PeerFault("reconciliation_stalled")
             case _:
-                raise AssertionError(f"{what.name} is not done about {happened}")
+                raise AssertionError(f"{action.name} is not done about {brought}")
         return []
 
     def _give_turns(self) -> list[Output]:
         outputs: list[Output] = []
         while self._to_open and self._answering < RECONCILIATIONS_MAX:
-            blind, _ = self._to_open.popleft()
-            outputs += self._run(blind, Compared.TURN)
+            outputs += self._run(self._to_open.popleft(), Compared.TURN)
         return outputs
 
 

@@ -7,7 +7,7 @@ how long, is its own matter (`storage.relay.files`).
 
 from protocol import hashing, signing
 from protocol.codec import Wire, encode
-from protocol.ids import SHORT_ID_SIZE, BlindTopic, ObjectId, ShortId, TopicKey
+from protocol.ids import SHORT_ID_SIZE, ObjectId, ShortId, TopicKey
 from protocol.keys import TopicSeed
 from protocol.limits.peers import FILES_DEPOSITED_COUNT_MAX, RELAYED_FILE_OVERHEAD
 from protocol.machines.table import PeerFault
@@ -15,6 +15,7 @@ from protocol.messages import DepositFiles, FileDeposit, ListedFiles, ListFiles,
 from protocol.session_events import FileListLoaded, FileListWanted, FileSettled, FilesOffered
 from protocol.session_outputs import FilesAnswered, FilesListed, KeepFiles, LoadFileList, Output, Send
 from protocol.signing import Claim
+from protocol.topic_progress import TopicProgress
 
 
 class _Deposited(Wire, frozen=True):
@@ -24,30 +25,30 @@ class _Deposited(Wire, frozen=True):
 
 
 def short_file(file: ObjectId) -> ShortId:
-    """How a file is called where relays say which ones they keep."""
+    """Return the short id by which relays say which files they keep."""
     return ShortId(file[:SHORT_ID_SIZE])
 
 
 def size_of(encoded_size: int) -> int:
-    """What a block of so many bytes counts."""
+    """Return the bytes of quota that an encoded block uses."""
     return encoded_size + RELAYED_FILE_OVERHEAD
 
 
 def sign_deposit(topic_seed: TopicSeed, file: ObjectId, size: int) -> FileDeposit:
-    """The deposit of a file whose different blocks count so much together."""
+    """Sign the deposit of a file. `size` is the sum of `size_of` over its distinct blocks."""
     topic, secret = signing.topic_key_pair(topic_seed)
     digest = hashing.file_deposit_digest(encode(_Deposited(topic, file, size)))
     return FileDeposit(file, size, signing.sign(secret, digest))
 
 
 def claim_of(topic: TopicKey, deposit: FileDeposit) -> Claim:
-    """That the topic's key signed a deposit."""
+    """Return the claim that the topic's key signed a deposit."""
     digest = hashing.file_deposit_digest(encode(_Deposited(topic, deposit.file, deposit.size)))
     return Claim(topic, digest, deposit.signature)
 
 
 class Deposits:
-    """The part of a session machine that is about files at a relay."""
+    """Lists and deposits of files that are under way on one session, by side."""
 
     def __init__(self, *, is_relay: bool) -> None:
         self._is_relay = is_relay
@@ -56,50 +57,60 @@ class Deposits:
         self._peer_lists: set[TopicKey] = set()
         self._peer_offers: set[tuple[TopicKey, ShortId]] = set()
 
-    def happen(
-        self, blind: BlindTopic, event: FileListWanted | FilesOffered | FileListLoaded | FileSettled
-    ) -> list[Output]:
-        """What this side asks for or answers."""
-        match event:
-            case FileListWanted(topic, after):
-                self._listing.add(topic)
-                return [Send(ListFiles(blind, after))]
-            case FilesOffered(topic, files):
-                self._offered.update((topic, short_file(one.file)) for one in files)
-                return [Send(DepositFiles(blind, files))]
-            case FileListLoaded(topic, listed):
-                self._peer_lists.discard(topic)
-                return [Send(ListedFiles(blind, listed))]
-            case FileSettled(topic, file, refusal):
-                self._peer_offers.discard((topic, file))
-                return [Send(SettledFiles(blind, (file,), refusal))]
+    def ask_list(self, progress: TopicProgress, event: FileListWanted) -> list[Output]:
+        """Ask the relay for its files of a topic."""
+        self._listing.add(progress.topic)
+        return [Send(ListFiles(progress.blind, event.after))]
 
-    def asked(self, topic: TopicKey, message: ListFiles | DepositFiles) -> list[Output]:
-        """The peer asks this relay. Raises PeerFault."""
-        if not self._is_relay:
-            raise PeerFault("no_relay")
-        if isinstance(message, ListFiles):
-            if topic in self._peer_lists:
-                raise PeerFault("too_many_lists")
-            self._peer_lists.add(topic)
-            return [LoadFileList(topic, message.after)]
-        fresh = {(topic, short_file(one.file)) for one in message.files}
+    def offer(self, progress: TopicProgress, event: FilesOffered) -> list[Output]:
+        """Offer files to the relay."""
+        self._offered.update((progress.topic, short_file(one.file)) for one in event.files)
+        return [Send(DepositFiles(progress.blind, event.files))]
+
+    def answer_list(self, progress: TopicProgress, event: FileListLoaded) -> list[Output]:
+        """Answer the peer's question for files of a topic."""
+        self._peer_lists.discard(progress.topic)
+        return [Send(ListedFiles(progress.blind, event.files))]
+
+    def settle(self, progress: TopicProgress, event: FileSettled) -> list[Output]:
+        """Answer one file that the peer offered."""
+        self._peer_offers.discard((progress.topic, event.file))
+        return [Send(SettledFiles(progress.blind, (event.file,), event.refusal))]
+
+    def handle_list(self, progress: TopicProgress, message: ListFiles) -> list[Output]:
+        """Take the peer's question for files of a topic. Raises PeerFault."""
+        self._check_relay()
+        if progress.topic in self._peer_lists:
+            raise PeerFault("too_many_lists")
+        self._peer_lists.add(progress.topic)
+        return [LoadFileList(progress.topic, message.after)]
+
+    def handle_deposit(self, progress: TopicProgress, message: DepositFiles) -> list[Output]:
+        """Take files that the peer offers. Raises PeerFault."""
+        self._check_relay()
+        fresh = {(progress.topic, short_file(one.file)) for one in message.files}
         if len(fresh) < len(message.files) or fresh & self._peer_offers:
             raise PeerFault("too_many_deposits")  # one would be answered twice
         self._peer_offers |= fresh
         if len(self._peer_offers) > FILES_DEPOSITED_COUNT_MAX:
             raise PeerFault("too_many_deposits")
-        return [KeepFiles(topic, message.files)]
+        return [KeepFiles(progress.topic, message.files)]
 
-    def answered(self, topic: TopicKey, message: ListedFiles | SettledFiles) -> list[Output]:
-        """The peer answers what this side asked it for. Raises PeerFault where it did not."""
-        if isinstance(message, ListedFiles):
-            if topic not in self._listing:
-                raise PeerFault("unasked_files")
-            self._listing.discard(topic)
-            return [FilesListed(topic, message.files)]
-        settled = {(topic, file) for file in message.files}
+    def handle_listed(self, progress: TopicProgress, message: ListedFiles) -> list[Output]:
+        """Take the relay's list. Raises PeerFault where it was not asked for."""
+        if progress.topic not in self._listing:
+            raise PeerFault("unasked_files")
+        self._listing.discard(progress.topic)
+        return [FilesListed(progress.topic, message.files)]
+
+    def handle_settled(self, progress: TopicProgress, message: SettledFiles) -> list[Output]:
+        """Take the relay's answer to offered files. Raises PeerFault where they were not offered."""
+        settled = {(progress.topic, file) for file in message.files}
         if len(settled) < len(message.files) or not settled <= self._offered:  # one is answered once
             raise PeerFault("unasked_files")
         self._offered -= settled
-        return [FilesAnswered(topic, message.files, message.refusal)]
+        return [FilesAnswered(progress.topic, message.files, message.refusal)]
+
+    def _check_relay(self) -> None:
+        if not self._is_relay:
+            raise PeerFault("no_relay")

@@ -7,7 +7,7 @@ relay takes none: it knows its topics' followers, who did not ask it to make the
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.ids import BlindTopic, TopicKey
+from protocol.ids import TopicKey
 from protocol.limits.peers import (
     INTRODUCED_COUNT_MAX,
     INTRODUCED_TO_ONE_MAX,
@@ -37,7 +37,7 @@ class _Budget:
 
 
 class Introducing:
-    """The part of a session machine that is about other peers."""
+    """Introductions that may be sent and taken on one session."""
 
     def __init__(self, *, takes_part: bool) -> None:
         self._takes_part = takes_part
@@ -46,15 +46,15 @@ class Introducing:
         self._checks = 0
 
     def peer_takes_part(self) -> None:
-        """The peer says so."""
+        """Note that the peer takes introductions, and gives them."""
         self._peer_takes_part = True
 
     def peer_is_relay(self) -> None:
-        """The peer keeps topics for others: it is told of nobody, and nobody of it."""
+        """Introduce nobody to the peer, and the peer to nobody: it is a relay."""
         self._takes_part = False
 
     def joined(self, progress: TopicProgress) -> list[Output]:
-        """A topic was joined: peers are told of others, if they may be on this one."""
+        """Introduce peers on a topic that was joined, where that is allowed."""
         is_open = self._takes_part and self._peer_takes_part and progress.is_own
         if not is_open or len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
             return []
@@ -62,7 +62,7 @@ class Introducing:
         return [FindPeers(progress.topic)]
 
     def check(self) -> list[Output]:
-        """A keep-alive is due: some more may be sent and taken."""
+        """Allow some more introductions: called at each keep-alive."""
         for budget in self._budgets.values():
             budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
             budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
@@ -70,9 +70,9 @@ class Introducing:
         is_time = self._checks % _CHECKS_BETWEEN == 0
         return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
 
-    def found(self, blind: BlindTopic, event: PeersFound) -> list[Output]:
-        """Tell what was not told yet, as far as that may be now; the rest is found again at the next check."""
-        budget = self._budgets.get(event.topic)
+    def introduce(self, progress: TopicProgress, event: PeersFound) -> list[Output]:
+        """Introduce peers that were not yet, as many as allowed now; the rest is found again at the next check."""
+        budget = self._budgets.get(progress.topic)
         if budget is None:
             return []
         room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told)) if budget.sendable else 0
@@ -83,17 +83,17 @@ class Introducing:
             return []
         budget.sendable -= 1
         budget.told.update(fresh)
-        return [Send(Introduce(blind, fresh))]
+        return [Send(Introduce(progress.blind, fresh))]
 
-    def handle_introduce(self, topic: TopicKey, message: Introduce) -> list[Output]:
-        """What the peer tells. Raises PeerFault where it may not."""
-        budget = self._budgets.get(topic)
+    def handle_introduce(self, progress: TopicProgress, message: Introduce) -> list[Output]:
+        """Take peers that the peer introduces. Raises PeerFault where it may not."""
+        budget = self._budgets.get(progress.topic)
         if budget is None:
             raise PeerFault("unasked_introduction")
         if budget.takeable == 0:
             raise PeerFault("too_many_introductions")
         budget.takeable -= 1
-        return [LearnPeers(topic, message.peers)]
+        return [LearnPeers(progress.topic, message.peers)]
 
 
 def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:

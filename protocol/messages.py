@@ -10,7 +10,6 @@ Features says what a side knows.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Final, get_args
 
 from msgspec import Meta
@@ -71,7 +70,7 @@ Feature = Annotated[str, Meta(min_length=1, max_length=FEATURE_NAME_SIZE_MAX, pa
 
 
 class Features(MessageForm, frozen=True, tag="features1"):
-    """What the sender's version knows beyond the core (`protocol.features`). Said before any topic is announced."""
+    """Features of the sender's version beyond the core (`protocol.features`). Said before any topic is announced."""
 
     features: Annotated[tuple[Feature, ...], Meta(max_length=FEATURE_COUNT_MAX)]
 
@@ -86,7 +85,7 @@ class Announce(MessageForm, frozen=True, tag="announce2"):
 
 
 class Summary(MessageForm, frozen=True, tag="sum3"):
-    """What the sender holds of a joined topic: its heads, how many commits, and their set digest. Rounds count from 0.
+    """Summary of a joined topic at the sender: heads, count of commits, and their set digest. Rounds count from 0.
 
     Heads are named by their first bytes: where another commit begins alike, the next round finds what was not sent.
     """
@@ -137,7 +136,7 @@ class WantBodies(MessageForm, frozen=True, tag="want-bodies1"):
 
 
 class FoundBodies(MessageForm, frozen=True, tag="found-bodies1"):
-    """Of the ids of the first WantBodies without an answer the sender has so many whole, and sends these."""
+    """Answer to the first WantBodies without one: the sender has so many of its ids whole, and sends these."""
 
     topic: BlindTopic
     count: Annotated[int, Meta(ge=0, le=WANT_COUNT_MAX)]
@@ -229,14 +228,14 @@ class Introductions(MessageForm, frozen=True, tag="introductions1"):
 
 
 class Introduce(MessageForm, frozen=True, tag="introduce1"):
-    """Where peers can be dialed that have joined an epoch's own topic with the sender; the sender itself among them."""
+    """Addresses of peers that have joined an epoch's own topic with the sender; the sender itself among them."""
 
     topic: BlindTopic
     peers: Annotated[tuple[PeerAddress, ...], Meta(min_length=1, max_length=INTRODUCED_COUNT_MAX)]
 
 
 class Seen(MessageForm, frozen=True, tag="seen1"):
-    """Where the sender sees the receiver, which dialed it: an address and the port of that connection."""
+    """Address and port at which the sender sees the receiver, which dialed it."""
 
     address: Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)]
 
@@ -264,7 +263,7 @@ class CircuitData(MessageForm, frozen=True, tag="circuit-data1"):
 
 
 class CircuitCredit(MessageForm, frozen=True, tag="circuit-credit1"):
-    """So many bytes more may be sent on a circuit. The first one of the side that was asked accepts the circuit."""
+    """Credit for bytes on a circuit. The first one of the side that was asked accepts the circuit."""
 
     circuit: CircuitNumber
     count: Annotated[int, Meta(ge=1, le=WIDE_CIRCUIT_WINDOW_SIZE)]
@@ -298,7 +297,7 @@ class PresenceSaid(MessageForm, frozen=True, tag="presence1"):
 
 
 class PunchAddresses(MessageForm, frozen=True, tag="punch1"):
-    """Where the relay sees the sender, and the sender's own address beside it: asks for a direct connection, or answers."""
+    """Addresses of the sender, as the relay sees it and its own: asks for a direct connection, or answers."""
 
     addresses: Annotated[
         tuple[Annotated[str, Meta(min_length=3, max_length=ADDRESS_SIZE_MAX)], ...],
@@ -371,18 +370,13 @@ _KIND_BY_TAG: Final[dict[str, type[Message]]] = {
 }
 
 
-def kinds() -> Mapping[str, type[Message]]:
-    """Every kind of message by its tag."""
-    return _KIND_BY_TAG
-
-
 def encode_message(message: Message) -> bytes:
-    """The frame's content."""
+    """Return the content of a frame."""
     return encode(message)
 
 
 def decode_message(frame: bytes) -> Message:
-    """The message in a frame. Raises UnknownMessage for a kind this version does not know, else DecodeError.
+    """Decode the content of a frame. Raises UnknownMessage for a kind that is not known here, else DecodeError.
 
     A known kind in another form than the one is `not_canonical`; what has no tag is `unknown_message` too.
     """

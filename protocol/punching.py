@@ -1,14 +1,14 @@
-"""How two nodes that talk through a relay come to dial each other at one moment (`protocol.machines.punching`). Pure.
+"""Agreement of two nodes that talk through a relay to dial each other at one moment. Pure.
 
 A router lets in what answers to what it has let out. Where both sides dial at once, each router takes the other's packets
-for an answer. The sides know where the relay sees them (`seen1`), and dial from the same port. `node.network.punching` has
-the sockets and the clock.
+for an answer. The sides know where the relay sees them (`seen1`), and dial from the same port. The states are in
+`protocol.machines.punching`, the sockets and the clock in `node.network.punching`.
 """
 
 from collections.abc import Callable
 
 from protocol.limits.peers import PUNCH_ROUNDS_MAX, PUNCH_WAIT_SECONDS_MAX
-from protocol.machines.punching import PUNCHING, Punch, PunchDo, PunchEvent
+from protocol.machines.punching import PUNCHING, Punch, PunchAction, PunchEvent
 from protocol.machines.table import PeerFault
 from protocol.messages import PunchAddresses, PunchNow
 from protocol.reach import Reach, host_of, reach_of
@@ -17,7 +17,7 @@ from protocol.session_outputs import Output, PunchDue, PunchHeard, Send
 
 
 class Punching:
-    """The part of a session machine that is about this."""
+    """State of the agreement on one session, with the addresses of both sides."""
 
     def __init__(self, *, is_dialer: bool) -> None:
         self._state = Punch.MAY_ASK if is_dialer else Punch.MAY_HEAR
@@ -25,41 +25,48 @@ class Punching:
         self._theirs: tuple[str, ...] = ()
         self._heard = 0
 
-    def receive(self, message: PunchAddresses | PunchNow) -> list[Output]:
-        """What the peer says. Raises PeerFault where it may not."""
-        if isinstance(message, PunchNow):
-            return self._step(PunchEvent.NOW)
+    def ask(self, event: PunchWanted) -> list[Output]:
+        """Ask the peer for a direct connection."""
+        self._own = event.addresses
+        return self._step(PunchEvent.WANT)
+
+    def answer(self, event: PunchAnswered) -> list[Output]:
+        """Tell the peer, which has asked, where this side is seen."""
+        self._own = event.addresses
+        return self._step(PunchEvent.ANSWER)
+
+    def handle_punch(self, message: PunchAddresses) -> list[Output]:
+        """Take the peer's addresses. Raises PeerFault where it may not say them."""
         self._theirs = message.addresses
         return self._step(PunchEvent.PUNCH)
 
-    def happen(self, event: PunchWanted | PunchAnswered) -> list[Output]:
-        """What this side does."""
-        self._own = event.addresses
-        return self._step(PunchEvent.WANT if isinstance(event, PunchWanted) else PunchEvent.ANSWER)
+    def handle_now(self, _: PunchNow) -> list[Output]:
+        """Dial now. Raises PeerFault where the peer may not say so."""
+        return self._step(PunchEvent.NOW)
 
     def _step(self, event: PunchEvent) -> list[Output]:
         step = PUNCHING.find(self._state, event)
         self._state = step.to
-        return [output for what in step.outputs for output in self._do(what)]
+        return [output for action in step.outputs for output in self._do(action)]
 
-    def _do(self, what: PunchDo) -> list[Output]:
-        match what:
-            case PunchDo.SAY_PUNCH:
+    def _do(self, action: PunchAction) -> list[Output]:
+        match action:
+            case PunchAction.SAY_PUNCH:
                 return [Send(PunchAddresses(self._own))]
-            case PunchDo.FIND:
+            case PunchAction.FIND:
                 self._heard += 1
                 if self._heard > PUNCH_ROUNDS_MAX:
                     raise PeerFault("too_many_punches")
                 return [PunchHeard()]
-            case PunchDo.SAY_NOW if self._own and self._theirs:
+            case PunchAction.SAY_NOW if self._own and self._theirs:
                 return [Send(PunchNow()), PunchDue(self._theirs, is_later=True)]
-            case PunchDo.DIAL if self._own and self._theirs:
+            case PunchAction.DIAL if self._own and self._theirs:
                 return [PunchDue(self._theirs, is_later=False)]
         return []
 
 
 def half_way(asked_at: float, answered_at: float) -> float:
-    """Seconds until the peer hears what is said now, as far as the last answer tells."""
+    """Estimate the seconds until the peer hears what is said now, by how long the last answer took."""
     return min(max(0.0, answered_at - asked_at) / 2, PUNCH_WAIT_SECONDS_MAX)
 
 
@@ -70,7 +77,9 @@ def choose_targets(
     is_near: Callable[[str], bool] = lambda _: False,
     is_own: Callable[[str], bool] = lambda _: False,
 ) -> list[str]:
-    """Which of the peer's addresses are dialed by a node that the relay sees at `own`. The first is where it sees the peer.
+    """Choose which of the peer's addresses to dial from a node that the relay sees at `own`.
+
+    The first of `theirs` is where the relay sees the peer.
 
     A peer can say anything, and the relay too. So this node is not made to dial other services of its own host (`local` is
     where it is on its connection with the relay, `is_own` knows its other addresses). One private address is dialed, in a
@@ -103,7 +112,7 @@ def choose_targets(
 
 
 def _is_beside(own: str, address: str) -> bool:
-    """Whether two hosts are in one private network, as far as their numbers tell: the first three of four are alike."""
+    """Return True if two hosts are in one private network, as far as their numbers tell: the first three of four."""
     first, second = host_of(own), host_of(address)
     if first is None or second is None or reach_of(first) is not Reach.PRIVATE:
         return False

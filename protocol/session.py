@@ -7,15 +7,20 @@ and streams it in batches; commits accepted later are appended.
     us: Summary  ->   <- Summary  :them      LoadPlan
     us: Publications -> ... <- Receipt :them
 
-What follows what stands in tables (`protocol.machines`). This module takes each event to the part that is about it:
-`protocol.comparison`, `protocol.transfer`, `protocol.introducing`, `protocol.circuits`, `protocol.meeting`,
-`protocol.deposits`, `protocol.accounts` or `protocol.punching`. The shell (`node.sync.connection`) performs the Load and
-Take outputs and reports back with the matching event. Whatever a peer does wrong ends in one output, `Close`, with a stable
-reason; after it the machine is dead.
+Two tables at the end of this file are the way in: `MESSAGES` says when the peer may say a message and what handles it,
+`EVENTS` what handles an event of this side. A new message takes its codec (`protocol.messages`) and one row there.
+Each subject's rules are in a module of its own, and its states in tables of `protocol.machines`.
+
+The shell (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. A fault of
+the peer ends in one output, `Close`, with a stable reason; after it the machine is dead.
 """
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
+from protocol import messages
+from protocol import session_events as events
 from protocol.accounts import Accounts
 from protocol.circuits import SessionCircuits
 from protocol.comparison import Comparison
@@ -28,105 +33,37 @@ from protocol.limits.peers import TOPIC_COUNT_MANY_MAX, TOPIC_COUNT_MAX
 from protocol.machines.conversation import (
     FEATURES,
     INTRODUCTIONS,
-    MESSAGES,
     RELAY,
-    About,
-    Early,
-    EarlyWord,
-    Pass,
-    Word,
+    HandshakeEvent,
+    HandshakeMessage,
+    TopicStanding,
 )
 from protocol.machines.table import PeerFault
-from protocol.meeting import Meetings
-from protocol.messages import (
-    AccountJoined,
-    Announce,
-    Blocks,
-    CircuitClose,
-    CircuitCredit,
-    CircuitData,
-    CircuitOpen,
-    Circuits,
-    Deposit,
-    DepositFiles,
-    Features,
-    Fetch,
-    FoundBodies,
-    Introduce,
-    JoinAccount,
-    ListedFiles,
-    ListFiles,
-    Meet,
-    Message,
-    Nodes,
-    PresenceSaid,
-    Publications,
-    PunchAddresses,
-    PunchNow,
-    Receipt,
-    Reconcile,
-    Refused,
-    Seen,
-    SettledFiles,
-    Summary,
-    Want,
-    WantBodies,
-)
 from protocol.presence import PresencePlace
 from protocol.punching import Punching
-from protocol.session_events import (
-    AccountSettled,
-    AccountWanted,
-    BatchIngested,
-    BatchLoaded,
-    BlocksLoaded,
-    BlocksWanted,
-    BodiesWanted,
-    CheckDue,
-    CircuitAsked,
-    CircuitEnded,
-    CircuitGranted,
-    CircuitSent,
-    CircuitsTaken,
-    CommitsAccepted,
-    CommitsReleased,
-    CommitsWanted,
-    Event,
-    FileListLoaded,
-    FileListWanted,
-    FileSettled,
-    FilesOffered,
-    MeetingWanted,
-    MessageReceived,
-    NodesFound,
-    PeersFound,
-    PlanLoaded,
-    PresenceTold,
-    PunchAnswered,
-    PunchWanted,
-    Reconciled,
-    SummaryLoaded,
-    TopicFollowed,
-    TopicsRefused,
-    WantedFound,
-)
+from protocol.rendezvous import Rendezvous
 from protocol.session_outputs import (
     AddressSeen,
     Close,
-    MeetingPossible,
     OpenTopics,
     Output,
     PresenceSeen,
+    RendezvousPossible,
     Send,
 )
 from protocol.topic_progress import TopicProgress
 from protocol.transfer import Transfer
 
-_EARLY: Final = {Word.FEATURES: FEATURES, Word.RELAY: RELAY, Word.INTRODUCTIONS: INTRODUCTIONS}
+M = TypeVar("M")
+_HANDSHAKE: Final = {
+    messages.Features: FEATURES,
+    messages.Relay: RELAY,
+    messages.Introductions: INTRODUCTIONS,
+}
 
 
 class Session:
-    """The machine. `handle` is its only entrance.
+    """Session machine. `handle` is its only entrance; its parts are for the tables below alone.
 
     A relay (`is_relay`) keeps topics that the peer names to it. A node that `introduces` tells peers of each other.
     """
@@ -135,26 +72,23 @@ class Session:
         self, session_id: SessionId, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
     ) -> None:
         self._session_id = session_id
-        self._introducing = Introducing(takes_part=introduces)
+        self.introducing = Introducing(takes_part=introduces)
         self.circuits = SessionCircuits(is_dialer=is_dialer)
-        """Circuits on this session; events of theirs go through `handle` like all others."""
-        self._meetings = Meetings()
-        self._accounts = Accounts(is_relay=is_relay)
-        self._deposits = Deposits(is_relay=is_relay)
-        self._punching = Punching(is_dialer=is_dialer)
+        self.rendezvous = Rendezvous()
+        self.accounts = Accounts(is_relay=is_relay)
+        self.deposits = Deposits(is_relay=is_relay)
+        self.punching = Punching(is_dialer=is_dialer)
+        self.transfer = Transfer()
+        self.comparison = Comparison(self.transfer)
         self._is_dialer = is_dialer
-        self._is_relay = is_relay
-        self._early = dict.fromkeys(_EARLY, Early.UNSAID)
+        self.is_relay = is_relay
+        self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
         self.peer_features: frozenset[str] | None = None
-        """What the peer has said that it knows; None: it has not said."""
+        """Features that the peer has said to know; None: it has not said."""
         self._deposited = 0
-        self._topics: dict[BlindTopic, TopicProgress] = {}  # by blinded topic
-        self._transfer = Transfer(self._topics)
-        self._comparison = Comparison(self._topics, self._transfer)
-        self._blind: dict[TopicKey, BlindTopic] = {}  # followed topic -> blinded topic
-        self._expected: dict[
-            AnnouncedTopic, BlindTopic
-        ] = {}  # how the peer would announce a followed topic -> blinded topic
+        self._topics: dict[BlindTopic, TopicProgress] = {}
+        self._by_key: dict[TopicKey, TopicProgress] = {}
+        self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce the topic
         self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
         self._changed: set[TopicKey] = set()
         self._is_dead = False
@@ -163,17 +97,17 @@ class Session:
 
     @property
     def peer_is_relay(self) -> bool:
-        """Whether the peer keeps topics for others."""
-        return self._early[Word.RELAY] is Early.SAID
+        """Return True if the peer keeps topics for others."""
+        return self._handshake[messages.Relay] is HandshakeMessage.SAID
 
     @property
     def compares_publications(self) -> bool:
-        """Whether sets of publications are compared instead of commits: where one side is a relay, which opens none."""
-        return self._is_relay or self.peer_is_relay
+        """Return True if publications are compared instead of commits: one side is a relay, which opens none."""
+        return self.is_relay or self.peer_is_relay
 
     @property
     def topic_count_max(self) -> int:
-        """How many topics this side may announce, by what the peer has said until now."""
+        """Return how many topics this side may announce, by what the peer has said until now."""
         knows = self.peer_features is not None and MANY_TOPICS in self.peer_features
         if knows and self.joined_count and not self.compares_publications:
             return TOPIC_COUNT_MANY_MAX
@@ -181,284 +115,437 @@ class Session:
 
     @property
     def settling_count(self) -> int:
-        """Topics whose comparison is not over."""
-        return self._comparison.settling_count
+        """Count the topics whose comparison is not over."""
+        return self.comparison.settling_count
 
     @property
     def topics(self) -> list[TopicProgress]:
-        """Progress of the topics this node follows."""
+        """List the progress of the topics that this node follows."""
         return list(self._topics.values())
 
     def progress_of(self, topic: TopicKey) -> TopicProgress | None:
-        """The same of one topic. In one step: callers ask it for each of many topics of each of many peers."""
-        blind = self._blind.get(topic)
-        return None if blind is None else self._topics[blind]
+        """Return the progress of one topic; None where this side has not announced it."""
+        return self._by_key.get(topic)
 
     def take_changed(self) -> set[TopicKey]:
-        """Topics whose progress may have changed since the last call: of thousands, most have not."""
+        """Return topics whose progress may have changed since the last call: of thousands, most have not."""
         changed, self._changed = self._changed, set()
         return changed
 
     def has_joined(self, topic: TopicKey) -> bool:
-        """Whether both sides follow a topic."""
-        progress = self.progress_of(topic)
+        """Return True if both sides follow a topic."""
+        progress = self._by_key.get(topic)
         return progress is not None and progress.is_joined
 
     def has_room_for_bodies(self, count: int) -> bool:
-        """Whether the peer may be asked for so many bodies more on this session."""
-        return self._transfer.has_room_for_bodies(count)
+        """Return True if the peer may be asked for so many bodies more on this session."""
+        return self.transfer.has_room_for_bodies(count)
 
     def takes_presence(self, topic: TopicKey) -> bool:
-        """Whether the peer may be told who has the text of a topic open: it has joined that, knows how, and is no relay."""
+        """Return True if the peer may be told who has the text of a topic open."""
         knows = self.peer_features is not None and PRESENCE in self.peer_features
         return knows and not self.peer_is_relay and self.has_joined(topic)
 
     def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
-        """Where one side says so: what is sealed for this place opens nowhere else."""
+        """Name the place for which one side seals a presence, so that it opens nowhere else."""
         by_dialer = self._is_dialer is by_us
         return PresencePlace(announced_topic(topic, self._session_id, by_dialer=by_dialer))
 
-    def handle(self, event: Event) -> list[Output]:
-        """What to do about an event, in order."""
+    def handle(self, event: events.Event) -> list[Output]:
+        """Return what to do about an event, in order."""
         if self._is_dead:
             return []
         try:
-            outputs = self._handle(event)
+            outputs = EVENTS[type(event)](self, event)
         except PeerFault as fault:
             self._is_dead = True
             return [Close(fault.reason)]
         self._note_changed(event, outputs)
         return outputs
 
-    def _note_changed(self, event: Event, outputs: list[Output]) -> None:
-        """An event names one topic. For each other topic that it changes, there is an output."""
-        if isinstance(event, MessageReceived):
-            progress = self._topics.get(getattr(event.message, "topic", None))  # type: ignore[arg-type]  # None is no key
+    def _note_changed(self, event: events.Event, outputs: list[Output]) -> None:
+        """Note topics that may have changed: that of the event, and those of its outputs."""
+        if isinstance(event, events.MessageReceived):
+            progress = self._find(event.message)
             topics = [None if progress is None else progress.topic]
         else:
             topics = [getattr(event, "topic", None)]
         topics += [getattr(output, "topic", None) for output in outputs]
-        self._changed.update(topic for topic in topics if topic in self._blind)
+        self._changed.update(topic for topic in topics if topic in self._by_key)
 
-    def _handle(self, event: Event) -> list[Output]:
-        match event:
-            case TopicFollowed():
-                return self._follow(event)
-            case MessageReceived():
-                return self._receive(event.message)
-            case CommitsAccepted():
-                if not self.has_joined(event.topic):
-                    return []
-                return self._transfer.accepted(self._topics[self._blind[event.topic]], event.nums)
-            case CommitsReleased(topic, count):
-                if self.has_joined(topic):
-                    self._topics[self._blind[topic]].received += count
-                return []
-            case CheckDue():
-                return [*self._comparison.check(), *self._introducing.check()]
-            case PeersFound():
-                return self._introducing.found(self._blind[event.topic], event)
-            case BlocksWanted():
-                return self._transfer.fetch(self._blind[event.topic], event.ids)
-            case CommitsWanted(topic, ids):
-                return self._transfer.ask(self._blind[topic], ids)
-            case BodiesWanted(topic, ids):
-                return self._transfer.ask_bodies(self._blind[topic], ids)
-            case TopicsRefused(topics, reason):
-                blinds = [blind_topic(topic, self._session_id) for topic in topics]
-                return [Send(Refused(blind, reason)) for blind in blinds]
-            case CircuitsTaken():
-                outputs = self.circuits.take()
-                for progress in self.topics:
-                    outputs += self._may_meet(progress)
-                return outputs
-            case MeetingWanted(topic):
-                return self._meetings.meet(self._blind[topic], topic)
-            case NodesFound(topic, nodes):
-                return self._meetings.found(self._blind[topic], topic, nodes)
-            case PresenceTold(topic, box):
-                return [Send(PresenceSaid(self._blind[topic], box))] if self.takes_presence(topic) else []
-            case FileListWanted() | FilesOffered() | FileListLoaded() | FileSettled():
-                return self._deposits.happen(self._blind[event.topic], event)
-            case AccountWanted() | AccountSettled():
-                return self._accounts.happen(event)
-            case CircuitAsked() | CircuitGranted() | CircuitSent() | CircuitEnded():
-                return self.circuits.happen(event)
-            case PunchWanted() | PunchAnswered():
-                return self._punching.happen(event)
-            case SummaryLoaded():
-                return self._comparison.summary_loaded(self._blind[event.topic], event)
-            case PlanLoaded():
-                return [
-                    *self._comparison.planned(self._blind[event.topic], event),
-                    *self._transfer.pump(),
-                ]
-            case Reconciled():
-                return [
-                    *self._comparison.reconciled(self._blind[event.topic], event),
-                    *self._transfer.pump(),
-                ]
-            case WantedFound():
-                return self._transfer.wanted_found(self._blind[event.topic], event)
-            case BatchLoaded():
-                return self._transfer.loaded(self._blind[event.topic], event)
-            case BlocksLoaded():
-                return self._transfer.blocks_loaded(self._blind[event.topic], event)
-            case BatchIngested():
-                return self._transfer.ingested(self._blind[event.topic], event)
+    def receive(self, event: events.MessageReceived) -> list[Output]:
+        """Have a message handled. Raises PeerFault where its topic stands so that the peer may not say it."""
+        message = event.message
+        row = MESSAGES[type(message)]
+        if not row.standings:
+            return row.handler(self, message)
+        progress = self._find(message)
+        standing = TopicStanding.FOREIGN if progress is None else progress.standing
+        if standing not in row.standings:
+            raise PeerFault("unknown_topic")
+        return row.handler(self, progress, message)
+
+    def _find(self, message: messages.Message) -> TopicProgress | None:
+        """Return the topic that a message names; None where it names none, or one that is not followed here."""
+        blind: BlindTopic | None = getattr(message, "topic", None)
+        return None if blind is None else self._topics.get(blind)
 
     # --- topics ---
 
     def said_of(self, topic: TopicKey) -> AnnouncedTopic:
-        """How the peer announces a topic, if it follows it."""
+        """Return the name by which the peer announces a topic, if it follows it."""
         return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
 
     def has_heard_of(self, topic: TopicKey) -> bool:
-        """Whether the peer has announced a topic that this side has not announced."""
+        """Return True if the peer has announced a topic that this side has not."""
         return self.said_of(topic) in self._heard
 
-    def _follow(self, event: TopicFollowed) -> list[Output]:
-        if event.topic in self._blind:
+    def follow(self, event: events.TopicFollowed) -> list[Output]:
+        """Announce a topic, and join it where the peer has announced it."""
+        topic = event.topic
+        if topic in self._by_key:
             return []
-        blind = blind_topic(event.topic, self._session_id)
-        self._blind[event.topic] = blind
-        theirs = self.said_of(event.topic)
-        self._expected[theirs] = blind
-        self._topics[blind] = TopicProgress(event.topic, event.is_own, event.is_entrusted)
-        entrusted = [Send(Deposit((event.topic,)))] if self.peer_is_relay and event.is_entrusted else []
-        ours = announced_topic(event.topic, self._session_id, by_dialer=self._is_dialer)
-        outputs: list[Output] = [Send(Announce((ours,))), *entrusted]
+        blind, theirs = blind_topic(topic, self._session_id), self.said_of(topic)
+        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted)
+        self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
+        entrusted = [Send(messages.Deposit((topic,)))] if self.peer_is_relay and event.is_entrusted else []
+        ours = announced_topic(topic, self._session_id, by_dialer=self._is_dialer)
+        outputs: list[Output] = [Send(messages.Announce((ours,))), *entrusted]
         if theirs in self._heard:
             self._heard.discard(theirs)
-            outputs += self._join(blind)
+            outputs += self._join(progress)
         return outputs
 
-    def _join(self, blind: BlindTopic) -> list[Output]:
-        progress = self._topics[blind]
+    def _join(self, progress: TopicProgress) -> list[Output]:
         is_first = not progress.is_joined
-        outputs = self._comparison.joined(blind)
+        outputs = self.comparison.joined(progress)
         if not is_first:
             return outputs
         self.joined_count += 1
-        self._transfer.joined(progress)
-        return [*outputs, *self._introducing.joined(progress), *self._may_meet(progress)]
+        self.transfer.joined(progress)
+        return [*outputs, *self.introducing.joined(progress), *self._offer_rendezvous(progress)]
 
-    def _may_meet(self, progress: TopicProgress) -> list[Output]:
+    def _offer_rendezvous(self, progress: TopicProgress) -> list[Output]:
         is_asked = progress.is_joined and progress.is_own and progress.is_entrusted
-        if not (is_asked and self.peer_is_relay and self.circuits.are_agreed):
-            return []
-        return [MeetingPossible(progress.topic)]
+        is_possible = is_asked and self.peer_is_relay and self.circuits.are_agreed
+        return [RendezvousPossible(progress.topic)] if is_possible else []
 
-    def _announced(self, message: Announce) -> list[Output]:
+    def take_circuits(self, _: events.CircuitsTaken) -> list[Output]:
+        """Take circuits from now on."""
+        outputs = self.circuits.take()
+        for progress in self.topics:
+            outputs += self._offer_rendezvous(progress)
+        return outputs
+
+    def accept_commits(self, event: events.CommitsAccepted) -> list[Output]:
+        """Queue commits of a joined topic for the peer."""
+        progress = self._by_key.get(event.topic)
+        if progress is None or not progress.is_joined:
+            return []
+        return self.transfer.accepted(progress, event.nums)
+
+    def release_commits(self, event: events.CommitsReleased) -> list[Output]:
+        """Count commits that the peer had sent and that had waited."""
+        progress = self._by_key.get(event.topic)
+        if progress is not None and progress.is_joined:
+            progress.received += event.count
+        return []
+
+    def tell_presence(self, event: events.PresenceTold) -> list[Output]:
+        """Say a presence, if the peer knows what that is."""
+        if not self.takes_presence(event.topic):
+            return []
+        return [Send(messages.PresenceSaid(self._by_key[event.topic].blind, event.box))]
+
+    def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
+        """Tell the peer which topics this relay does not keep, and why."""
+        blinds = (blind_topic(topic, self._session_id) for topic in event.topics)
+        return [Send(messages.Refused(blind, event.reason)) for blind in blinds]
+
+    def check(self, _: events.CheckDue) -> list[Output]:
+        """Look whether topics that differed are equal now, and for peers to introduce."""
+        return [*self.comparison.check(self._topics.values()), *self.introducing.check()]
+
+    # --- messages that are about no one topic ---
+
+    def handle_announce(self, message: messages.Announce) -> list[Output]:
+        """Join topics that are followed here, and note the others."""
         outputs: list[Output] = []
         for announced in message.topics:
-            if announced in self._expected:
-                outputs += self._join(self._expected[announced])
+            progress = self._expected.get(announced)
+            if progress is not None:
+                outputs += self._join(progress)
             else:
                 self._heard.add(announced)
         if len(self._heard) > self._heard_count_max():
             raise PeerFault("too_many_topics")
         if message.topics:
-            for word, table in _EARLY.items():
-                self._early[word] = table.find(self._early[word], EarlyWord.ANNOUNCEMENT).to
+            for kind, machine in _HANDSHAKE.items():
+                self._handshake[kind] = machine.find(self._handshake[kind], HandshakeEvent.ANNOUNCEMENT).to
         return outputs
 
     def _heard_count_max(self) -> int:
-        """How many topics may be announced that are not followed here. A stranger has joined none, and announces fewer."""
+        """Return how many topics the peer may announce that are not followed here: fewer of a stranger."""
         if self.joined_count and not self.compares_publications:
             return TOPIC_COUNT_MANY_MAX
         return 2 * TOPIC_COUNT_MAX - min(len(self._topics), TOPIC_COUNT_MAX)
 
-    # --- messages ---
+    def _agree(self, kind: type[messages.Features | messages.Relay | messages.Introductions]) -> None:
+        self._handshake[kind] = _HANDSHAKE[kind].find(self._handshake[kind], HandshakeEvent.MESSAGE).to
 
-    def _receive(self, message: Message) -> list[Output]:
-        word = Word(message.__struct_config__.tag)
-        blind = getattr(message, "topic", None)
-        progress = self._topics.get(blind) if blind is not None else None
-        about = (
-            About.NOTHING if blind is None else progress.standing if progress is not None else About.FOREIGN
-        )
-        outputs: list[Output] = []
-        for what in MESSAGES.find(about, word).outputs:
-            outputs += self._pass(what, message)
-        return outputs
-
-    def _pass(self, what: Pass, message: Message) -> list[Output]:
-        """Which message is passed where follows from the table."""
-        match what, message:
-            case Pass.JOIN, Announce():
-                return self._announced(message)
-            case Pass.EARLY_FEATURES, Features(features):
-                self.peer_features = frozenset(features)
-                self.circuits.is_wide = WIDE_CIRCUITS in features
-                return self._agree(Word.FEATURES)
-            case Pass.EARLY_RELAY, _:
-                return self._agree(Word.RELAY)
-            case Pass.EARLY_INTRODUCTIONS, _:
-                return self._agree(Word.INTRODUCTIONS)
-            case Pass.OPEN_TOPICS, Deposit(topics):
-                return self._open_topics(topics)
-            case Pass.COMPARE, Summary():
-                return self._comparison.summarised(message)
-            case Pass.COMPARE, Reconcile():
-                return self._comparison.handle_frame(message)
-            case Pass.INGEST, Publications():
-                return self._transfer.received(message)
-            case Pass.SEND, Receipt():
-                return self._transfer.receipted(message)
-            case Pass.SEND, Refused():
-                return self._transfer.refused(message)
-            case Pass.SERVE, Want() | WantBodies():
-                return self._transfer.wanted(message)
-            case Pass.SERVE, Fetch():
-                return self._transfer.fetched(message)
-            case Pass.NOTE_BODIES, FoundBodies():
-                return self._transfer.bodies_found(message)
-            case Pass.LEARN, Introduce():
-                return self._introducing.handle_introduce(self._topics[message.topic].topic, message)
-            case Pass.NOTE, Seen(address):
-                return [AddressSeen(address)]
-            case Pass.PUNCH, PunchAddresses() | PunchNow():
-                return self._punching.receive(message)
-            case Pass.TAKE_CIRCUITS, Circuits():
-                return self.circuits.receive(message)
-            case Pass.CARRY, CircuitOpen() | CircuitData() | CircuitCredit() | CircuitClose():
-                return self.circuits.receive(message)
-            case Pass.MEET, Meet(topic):
-                return self._meetings.peer_meets(
-                    self._topics[topic].topic, is_agreed=self._is_relay and self.circuits.are_agreed
-                )
-            case Pass.LEARN_NODES, Nodes(topic):
-                return self._meetings.told(self._topics[topic].topic, message)
-            case Pass.SHOW, PresenceSaid(topic, box):
-                return [PresenceSeen(self._topics[topic].topic, box)]
-            case Pass.LIST_FILES | Pass.KEEP_FILES, ListFiles() | DepositFiles():
-                return self._deposits.asked(self._topics[message.topic].topic, message)
-            case Pass.NOTE_FILES | Pass.SETTLE_FILES, ListedFiles() | SettledFiles():
-                return self._deposits.answered(self._topics[message.topic].topic, message)
-            case Pass.JOIN_ACCOUNT | Pass.NOTE_ACCOUNT, JoinAccount() | AccountJoined():
-                return self._accounts.receive(message)
-            case Pass.HAND_OVER, Blocks():
-                return self._transfer.blocks_came(message)
-        raise AssertionError(f"{what.name} is not done about {message}")
-
-    def _agree(self, word: Word) -> list[Output]:
-        """The peer says a word that it may say before it announces topics."""
-        step = _EARLY[word].find(self._early[word], EarlyWord.WORD)
-        self._early[word] = step.to
-        match word:
-            case Word.INTRODUCTIONS:
-                self._introducing.peer_takes_part()
-            case Word.RELAY:
-                self._introducing.peer_is_relay()
-                entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
-                return [Send(Deposit(entrusted))] if entrusted else []
+    def handle_features(self, message: messages.Features) -> list[Output]:
+        """Note what the peer knows."""
+        self._agree(messages.Features)
+        self.peer_features = frozenset(message.features)
+        self.circuits.is_wide = WIDE_CIRCUITS in message.features
         return []
 
-    def _open_topics(self, topics: tuple[TopicKey, ...]) -> list[Output]:
-        if not self._is_relay:
+    def handle_relay(self, _: messages.Relay) -> list[Output]:
+        """Note that the peer is a relay, and ask it to keep topics."""
+        self._agree(messages.Relay)
+        self.introducing.peer_is_relay()
+        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+        return [Send(messages.Deposit(entrusted))] if entrusted else []
+
+    def handle_introductions(self, _: messages.Introductions) -> list[Output]:
+        """Note that the peer takes introductions."""
+        self._agree(messages.Introductions)
+        self.introducing.peer_takes_part()
+        return []
+
+    def handle_deposit(self, message: messages.Deposit) -> list[Output]:
+        """Ask the shell to follow topics that the peer wants kept."""
+        if not self.is_relay:
             raise PeerFault("no_relay")
-        self._deposited += len(topics)
+        self._deposited += len(message.topics)
         if self._deposited > TOPIC_COUNT_MAX:
             raise PeerFault("too_many_topics")
-        return [OpenTopics(topics)]
+        return [OpenTopics(message.topics)]
+
+    def handle_goodbye(self, _: messages.Goodbye) -> list[Output]:
+        """End the session: the peer has left."""
+        raise PeerFault("peer_left")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """Row of `MESSAGES`. `does` and `faults` are for the reference page and the tests."""
+
+    standings: frozenset[TopicStanding]
+    """How its topic may stand; empty: the message names no topic, and may always be said."""
+    does: str
+    handler: Callable[..., list[Output]]
+    faults: tuple[str, ...]
+    """Faults of the peer that the handler itself finds, beyond those of the machine that `does` names."""
+
+
+def _plain(
+    kind: type[M], does: str, handler: Callable[[Session, M], list[Output]], *faults: str
+) -> tuple[type[Any], MessageRow]:
+    """Make the row of a message that is about no one topic."""
+    return kind, MessageRow(frozenset(), does, handler, faults)
+
+
+def _joined(
+    kind: type[M],
+    does: str,
+    handler: Callable[[Session, TopicProgress, M], list[Output]],
+    *faults: str,
+    also: frozenset[TopicStanding] = frozenset(),
+) -> tuple[type[Any], MessageRow]:
+    """Make the row of a message about a topic that both sides have announced."""
+    return kind, MessageRow(also | {TopicStanding.JOINED}, does, handler, faults)
+
+
+_SERVE: Final = "*Answering want1, want-bodies1 and fetch1*"
+_CIRCUIT: Final = "*A circuit on one session*"
+
+MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
+    (
+        _plain(messages.KeepAlive, "nothing", lambda s, m: []),
+        _plain(messages.Goodbye, "end the session", Session.handle_goodbye, "peer_left"),
+        _plain(messages.Features, "*Saying features1*", Session.handle_features),
+        _plain(messages.Relay, "*Saying relay2*", Session.handle_relay),
+        _plain(messages.Introductions, "*Saying introductions1*", Session.handle_introductions),
+        _plain(
+            messages.Announce,
+            "join topics that are followed here, and note the others",
+            Session.handle_announce,
+            "too_many_topics",
+        ),
+        _plain(
+            messages.Deposit,
+            "follow the topics, where that may be",
+            Session.handle_deposit,
+            "no_relay",
+            "too_many_topics",
+        ),
+        _plain(
+            messages.JoinAccount,
+            "see whose link it is, and say `account-joined1`",
+            lambda s, m: s.accounts.handle_join(m),
+            "no_relay",
+            "too_many_account_links",
+        ),
+        _plain(
+            messages.AccountJoined,
+            "note what the account may keep there",
+            lambda s, m: s.accounts.handle_joined(m),
+            "unasked_account",
+        ),
+        _plain(messages.Seen, "note where the peer sees this node", lambda s, m: [AddressSeen(m.address)]),
+        _plain(messages.PunchAddresses, "*Dialing at one moment*", lambda s, m: s.punching.handle_punch(m)),
+        _plain(messages.PunchNow, "*Dialing at one moment*", lambda s, m: s.punching.handle_now(m)),
+        _plain(messages.Circuits, "*Saying circuits1*", lambda s, m: s.circuits.handle_circuits(m)),
+        _plain(messages.CircuitOpen, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitData, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitCredit, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitClose, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _joined(
+            messages.Summary, "*Comparison of a topic*", lambda s, topic, m: s.comparison.summarised(topic, m)
+        ),
+        _joined(
+            messages.Reconcile,
+            "*Comparison of a topic*",
+            lambda s, topic, m: s.comparison.handle_frame(topic, m),
+        ),
+        _joined(
+            messages.Publications,
+            "verify and store the batch, then say `receipt1`",
+            lambda s, topic, m: s.transfer.received(topic, m),
+            "too_many_batches",
+        ),
+        _joined(messages.Receipt, "*Sending on a topic*", lambda s, topic, m: s.transfer.receipted(topic, m)),
+        # A relay says so of a topic that it does not keep, which cannot be joined then.
+        _joined(
+            messages.Refused,
+            "*Sending on a topic*",
+            lambda s, topic, m: s.transfer.refused(topic, m),
+            also=frozenset({TopicStanding.ENTRUSTED}),
+        ),
+        _joined(messages.Want, _SERVE, lambda s, topic, m: s.transfer.wanted(topic, m)),
+        _joined(messages.WantBodies, _SERVE, lambda s, topic, m: s.transfer.wanted(topic, m)),
+        _joined(
+            messages.FoundBodies,
+            "note how many of the bodies are to come",
+            lambda s, topic, m: s.transfer.bodies_found(topic, m),
+            "unasked_bodies",
+        ),
+        _joined(messages.Fetch, _SERVE, lambda s, topic, m: s.transfer.fetched(topic, m)),
+        _joined(
+            messages.Blocks,
+            "hand the blocks to who asked for them",
+            lambda s, topic, m: s.transfer.blocks_came(topic, m),
+            "unasked_blocks",
+            "wrong_block",
+        ),
+        _joined(
+            messages.ListFiles,
+            "say `listed-files1`",
+            lambda s, topic, m: s.deposits.handle_list(topic, m),
+            "no_relay",
+            "too_many_lists",
+        ),
+        _joined(
+            messages.ListedFiles,
+            "note which files the peer keeps",
+            lambda s, topic, m: s.deposits.handle_listed(topic, m),
+            "unasked_files",
+        ),
+        _joined(
+            messages.DepositFiles,
+            "fetch the files' blocks, keep them, and say `settled-files1`",
+            lambda s, topic, m: s.deposits.handle_deposit(topic, m),
+            "no_relay",
+            "too_many_deposits",
+        ),
+        _joined(
+            messages.SettledFiles,
+            "note which files the peer keeps now, or why not",
+            lambda s, topic, m: s.deposits.handle_settled(topic, m),
+            "unasked_files",
+        ),
+        _joined(
+            messages.Introduce,
+            "note where peers can be dialed",
+            lambda s, topic, m: s.introducing.handle_introduce(topic, m),
+            "unasked_introduction",
+            "too_many_introductions",
+        ),
+        _joined(
+            messages.Meet,
+            "name other nodes on the topic to the peer, and the peer to them",
+            lambda s, topic, m: s.rendezvous.handle_meet(
+                topic.topic, is_agreed=s.is_relay and s.circuits.are_agreed
+            ),
+            "no_circuits",
+            "too_many_meetings",
+        ),
+        _joined(
+            messages.Nodes,
+            "note to which nodes circuits can be asked for",
+            lambda s, topic, m: s.rendezvous.handle_nodes(topic, m),
+            "unasked_nodes",
+            "too_many_nodes",
+        ),
+        _joined(
+            messages.PresenceSaid,
+            "show who has the text open, where it is no forgery",
+            lambda s, topic, m: [PresenceSeen(topic.topic, m.box)],
+        ),
+    )
+)
+"""Every message: when the peer may say it, and what handles it. Else the peer is at fault: `unknown_topic`."""
+
+
+def _event(
+    kind: type[M], handler: Callable[[Session, M], list[Output]]
+) -> tuple[type[Any], Callable[[Session, Any], list[Output]]]:
+    return kind, handler
+
+
+def _topic_event(
+    kind: type[M], handler: Callable[[Session, TopicProgress, M], list[Output]]
+) -> tuple[type[Any], Callable[[Session, Any], list[Output]]]:
+    """Make the row of an event about a topic that this side follows."""
+    return kind, lambda s, event: handler(s, s._by_key[event.topic], event)
+
+
+EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]]] = dict(
+    (
+        _event(events.MessageReceived, Session.receive),
+        _event(events.TopicFollowed, Session.follow),
+        _event(events.TopicsRefused, Session.refuse_topics),
+        _event(events.CommitsAccepted, Session.accept_commits),
+        _event(events.CommitsReleased, Session.release_commits),
+        _event(events.CheckDue, Session.check),
+        _event(events.PresenceTold, Session.tell_presence),
+        _event(events.CircuitsTaken, Session.take_circuits),
+        _event(events.CircuitAsked, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitGranted, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitSent, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitEnded, lambda s, e: s.circuits.handle(e)),
+        _event(events.PunchWanted, lambda s, e: s.punching.ask(e)),
+        _event(events.PunchAnswered, lambda s, e: s.punching.answer(e)),
+        _event(events.AccountWanted, lambda s, e: s.accounts.ask(e)),
+        _event(events.AccountSettled, lambda s, e: s.accounts.settle(e)),
+        _topic_event(events.SummaryLoaded, lambda s, topic, e: s.comparison.summary_loaded(topic, e)),
+        _topic_event(events.PlanLoaded, lambda s, topic, e: s.comparison.planned(topic, e)),
+        _topic_event(events.Reconciled, lambda s, topic, e: s.comparison.reconciled(topic, e)),
+        _topic_event(events.WantedFound, lambda s, topic, e: s.transfer.wanted_found(topic, e)),
+        _topic_event(events.BatchLoaded, lambda s, topic, e: s.transfer.loaded(topic, e)),
+        _topic_event(events.BatchIngested, lambda s, topic, e: s.transfer.ingested(topic, e)),
+        _topic_event(events.BlocksLoaded, lambda s, topic, e: s.transfer.blocks_loaded(topic, e)),
+        _topic_event(events.BlocksWanted, lambda s, topic, e: s.transfer.fetch(topic, e.ids)),
+        _topic_event(events.CommitsWanted, lambda s, topic, e: s.transfer.ask(topic, e.ids)),
+        _topic_event(events.BodiesWanted, lambda s, topic, e: s.transfer.ask_bodies(topic, e.ids)),
+        _topic_event(events.PeersFound, lambda s, topic, e: s.introducing.introduce(topic, e)),
+        _topic_event(events.RendezvousWanted, lambda s, topic, e: s.rendezvous.ask(topic)),
+        _topic_event(events.NodesFound, lambda s, topic, e: s.rendezvous.tell(topic, e)),
+        _topic_event(events.FileListWanted, lambda s, topic, e: s.deposits.ask_list(topic, e)),
+        _topic_event(events.FilesOffered, lambda s, topic, e: s.deposits.offer(topic, e)),
+        _topic_event(events.FileListLoaded, lambda s, topic, e: s.deposits.answer_list(topic, e)),
+        _topic_event(events.FileSettled, lambda s, topic, e: s.deposits.settle(topic, e)),
+    )
+)
+"""Every event of this side, and what handles it."""

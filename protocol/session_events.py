@@ -21,7 +21,7 @@ from protocol.messages import FileDeposit, Message
 
 @dataclass(frozen=True, slots=True)
 class TopicFollowed:
-    """This node follows a topic from now on, which is an epoch's own topic or another one (`is_own`).
+    """Topic that this node follows from now on. `is_own`: it is an epoch's own topic.
 
     `is_entrusted`: if the peer is a relay, it is asked to keep it.
     """
@@ -33,7 +33,7 @@ class TopicFollowed:
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """The peer said this."""
+    """Message from the peer."""
 
     message: Message
 
@@ -83,7 +83,7 @@ class BatchLoaded:
 
 @dataclass(frozen=True, slots=True)
 class BatchIngested:
-    """Answer to Take: it is durable; `wanted` are causes that were named and are missing."""
+    """Answer to IngestBatch: the batch is durable; `wanted` are causes that were named and are missing."""
 
     topic: TopicKey
     accepted: int
@@ -96,7 +96,7 @@ class BatchIngested:
 
 @dataclass(frozen=True, slots=True)
 class CommitsAccepted:
-    """Commits were accepted, made here or come from another peer (never from this session's own)."""
+    """Commits that were accepted: made here, or brought by another peer."""
 
     topic: TopicKey
     nums: tuple[int, ...]
@@ -104,7 +104,7 @@ class CommitsAccepted:
 
 @dataclass(frozen=True, slots=True)
 class CommitsReleased:
-    """Commits of a topic were accepted that the peer had sent, and that had waited: for others, or for keys."""
+    """Count of commits that were accepted now: the peer had sent them, and they had waited for others or for keys."""
 
     topic: TopicKey
     count: int
@@ -112,7 +112,7 @@ class CommitsReleased:
 
 @dataclass(frozen=True, slots=True)
 class CommitsWanted:
-    """Ask the peer for publications of these commits of a topic, as far as it was not asked on this session."""
+    """Request for publications of commits, as far as the peer was not asked for them on this session."""
 
     topic: TopicKey
     ids: tuple[CommitId, ...]
@@ -120,7 +120,7 @@ class CommitsWanted:
 
 @dataclass(frozen=True, slots=True)
 class BodiesWanted:
-    """Ask a peer that knows `bodies` for these commits whole, or publications where publications are compared."""
+    """Request for whole commits, or for publications where these are compared; for a peer that knows `bodies`."""
 
     topic: TopicKey
     ids: tuple[ItemId, ...]
@@ -128,7 +128,7 @@ class BodiesWanted:
 
 @dataclass(frozen=True, slots=True)
 class BlocksWanted:
-    """Ask the peer for these blocks, which this node needs of a joined topic."""
+    """Request for blocks that this node needs of a joined topic."""
 
     topic: TopicKey
     ids: tuple[BlockId, ...]
@@ -144,7 +144,7 @@ class BlocksLoaded:
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
-    """Answer to OpenReconciliation and TakeFrame: frames to say (kind and content), and numbers of commits to send."""
+    """Answer to OpenReconciliation and HandleFrame: frames to say (kind and content), and numbers of commits to send."""
 
     topic: TopicKey
     frames: tuple[tuple[int, bytes], ...]
@@ -171,12 +171,12 @@ class PeersFound:
 
 @dataclass(frozen=True, slots=True)
 class CircuitsTaken:
-    """This side takes circuits from now on: as a relay that passes them on, or from a relay that it trusts with them."""
+    """Decision to take circuits: as a relay that passes them on, or from a relay that is trusted with them."""
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitAsked:
-    """This side wants a circuit, of a new number, to a node."""
+    """Request for a circuit of a new number to a node."""
 
     circuit: int
     address: CircuitAddress
@@ -184,7 +184,7 @@ class CircuitAsked:
 
 @dataclass(frozen=True, slots=True)
 class CircuitGranted:
-    """This side takes so many bytes more on a circuit."""
+    """Credit of this side: bytes that it takes more on a circuit."""
 
     circuit: int
     count: int
@@ -192,7 +192,7 @@ class CircuitGranted:
 
 @dataclass(frozen=True, slots=True)
 class CircuitSent:
-    """This side sends bytes on a circuit, for which it has credit."""
+    """Bytes to send on a circuit, for which there is credit."""
 
     circuit: int
     data: bytes
@@ -200,15 +200,15 @@ class CircuitSent:
 
 @dataclass(frozen=True, slots=True)
 class CircuitEnded:
-    """This side ends a circuit; `reason` is a `circuits.CircuitEnd`."""
+    """End of a circuit by this side; `reason` is a `circuits.CircuitEnd`."""
 
     circuit: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class MeetingWanted:
-    """This side may be named to other nodes on a joined topic, and wants to be told of them."""
+class RendezvousWanted:
+    """Request to be named to the other nodes of a joined topic, and to be told of them."""
 
     topic: TopicKey
 
@@ -223,7 +223,7 @@ class NodesFound:
 
 @dataclass(frozen=True, slots=True)
 class PresenceTold:
-    """This side says that somebody has a joined topic's text open, if the peer knows what that is."""
+    """Presence to tell the peer of: somebody has the text of a joined topic open."""
 
     topic: TopicKey
     box: bytes
@@ -231,7 +231,7 @@ class PresenceTold:
 
 @dataclass(frozen=True, slots=True)
 class FileListWanted:
-    """Ask the peer, a relay, which files of a joined topic it keeps, above this id."""
+    """Question for a relay: which files of a joined topic it keeps, above this id."""
 
     topic: TopicKey
     after: ShortId
@@ -239,7 +239,7 @@ class FileListWanted:
 
 @dataclass(frozen=True, slots=True)
 class FilesOffered:
-    """Ask the peer, a relay, to keep these files of a joined topic."""
+    """Request to a relay to keep files of a joined topic."""
 
     topic: TopicKey
     files: tuple[FileDeposit, ...]
@@ -264,7 +264,7 @@ class FileSettled:
 
 @dataclass(frozen=True, slots=True)
 class AccountWanted:
-    """Ask the peer, a relay, for the account of a link."""
+    """Link to an account, to be shown to a relay."""
 
     token: AccountToken
 
@@ -280,19 +280,19 @@ class AccountSettled:
 
 @dataclass(frozen=True, slots=True)
 class CheckDue:
-    """Time to look whether what differed is equal now."""
+    """Tick: time to look whether topics that differed are equal now."""
 
 
 @dataclass(frozen=True, slots=True)
 class PunchWanted:
-    """This side wants a direct connection, and is seen at these; the first by the relay."""
+    """Request for a direct connection, with this side's addresses; the relay sees the first."""
 
     addresses: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PunchAnswered:
-    """What PunchHeard asked for: where this side is seen. None: nowhere, or the peer may not know."""
+    """Answer to PunchHeard: this side's addresses; none where nobody sees it, or the peer may not know."""
 
     addresses: tuple[str, ...]
 
@@ -321,7 +321,7 @@ Event = (
     | CircuitGranted
     | CircuitSent
     | CircuitEnded
-    | MeetingWanted
+    | RendezvousWanted
     | NodesFound
     | PresenceTold
     | FileListWanted

@@ -67,7 +67,7 @@ class LoadBatch:
 
 @dataclass(frozen=True, slots=True)
 class IngestBatch:
-    """The peer sent these publications: verify and store them, those of epochs' own topics before what comes later."""
+    """Publications from the peer: verify and store them, those of epochs' own topics before what comes later."""
 
     topic: TopicKey
     items: tuple[bytes, ...]
@@ -109,28 +109,28 @@ class HandleFrame:
 
 @dataclass(frozen=True, slots=True)
 class OpenTopics:
-    """The peer asks this relay to keep these topics: follow them, where that may be."""
+    """Topics that the peer asks this relay to keep: follow them, where that may be."""
 
     topics: tuple[TopicKey, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class FindPeers:
-    """The peer may be told of others on this topic: find them."""
+    """Find peers of which the peer may be told on this topic."""
 
     topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
 class AddressSeen:
-    """The peer says where it sees this node (host:port), which need not be true."""
+    """Address at which the peer says to see this node (host:port), which need not be true."""
 
     address: str
 
 
 @dataclass(frozen=True, slots=True)
 class PresenceSeen:
-    """The peer says that somebody has a joined topic's text open, which may be forged."""
+    """Presence from the peer, which may be forged: somebody has the text of a joined topic open."""
 
     topic: TopicKey
     box: bytes
@@ -138,7 +138,7 @@ class PresenceSeen:
 
 @dataclass(frozen=True, slots=True)
 class PunchHeard:
-    """The peer wants a direct connection. Answered by PunchAnswered."""
+    """Wish of the peer for a direct connection. Answered by PunchAnswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +151,12 @@ class PunchDue:
 
 PunchOutput = PunchHeard | PunchDue
 ReachOutput = AddressSeen | PunchOutput
-"""What is about where nodes are."""
+"""Outputs about where nodes are."""
 
 
 @dataclass(frozen=True, slots=True)
 class LearnPeers:
-    """The peer says where these can be dialed, who follow this topic."""
+    """Addresses of followers of a topic, as the peer says."""
 
     topic: TopicKey
     peers: tuple[PeerAddress, ...]
@@ -164,12 +164,12 @@ class LearnPeers:
 
 @dataclass(frozen=True, slots=True)
 class CircuitsAgreed:
-    """The peer takes circuits: say so too (CircuitsTaken), where this side takes them from this peer."""
+    """Offer of the peer to take circuits: answer with CircuitsTaken to accept."""
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitOffered:
-    """The peer asks for a circuit to a node: accept it (CircuitGranted) or end it (CircuitEnded)."""
+    """Request of the peer for a circuit to a node: accept it (CircuitGranted) or end it (CircuitEnded)."""
 
     circuit: int
     address: CircuitAddress
@@ -177,7 +177,7 @@ class CircuitOffered:
 
 @dataclass(frozen=True, slots=True)
 class CircuitCredited:
-    """So many bytes more may be sent on a circuit. The first time, the peer has accepted it."""
+    """Credit of the peer: bytes that may be sent more on a circuit. The first one accepts the circuit."""
 
     circuit: int
     count: int
@@ -185,7 +185,7 @@ class CircuitCredited:
 
 @dataclass(frozen=True, slots=True)
 class CircuitReceived:
-    """The peer sent bytes on a circuit."""
+    """Bytes that came on a circuit."""
 
     circuit: int
     data: bytes
@@ -193,22 +193,22 @@ class CircuitReceived:
 
 @dataclass(frozen=True, slots=True)
 class CircuitClosed:
-    """The peer has ended a circuit, and why, in its own words."""
+    """End of a circuit by the peer, with the reason in its own words."""
 
     circuit: int
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class MeetingPossible:
-    """An epoch's own topic that the peer was asked to keep is joined, and the peer passes circuits on."""
+class RendezvousPossible:
+    """Chance of a rendezvous: the peer, which passes circuits on, has joined an epoch's own topic that it keeps."""
 
     topic: TopicKey
 
 
 @dataclass(frozen=True, slots=True)
-class NodeMeets:
-    """The peer meets others on a topic: name them to each other (NodesFound)."""
+class RendezvousAsked:
+    """Wish of the peer for a rendezvous on a topic: name it and others to each other (NodesFound)."""
 
     topic: TopicKey
 
@@ -223,7 +223,7 @@ class NodesLearned:
 
 @dataclass(frozen=True, slots=True)
 class LoadFileList:
-    """The peer asks which files of a topic this relay keeps, above this id."""
+    """Question of the peer: which files of a topic this relay keeps, above this id."""
 
     topic: TopicKey
     after: ShortId
@@ -231,7 +231,7 @@ class LoadFileList:
 
 @dataclass(frozen=True, slots=True)
 class KeepFiles:
-    """The peer asks this relay to keep files: fetch their blocks, and say of each what came of it (FileSettled)."""
+    """Files that the peer asks this relay to keep: fetch their blocks, and answer each (FileSettled)."""
 
     topic: TopicKey
     files: tuple[FileDeposit, ...]
@@ -256,7 +256,7 @@ class FilesAnswered:
 
 @dataclass(frozen=True, slots=True)
 class GiveAccount:
-    """The peer has a link to an account of this relay: say what came of it (AccountSettled)."""
+    """Link to an account of this relay that the peer shows: answer it (AccountSettled)."""
 
     token: AccountToken
 
@@ -301,8 +301,8 @@ Output = (
     | CircuitCredited
     | CircuitReceived
     | CircuitClosed
-    | MeetingPossible
-    | NodeMeets
+    | RendezvousPossible
+    | RendezvousAsked
     | NodesLearned
     | LoadFileList
     | KeepFiles
@@ -318,14 +318,14 @@ _Topic = TypeVar("_Topic", AnnouncedTopic, TopicKey)
 
 
 def _parts(topics: list[_Topic]) -> list[tuple[_Topic, ...]]:
-    """What one message names each time."""
+    """Split topics into parts of one message each."""
     return [
         tuple(topics[start : start + TOPIC_COUNT_MAX]) for start in range(0, len(topics), TOPIC_COUNT_MAX)
     ]
 
 
 def say_together(outputs: list[Output]) -> list[Output]:
-    """The same, with one announcement (and one deposit) of TOPIC_COUNT_MAX topics instead of many of one."""
+    """Merge announcements (and deposits) of one topic each into ones of TOPIC_COUNT_MAX topics."""
     announced: list[AnnouncedTopic] = []
     deposited: list[TopicKey] = []
     others: list[Output] = []

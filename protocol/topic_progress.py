@@ -1,4 +1,4 @@
-"""How one topic stands in a session: states of its machines, and the counters and queues beside them.
+"""Progress of one topic on a session: states of its machines, and the counters and queues beside them.
 
 Queues of few parts are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MANY_MAX topics.
 """
@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from protocol.ids import BlockId, CommitId, TopicKey
+from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
 from protocol.machines.comparing import RESTING, Comparing
-from protocol.machines.conversation import About
-from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingDo
+from protocol.machines.conversation import TopicStanding
+from protocol.machines.transfer import SERVING, Sending, Served, Serving, ServingAction
 from protocol.messages import Summary, Want, WantBodies
 from protocol.session_events import SummaryLoaded
 from protocol.session_outputs import HandleFrame
@@ -74,11 +74,11 @@ class Questions(Generic[QuestionT]):
     waiting: list[QuestionT] = field(default_factory=list)
 
     def ask(self, questions: Sequence[QuestionT]) -> bool:
-        """The peer asks. Whether what waits is to be looked up now."""
+        """Note questions of the peer. Return True if they are to be looked up now."""
         return self._run(Served.ASKED, questions, 0)
 
     def answer(self, count: int) -> bool:
-        """So many questions are answered. Whether what waits then is to be looked up now."""
+        """Drop so many answered questions. Return True if others are to be looked up now."""
         return self._run(Served.FOUND if len(self.waiting) > count else Served.FOUND_LAST, (), count)
 
     def _run(self, event: Served, questions: Sequence[QuestionT], answered: int) -> bool:
@@ -86,18 +86,19 @@ class Questions(Generic[QuestionT]):
         self.serving = step.to
         for what in step.outputs:
             match what:
-                case ServingDo.NOTE:
+                case ServingAction.NOTE:
                     self.waiting.extend(questions)
-                case ServingDo.ANSWER:
+                case ServingAction.ANSWER:
                     del self.waiting[:answered]
-        return ServingDo.LOOK_UP in step.outputs
+        return ServingAction.LOOK_UP in step.outputs
 
 
 @dataclass(slots=True)
 class TopicProgress:
-    """How one topic stands on this session; read by status."""
+    """Progress of one topic on one session; read by status."""
 
     topic: TopicKey
+    blind: BlindTopic  # its name in messages of this session
     is_own: bool  # an epoch's own topic: all who hold the epoch publish there
     is_entrusted: bool  # to the peer, if it is a relay
     comparing: Comparing = Comparing.UNJOINED
@@ -121,39 +122,39 @@ class TopicProgress:
 
     @property
     def is_joined(self) -> bool:
-        """Whether both sides have announced it."""
+        """Return True if both sides have announced it."""
         return self.comparing is not Comparing.UNJOINED
 
     @property
-    def standing(self) -> About:
-        """How a message about it is to be looked at."""
+    def standing(self) -> TopicStanding:
+        """Return the state by which messages about the topic are allowed."""
         if self.is_joined:
-            return About.JOINED
-        return About.ENTRUSTED if self.is_entrusted else About.FOLLOWED
+            return TopicStanding.JOINED
+        return TopicStanding.ENTRUSTED if self.is_entrusted else TopicStanding.FOLLOWED
 
     @property
     def sent(self) -> int:
-        """How many publications were sent."""
+        """Count the publications that were sent."""
         return self.outbox.sent
 
     @property
     def confirmed(self) -> int:
-        """How many of them the peer has receipted."""
+        """Count the publications that were sent and receipted."""
         return self.outbox.confirmed
 
     @property
     def in_flight(self) -> int:
-        """How many batches are without a receipt."""
+        """Count the batches without a receipt."""
         return len(self.outbox.sizes)
 
     @property
     def is_loading(self) -> bool:
-        """Whether a batch is being read, which counts as one in flight: it will be."""
+        """Return True if a batch is being read, which counts as one in flight: it will be."""
         return self.sending in (Sending.LOADING, Sending.REFUSED_LOADING)
 
     @property
     def is_ready(self) -> bool:
-        """Whether its next batch may be loaded, as far as the topic itself goes."""
+        """Return True if the next batch may be loaded, as far as the topic itself goes."""
         return (
             self.sending is Sending.OPEN
             and bool(self.outbox.queue)
@@ -162,28 +163,28 @@ class TopicProgress:
 
     @property
     def to_send(self) -> int:
-        """How many commits wait to be sent."""
+        """Count the commits that wait to be sent."""
         return sum(map(len, self.outbox.queue))
 
     @property
     def unconfirmed(self) -> int:
-        """How many commits are to be sent, or were and have no receipt."""
+        """Count the commits that are to be sent, or were and have no receipt."""
         return self.to_send + self.outbox.sent - self.outbox.confirmed
 
     @property
     def came(self) -> int:
-        """How many publications of the peer's were dealt with, of those that the comparison of the topic let it send."""
+        """Count the peer's publications that were dealt with, of those that the comparison let it send."""
         return self.received + self.dropped + self.known
 
     @property
     def here(self) -> int | None:
-        """How many commits of the topic are here, without what only others brought. None: they are not counted yet."""
+        """Count the commits that are here, without what only others brought. None: not counted yet."""
         own = self.rounds.own
         return None if own is None else own.count + self.came - self.rounds.came
 
     @property
     def behind(self) -> int:
-        """How many commits the peer has said to hold beyond those that are here and those that were no use, at least.
+        """Count the commits that the peer says to hold beyond those that are here and those that were no use, at least.
 
         STATED_COUNT_MAX stands for any number above.
         """
@@ -194,13 +195,13 @@ class TopicProgress:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing of it is on its way: no batch unsent, without a receipt, or unstored; and all may be sent."""
+        """Return True if nothing is on its way: no batch unsent, unreceipted or unstored; and all may be sent."""
         is_sending = self.outbox.queue or self.outbox.sizes or self.sending is not Sending.OPEN
         return not is_sending and self.unreceipted == 0
 
     @property
     def state(self) -> str:
-        """One of the states that status shows."""
+        """Return the state that status shows."""
         if self.sending in (Sending.REFUSED, Sending.REFUSED_LOADING):
             return f"refused: {self.outbox.refusal}"
         if not self.is_joined:

@@ -8,11 +8,11 @@ What follows what stands in tables, `protocol.machines.transfer`. Here is how ea
 """
 
 import heapq
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import count
 
 from protocol.hashing import block_id
-from protocol.ids import AnyId, BlindTopic, BlockId, CommitId, ItemId, TopicKey
+from protocol.ids import AnyId, BlockId, CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -22,7 +22,7 @@ from protocol.limits.peers import (
     WANTED_COUNT_MAX,
 )
 from protocol.machines.table import PeerFault
-from protocol.machines.transfer import SENDING, SendingDo, Sent
+from protocol.machines.transfer import SENDING, SendingAction, Sent
 from protocol.messages import (
     Blocks,
     Fetch,
@@ -48,11 +48,9 @@ from protocol.topic_progress import TopicProgress
 
 
 class Transfer:
-    """The part of a session that brings commits and blocks. After a PeerFault it is not to be used any more."""
+    """Commits and blocks in flight on one session. Not to be used after a PeerFault."""
 
-    def __init__(self, topics: Mapping[BlindTopic, TopicProgress]) -> None:
-        """`topics` are those of the session, by blinded topic."""
-        self._topics = topics
+    def __init__(self) -> None:
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
         self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
@@ -66,20 +64,20 @@ class Transfer:
         self._wanted_count = 0
 
     def joined(self, progress: TopicProgress) -> None:
-        """A topic was joined: it takes its turns from now on."""
+        """Let a topic that was joined take its turns."""
         self._turns[progress.topic] = next(self._turn)
 
     # --- publications to the peer ---
 
     def queue(self, progress: TopicProgress, nums: Sequence[int]) -> None:
-        """Commits are to be sent on a topic, as far as the peer takes more."""
-        for what in self._send(progress, Sent.MORE):
-            assert what is SendingDo.QUEUE, "the table says no otherwise"
+        """Queue commits to be sent on a topic, as far as the peer takes more."""
+        for action in self._send(progress, Sent.MORE):
+            assert action is SendingAction.QUEUE, "the table says no otherwise"
             progress.outbox.enqueue(nums)
             self._offer(progress)
 
     def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
-        """What to send at first. Later plans say only what the peer is told of anyway."""
+        """Queue the first plan. Later plans name only what is queued anyway."""
         outbox = progress.outbox
         if outbox.upto is not None:
             return
@@ -90,7 +88,7 @@ class Transfer:
             self.queue(progress, nums)
 
     def accepted(self, progress: TopicProgress, nums: Sequence[int]) -> list[Output]:
-        """Commits were accepted on a joined topic, which the peer has not sent."""
+        """Queue commits that were accepted on a joined topic and that the peer has not sent."""
         upto = progress.outbox.upto
         if upto is None:
             progress.outbox.early.extend(nums)
@@ -98,27 +96,25 @@ class Transfer:
         self.queue(progress, [num for num in nums if num > upto or num < 0])
         return self.pump()
 
-    def loaded(self, blind: BlindTopic, event: BatchLoaded) -> list[Output]:
-        """A batch was read."""
-        progress = self._topics[blind]
+    def loaded(self, progress: TopicProgress, event: BatchLoaded) -> list[Output]:
+        """Send a batch that was read."""
         outbox = progress.outbox
         outputs: list[Output] = []
         self._busy -= 1
-        for what in self._send(progress, Sent.BATCH if event.items else Sent.NOTHING):
-            if what is SendingDo.SAY:
+        for action in self._send(progress, Sent.BATCH if event.items else Sent.NOTHING):
+            if action is SendingAction.SAY:
                 self._busy += 1
                 outbox.sent += len(event.items)
                 outbox.sizes.append(len(event.items))
-                outputs.append(Send(Publications(blind, event.items)))
+                outputs.append(Send(Publications(progress.blind, event.items)))
             outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
         self._offer(progress)
         return [*outputs, *self.pump()]
 
-    def receipted(self, message: Receipt) -> list[Output]:
-        """The peer has taken a batch."""
-        progress = self._topics[message.topic]
-        for what in self._send(progress, Sent.RECEIPT):
-            assert what is SendingDo.CONFIRM, "the table says no otherwise"
+    def receipted(self, progress: TopicProgress, message: Receipt) -> list[Output]:
+        """Count a batch that the peer has taken."""
+        for action in self._send(progress, Sent.RECEIPT):
+            assert action is SendingAction.CONFIRM, "the table says no otherwise"
             if not progress.outbox.sizes:
                 raise PeerFault("unasked_receipt")
             progress.outbox.confirmed += progress.outbox.sizes.pop(0)
@@ -126,11 +122,10 @@ class Transfer:
         self._offer(progress)
         return self.pump()
 
-    def refused(self, message: Refused) -> list[Output]:
-        """The peer takes no more on a topic."""
-        progress = self._topics[message.topic]
-        for what in self._send(progress, Sent.REFUSAL):
-            assert what is SendingDo.FORGET, "the table says no otherwise"
+    def refused(self, progress: TopicProgress, message: Refused) -> list[Output]:
+        """Stop sending on a topic: the peer takes no more."""
+        for action in self._send(progress, Sent.REFUSAL):
+            assert action is SendingAction.FORGET, "the table says no otherwise"
             progress.outbox.refusal = message.reason
             progress.outbox.queue.clear()
         return self.pump()
@@ -148,8 +143,8 @@ class Transfer:
             if not progress.is_ready:
                 continue  # the peer has refused it meanwhile
             self._busy += 1
-            for what in self._send(progress, Sent.TURN):
-                assert what is SendingDo.LOAD, "the table says no otherwise"
+            for action in self._send(progress, Sent.TURN):
+                assert action is SendingAction.LOAD, "the table says no otherwise"
                 nums = progress.outbox.queue[0][:BATCH_COUNT_MAX]
                 outputs.append(LoadBatch(progress.topic, tuple(nums)))
             self._turns[progress.topic] = next(self._turn)
@@ -162,37 +157,34 @@ class Transfer:
             heapq.heappush(self._ready, (not progress.is_own, self._turns[progress.topic], progress))
 
     @staticmethod
-    def _send(progress: TopicProgress, event: Sent) -> tuple[SendingDo, ...]:
+    def _send(progress: TopicProgress, event: Sent) -> tuple[SendingAction, ...]:
         step = SENDING.find(progress.sending, event)
         progress.sending = step.to
         return step.outputs
 
     # --- publications from the peer ---
 
-    def received(self, message: Publications) -> list[Output]:
-        """A batch came."""
-        progress = self._topics[message.topic]
+    def received(self, progress: TopicProgress, message: Publications) -> list[Output]:
+        """Take a batch in."""
         progress.unreceipted += 1
         self._unreceipted += 1
         if self._unreceipted > BATCHES_IN_FLIGHT_MAX:
             raise PeerFault("too_many_batches")
         return [IngestBatch(progress.topic, message.items, progress.is_own)]
 
-    def ingested(self, blind: BlindTopic, event: BatchIngested) -> list[Output]:
-        """A batch is stored."""
-        progress = self._topics[blind]
+    def ingested(self, progress: TopicProgress, event: BatchIngested) -> list[Output]:
+        """Say that a batch is stored."""
         progress.unreceipted -= 1
         self._unreceipted -= 1
         progress.received += event.accepted
         progress.dropped += event.dropped
         progress.known += event.known
         progress.bodiless += event.bodiless
-        refusal: list[Output] = [Send(Refused(blind, event.refused))] if event.refused else []
-        return [Send(Receipt(blind)), *self.ask(blind, event.wanted), *refusal]
+        refusal: list[Output] = [Send(Refused(progress.blind, event.refused))] if event.refused else []
+        return [Send(Receipt(progress.blind)), *self.ask(progress, event.wanted), *refusal]
 
-    def ask(self, blind: BlindTopic, ids: tuple[CommitId, ...]) -> list[Output]:
-        """Ask for commits, each once on a topic: another may have it, and what is kept under one is not found by another."""
-        progress = self._topics[blind]
+    def ask(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
+        """Ask for commits, each once on a topic."""
         if not progress.is_joined:
             return []
         room = WANTED_COUNT_MAX - self._asked_count
@@ -200,25 +192,23 @@ class Transfer:
         progress.asked.update(dict.fromkeys(wanted))
         self._asked_count += len(wanted)
         parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
-        return [Send(Want(blind, tuple(part))) for part in parts]
+        return [Send(Want(progress.blind, tuple(part))) for part in parts]
 
-    def ask_bodies(self, blind: BlindTopic, ids: tuple[ItemId, ...]) -> list[Output]:
+    def ask_bodies(self, progress: TopicProgress, ids: tuple[ItemId, ...]) -> list[Output]:
         """Ask for commits whole. What the peer has not got now it may have later, so an id may be asked for again."""
-        progress = self._topics[blind]
         if not progress.is_joined or not self.has_room_for_bodies(len(ids)):
             return []
         self._asked_count += len(ids)
         progress.bodies_unanswered += 1
         progress.bodies_found = None
-        return [Send(WantBodies(blind, tuple(map(AnyId, ids))))]
+        return [Send(WantBodies(progress.blind, tuple(map(AnyId, ids))))]
 
     def has_room_for_bodies(self, count: int) -> bool:
-        """Whether so many bodies may still be asked for: the rest of what a peer answers is for causes."""
+        """Return True if so many bodies may still be asked for: the rest of what a peer answers is for causes."""
         return self._asked_count + count <= BODIES_WANTED_COUNT_MAX
 
-    def bodies_found(self, message: FoundBodies) -> list[Output]:
-        """The peer says how many of these it has."""
-        progress = self._topics[message.topic]
+    def bodies_found(self, progress: TopicProgress, message: FoundBodies) -> list[Output]:
+        """Note how many of the wanted bodies the peer has."""
         if not progress.bodies_unanswered:
             raise PeerFault("unasked_bodies")
         progress.bodies_unanswered -= 1
@@ -227,38 +217,34 @@ class Transfer:
 
     # --- what the peer asks for ---
 
-    def wanted(self, message: Want | WantBodies) -> list[Output]:
-        """The peer lacks commits, or bodies."""
+    def wanted(self, progress: TopicProgress, message: Want | WantBodies) -> list[Output]:
+        """Take a question for commits or bodies."""
         self._wanted_count += len(message.ids)
         if self._wanted_count > WANTED_COUNT_MAX:
             raise PeerFault("too_many_wants")
-        progress = self._topics[message.topic]
         return self._find(progress) if progress.wants.ask((message,)) else []
 
-    def wanted_found(self, blind: BlindTopic, event: WantedFound) -> list[Output]:
-        """The commits of the first question were looked up."""
-        progress = self._topics[blind]
+    def wanted_found(self, progress: TopicProgress, event: WantedFound) -> list[Output]:
+        """Queue the commits that were found for the first question."""
         of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
         self.queue(progress, event.nums)
-        said: list[Output] = [Send(FoundBodies(blind, len(event.nums)))] if of_bodies else []
+        said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []
         more = self._find(progress) if progress.wants.answer(1) else []
         return [*said, *more, *self.pump()]
 
-    def fetched(self, message: Fetch) -> list[Output]:
-        """The peer asks for blocks."""
-        progress = self._topics[message.topic]
+    def fetched(self, progress: TopicProgress, message: Fetch) -> list[Output]:
+        """Take a question for blocks."""
         is_first = progress.served.ask(message.ids)
         self._serving += len(message.ids)
         if self._serving > FETCHED_COUNT_MAX:
             raise PeerFault("too_many_fetches")
         return self._read(progress) if is_first else []
 
-    def blocks_loaded(self, blind: BlindTopic, event: BlocksLoaded) -> list[Output]:
-        """The first of the blocks that the peer asks for were read."""
-        progress = self._topics[blind]
+    def blocks_loaded(self, progress: TopicProgress, event: BlocksLoaded) -> list[Output]:
+        """Send blocks that were read for the peer."""
         self._serving -= len(event.items)
         more = self._read(progress) if progress.served.answer(len(event.items)) else []
-        return [Send(Blocks(blind, event.items)), *more]
+        return [Send(Blocks(progress.blind, event.items)), *more]
 
     @staticmethod
     def _find(progress: TopicProgress) -> list[Output]:
@@ -273,14 +259,13 @@ class Transfer:
 
     # --- blocks from the peer ---
 
-    def fetch(self, blind: BlindTopic, ids: tuple[BlockId, ...]) -> list[Output]:
-        """Ask for blocks."""
-        self._topics[blind].fetched.extend(ids)
-        return [Send(Fetch(blind, ids))]
+    def fetch(self, progress: TopicProgress, ids: tuple[BlockId, ...]) -> list[Output]:
+        """Ask the peer for blocks."""
+        progress.fetched.extend(ids)
+        return [Send(Fetch(progress.blind, ids))]
 
-    def blocks_came(self, message: Blocks) -> list[Output]:
-        """The first of the blocks that were asked for, in the order of asking."""
-        progress = self._topics[message.topic]
+    def blocks_came(self, progress: TopicProgress, message: Blocks) -> list[Output]:
+        """Take the first of the blocks that were asked for, in the order of asking."""
         if len(message.items) > len(progress.fetched):
             raise PeerFault("unasked_blocks")
         count = len(message.items)

@@ -19,8 +19,8 @@ from protocol.session_events import (
     CircuitSent,
     CircuitsTaken,
     Event,
-    MeetingWanted,
     NodesFound,
+    RendezvousWanted,
 )
 from protocol.session_outputs import (
     CircuitClosed,
@@ -28,9 +28,9 @@ from protocol.session_outputs import (
     CircuitOffered,
     CircuitReceived,
     CircuitsAgreed,
-    MeetingPossible,
-    NodeMeets,
     NodesLearned,
+    RendezvousAsked,
+    RendezvousPossible,
 )
 
 CircuitOutput = (
@@ -39,8 +39,8 @@ CircuitOutput = (
     | CircuitCredited
     | CircuitReceived
     | CircuitClosed
-    | MeetingPossible
-    | NodeMeets
+    | RendezvousPossible
+    | RendezvousAsked
     | NodesLearned
 )
 
@@ -175,9 +175,9 @@ class CircuitPort:
                 handler.received(self, number, data)
             case CircuitClosed(number, reason):
                 handler.closed(self, number, reason)
-            case MeetingPossible(topic):
+            case RendezvousPossible(topic):
                 handler.may_meet(self, topic)
-            case NodeMeets(topic):
+            case RendezvousAsked(topic):
                 handler.met(self, topic)
             case NodesLearned(topic, nodes):
                 handler.learned(self, topic, nodes)
@@ -210,7 +210,7 @@ class CircuitPort:
 
     def meet(self, topic: TopicKey) -> None:
         """Meet others on a topic, once."""
-        self._owner.happen(MeetingWanted(topic))
+        self._owner.happen(RendezvousWanted(topic))
 
     def name(self, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """Name these to the peer."""

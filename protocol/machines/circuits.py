@@ -1,4 +1,4 @@
-"""The machines of circuits: that a side takes them is said once, and how one circuit stands on one session.
+"""Machines of circuits: the agreement that a side takes them, and one circuit on one session.
 
 A circuit is a stream of bytes between two nodes that a relay passes on. It is two *legs*: one on the session of each node
 with the relay. Each of the four ends runs this table by itself, and none is told which bytes the others hold. A leg is
@@ -11,42 +11,42 @@ How many bytes each side may still send is data beside the state.
 from enum import Enum
 from typing import Final
 
-from protocol.machines.table import Refuse, Table, go, refuse, stay
+from protocol.machines.table import PeerFaultCell, Table, go, refuse, stay
 
 
 class Taking(Enum):
-    """Whether the peer has said that it takes circuits."""
+    """States of the agreement to take circuits."""
 
     UNSAID = "the peer may still say it"
     SAID = "the peer takes circuits on this connection"
 
 
-class TakingWord(Enum):
-    """What the peer says."""
+class TakingEvent(Enum):
+    """Messages of the peer that change the agreement."""
 
-    WORD = "`circuits1`"
+    MESSAGE = "`circuits1`"
 
 
-class TakingDo(Enum):
-    """What is done about it."""
+class TakingAction(Enum):
+    """Outputs of the agreement."""
 
     AGREE = "say it too, where this side takes circuits from this peer"
 
 
-TAKING: Final[Table[Taking, TakingWord, TakingDo]] = Table(
+TAKING: Final[Table[Taking, TakingEvent, TakingAction]] = Table(
     title="Saying circuits1",
     states=Taking,
-    events=TakingWord,
+    events=TakingEvent,
     first=(Taking.UNSAID,),
     cells={
-        (Taking.UNSAID, TakingWord.WORD): go(Taking.SAID, TakingDo.AGREE),
-        (Taking.SAID, TakingWord.WORD): Refuse("second_circuits"),
+        (Taking.UNSAID, TakingEvent.MESSAGE): go(Taking.SAID, TakingAction.AGREE),
+        (Taking.SAID, TakingEvent.MESSAGE): PeerFaultCell("second_circuits"),
     },
 )
 
 
 class Leg(Enum):
-    """How a circuit stands on one session."""
+    """States of a circuit on one session."""
 
     NONE = "there is no circuit of this number"
     ASKED = "this side has asked for it, and waits for credit"
@@ -56,7 +56,7 @@ class Leg(Enum):
 
 
 class LegEvent(Enum):
-    """What happens to it."""
+    """Events of a circuit."""
 
     OFFER = "the peer says `circuit-open1`"
     CREDIT = "the peer says `circuit-credit1`"
@@ -68,8 +68,8 @@ class LegEvent(Enum):
     END = "this side ends it"
 
 
-class LegDo(Enum):
-    """What is done about it."""
+class LegAction(Enum):
+    """Outputs of a circuit."""
 
     SAY_OPEN = "say `circuit-open1`"
     SAY_CREDIT = "say `circuit-credit1`"
@@ -81,7 +81,7 @@ class LegDo(Enum):
     CLOSED = "pass on that the circuit has ended"
 
 
-_L, _E, _D = Leg, LegEvent, LegDo
+_L, _E, _D = Leg, LegEvent, LegAction
 _HERE: Final = (Leg.ASKED, Leg.OFFERED, Leg.OPEN)
 
 CIRCUIT: Final = Table(
@@ -91,16 +91,16 @@ CIRCUIT: Final = Table(
     first=(Leg.NONE,),
     cells={
         (_L.NONE, _E.OFFER): go(_L.OFFERED, _D.OFFERED),
-        **refuse((*_HERE, _L.ENDING), _E.OFFER, Refuse("circuit_in_use")),
+        **refuse((*_HERE, _L.ENDING), _E.OFFER, PeerFaultCell("circuit_in_use")),
         **{
-            (_L.NONE, event): Refuse("unknown_circuit")
+            (_L.NONE, event): PeerFaultCell("unknown_circuit")
             for event in (LegEvent.CREDIT, LegEvent.DATA, LegEvent.CLOSE)
         },
         (_L.ASKED, _E.CREDIT): go(_L.OPEN, _D.CREDITED),
         **stay((_L.OFFERED, _L.OPEN), _E.CREDIT, _D.CREDITED),
         **stay((_L.ENDING,), _E.CREDIT),
         # Bytes need credit: who asked has none before the other side's, which opens the leg.
-        **refuse((_L.ASKED, _L.OFFERED), _E.DATA, Refuse("circuit_not_open")),
+        **refuse((_L.ASKED, _L.OFFERED), _E.DATA, PeerFaultCell("circuit_not_open")),
         **stay((_L.OPEN,), _E.DATA, _D.RECEIVED),
         **stay((_L.ENDING,), _E.DATA),
         **{(state, _E.CLOSE): go(_L.NONE, _D.SAY_CLOSE, _D.CLOSED) for state in _HERE},
@@ -122,8 +122,12 @@ CIRCUIT: Final = Table(
         _E.SEND: "without credit there is nothing to send for",
     },
     bounds={
-        _D.OFFERED: (Refuse("no_circuits"), Refuse("wrong_circuit"), Refuse("too_many_circuits")),
-        _D.CREDITED: (Refuse("too_much_credit"),),
-        _D.RECEIVED: (Refuse("circuit_overrun"),),
+        _D.OFFERED: (
+            PeerFaultCell("no_circuits"),
+            PeerFaultCell("wrong_circuit"),
+            PeerFaultCell("too_many_circuits"),
+        ),
+        _D.CREDITED: (PeerFaultCell("too_much_credit"),),
+        _D.RECEIVED: (PeerFaultCell("circuit_overrun"),),
     },
 )

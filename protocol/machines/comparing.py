@@ -1,4 +1,4 @@
-"""The machine of one topic's comparison: summaries in rounds, plans, and reconciliations on either side.
+"""Machine of one topic's comparison: summaries in rounds, plans, and reconciliations on either side.
 
 Beside the state (`protocol.topic_progress`) stand the round's number, both summaries, one summary of the next round that
 came early, frames that wait, and how often nothing came. `protocol.comparison` carries the outputs out.
@@ -8,11 +8,11 @@ from enum import Enum
 from itertools import chain
 from typing import Final
 
-from protocol.machines.table import Refuse, Step, Table, go, refuse, stay
+from protocol.machines.table import PeerFaultCell, Step, Table, go, refuse, stay
 
 
 class Comparing(Enum):
-    """How far the comparison of a topic is."""
+    """States of the comparison of a topic."""
 
     UNJOINED = "one side alone has announced the topic"
     SUMMARISING = "this round's own summary is being made"
@@ -44,7 +44,7 @@ CHECKED: Final = (Comparing.AHEAD, Comparing.ANSWERED, Comparing.ASKED)
 
 
 class Compared(Enum):
-    """What happens to a comparison. Plans and steps are told apart by what the sets and queues beside the state say."""
+    """Events of a comparison. Plans and steps are told apart by the sets and queues beside the state."""
 
     JOIN = "the second side announces the topic, or announces it again"
     LOADED = "the own summary is made"
@@ -65,8 +65,8 @@ class Compared(Enum):
     QUIET = "the same, nothing of the topic is on its way, and a round is left"
 
 
-class Do(Enum):
-    """What is done about it."""
+class CompareAction(Enum):
+    """Outputs of a comparison."""
 
     LOAD_SUMMARY = "make the own summary"
     SAY_SUMMARY = "say `sum3`"
@@ -88,54 +88,64 @@ class Do(Enum):
 
 
 _S, _E = Comparing, Compared
-_Cells = dict[tuple[Comparing, Compared], Step[Comparing, Do] | Refuse]
+_Cells = dict[tuple[Comparing, Compared], Step[Comparing, CompareAction] | PeerFaultCell]
 
 _CELLS: Final[_Cells] = {
-    (_S.UNJOINED, _E.JOIN): go(_S.SUMMARISING, Do.LOAD_SUMMARY),
+    (_S.UNJOINED, _E.JOIN): go(_S.SUMMARISING, CompareAction.LOAD_SUMMARY),
     # A round: both summaries, in either order.
-    (_S.SUMMARISING, _E.LOADED): go(_S.SAID, Do.SAY_SUMMARY),
-    (_S.SUMMARISING, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY),
-    (_S.HEARD, _E.LOADED): go(_S.PLANNING, Do.SAY_SUMMARY, Do.LOAD_PLAN),
-    (_S.SAID, _E.SUMMARY): go(_S.PLANNING, Do.TAKE_SUMMARY, Do.LOAD_PLAN),
+    (_S.SUMMARISING, _E.LOADED): go(_S.SAID, CompareAction.SAY_SUMMARY),
+    (_S.SUMMARISING, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY),
+    (_S.HEARD, _E.LOADED): go(_S.PLANNING, CompareAction.SAY_SUMMARY, CompareAction.LOAD_PLAN),
+    (_S.SAID, _E.SUMMARY): go(_S.PLANNING, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_PLAN),
     # The peer may begin the next one.
-    (_S.BEHIND, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
-    (_S.AHEAD, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
-    (_S.COMPARED, _E.SUMMARY): go(_S.HEARD, Do.TAKE_SUMMARY, Do.LOAD_SUMMARY),
-    (_S.AHEAD, _E.QUIET): go(_S.SUMMARISING, Do.NEXT_ROUND, Do.LOAD_SUMMARY),
+    (_S.BEHIND, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_SUMMARY),
+    (_S.AHEAD, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_SUMMARY),
+    (_S.COMPARED, _E.SUMMARY): go(_S.HEARD, CompareAction.TAKE_SUMMARY, CompareAction.LOAD_SUMMARY),
+    (_S.AHEAD, _E.QUIET): go(_S.SUMMARISING, CompareAction.NEXT_ROUND, CompareAction.LOAD_SUMMARY),
     # What follows from both summaries.
-    (_S.PLANNING, _E.PLAN_EQUAL): go(_S.COMPARED, Do.QUEUE_PLAN, Do.READ_KEPT),
-    (_S.PLANNING, _E.PLAN_SMALLER): go(_S.BEHIND, Do.QUEUE_PLAN, Do.READ_KEPT),
-    (_S.PLANNING, _E.PLAN_SENDS): go(_S.AHEAD, Do.QUEUE_PLAN, Do.READ_KEPT),
-    (_S.PLANNING, _E.PLAN_OPENS): go(_S.QUEUED, Do.QUEUE_PLAN, Do.AWAIT_TURN, Do.GIVE_TURN),
-    (_S.PLANNING_ASKED, _E.PLAN_SMALLER): go(_S.ASKING, Do.QUEUE_PLAN, Do.HANDLE_FRAME),
+    (_S.PLANNING, _E.PLAN_EQUAL): go(_S.COMPARED, CompareAction.QUEUE_PLAN, CompareAction.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_SMALLER): go(_S.BEHIND, CompareAction.QUEUE_PLAN, CompareAction.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_SENDS): go(_S.AHEAD, CompareAction.QUEUE_PLAN, CompareAction.READ_KEPT),
+    (_S.PLANNING, _E.PLAN_OPENS): go(
+        _S.QUEUED, CompareAction.QUEUE_PLAN, CompareAction.AWAIT_TURN, CompareAction.GIVE_TURN
+    ),
+    (_S.PLANNING_ASKED, _E.PLAN_SMALLER): go(_S.ASKING, CompareAction.QUEUE_PLAN, CompareAction.HANDLE_FRAME),
     # A reconciliation that this side begins.
-    (_S.QUEUED, _E.TURN): go(_S.OPENING, Do.OPEN),
-    (_S.OPENING, _E.STEP): go(_S.ANSWERED, Do.SAY_FRAMES),
-    (_S.OPENING, _E.OVER): go(_S.AHEAD, Do.SAY_FRAMES, Do.GIVE_TURN, Do.READ_KEPT),
-    (_S.ANSWERED, _E.FRAME): go(_S.ANSWERING, Do.KEEP_FRAME, Do.HANDLE_FRAME),
-    (_S.ANSWERING, _E.FRAME): go(_S.ANSWERING, Do.KEEP_FRAME),
-    (_S.ANSWERING, _E.STEP): go(_S.ANSWERED, Do.SAY_FRAMES),
-    (_S.ANSWERING, _E.STEP_MORE): go(_S.ANSWERING, Do.SAY_FRAMES, Do.HANDLE_FRAME),
-    (_S.ANSWERING, _E.OVER): go(_S.AHEAD, Do.SAY_FRAMES, Do.GIVE_TURN, Do.READ_KEPT),
-    (_S.ANSWERING, _E.OVER_MORE): Refuse("unasked_reconciliation"),  # it follows the asker's last word
+    (_S.QUEUED, _E.TURN): go(_S.OPENING, CompareAction.OPEN),
+    (_S.OPENING, _E.STEP): go(_S.ANSWERED, CompareAction.SAY_FRAMES),
+    (_S.OPENING, _E.OVER): go(
+        _S.AHEAD, CompareAction.SAY_FRAMES, CompareAction.GIVE_TURN, CompareAction.READ_KEPT
+    ),
+    (_S.ANSWERED, _E.FRAME): go(_S.ANSWERING, CompareAction.KEEP_FRAME, CompareAction.HANDLE_FRAME),
+    (_S.ANSWERING, _E.FRAME): go(_S.ANSWERING, CompareAction.KEEP_FRAME),
+    (_S.ANSWERING, _E.STEP): go(_S.ANSWERED, CompareAction.SAY_FRAMES),
+    (_S.ANSWERING, _E.STEP_MORE): go(_S.ANSWERING, CompareAction.SAY_FRAMES, CompareAction.HANDLE_FRAME),
+    (_S.ANSWERING, _E.OVER): go(
+        _S.AHEAD, CompareAction.SAY_FRAMES, CompareAction.GIVE_TURN, CompareAction.READ_KEPT
+    ),
+    (_S.ANSWERING, _E.OVER_MORE): PeerFaultCell("unasked_reconciliation"),  # it follows the asker's last word
     # One that the peer begins: its first frame may come before the plan is there.
-    (_S.PLANNING, _E.FRAME): go(_S.PLANNING_ASKED, Do.ADMIT, Do.KEEP_FRAME),
-    (_S.PLANNING_ASKED, _E.FRAME): go(_S.PLANNING_ASKED, Do.KEEP_FRAME),
-    (_S.BEHIND, _E.FRAME): go(_S.ASKING, Do.ADMIT, Do.KEEP_FRAME, Do.HANDLE_FRAME),
-    (_S.ASKED, _E.FRAME): go(_S.ASKING, Do.KEEP_FRAME, Do.HANDLE_FRAME),
-    (_S.ASKING, _E.FRAME): go(_S.ASKING, Do.KEEP_FRAME),
-    (_S.ASKING, _E.STEP): go(_S.ASKED, Do.SAY_FRAMES),
-    (_S.ASKING, _E.STEP_MORE): go(_S.ASKING, Do.SAY_FRAMES, Do.HANDLE_FRAME),
-    (_S.ASKING, _E.OVER): go(_S.COMPARED, Do.SAY_FRAMES, Do.READ_KEPT),
+    (_S.PLANNING, _E.FRAME): go(_S.PLANNING_ASKED, CompareAction.ADMIT, CompareAction.KEEP_FRAME),
+    (_S.PLANNING_ASKED, _E.FRAME): go(_S.PLANNING_ASKED, CompareAction.KEEP_FRAME),
+    (_S.BEHIND, _E.FRAME): go(
+        _S.ASKING, CompareAction.ADMIT, CompareAction.KEEP_FRAME, CompareAction.HANDLE_FRAME
+    ),
+    (_S.ASKED, _E.FRAME): go(_S.ASKING, CompareAction.KEEP_FRAME, CompareAction.HANDLE_FRAME),
+    (_S.ASKING, _E.FRAME): go(_S.ASKING, CompareAction.KEEP_FRAME),
+    (_S.ASKING, _E.STEP): go(_S.ASKED, CompareAction.SAY_FRAMES),
+    (_S.ASKING, _E.STEP_MORE): go(_S.ASKING, CompareAction.SAY_FRAMES, CompareAction.HANDLE_FRAME),
+    (_S.ASKING, _E.OVER): go(_S.COMPARED, CompareAction.SAY_FRAMES, CompareAction.READ_KEPT),
     # Nothing that was asked for is still on its way: more is a lie, and is not looked at.
-    (_S.ASKING, _E.OVER_MORE): go(_S.COMPARED, Do.DROP_FRAMES, Do.SAY_FRAMES, Do.READ_KEPT),
+    (_S.ASKING, _E.OVER_MORE): go(
+        _S.COMPARED, CompareAction.DROP_FRAMES, CompareAction.SAY_FRAMES, CompareAction.READ_KEPT
+    ),
     (_S.AHEAD, _E.CHECK): go(_S.AHEAD),
     # Who leaves a reconciliation open is left.
-    (_S.ANSWERED, _E.CHECK): go(_S.ANSWERED, Do.COUNT_CHECK),
-    (_S.ASKED, _E.CHECK): go(_S.ASKED, Do.COUNT_CHECK),
+    (_S.ANSWERED, _E.CHECK): go(_S.ANSWERED, CompareAction.COUNT_CHECK),
+    (_S.ASKED, _E.CHECK): go(_S.ASKED, CompareAction.COUNT_CHECK),
 }
 
-_STRAY: Final = Refuse("unasked_reconciliation")
+_STRAY: Final = PeerFaultCell("unasked_reconciliation")
 _AT_WORK: Final = (_S.HEARD, _S.PLANNING, _S.PLANNING_ASKED, _S.QUEUED, *ANSWERER, _S.ASKING, _S.ASKED)
 
 COMPARING: Final = Table(
@@ -146,7 +156,7 @@ COMPARING: Final = Table(
     cells={
         **_CELLS,
         **stay([state for state in Comparing if state is not _S.UNJOINED], _E.JOIN),
-        **stay(_AT_WORK, _E.SUMMARY, Do.KEEP_SUMMARY),
+        **stay(_AT_WORK, _E.SUMMARY, CompareAction.KEEP_SUMMARY),
         # Before both summaries, from the side that was to wait, or after the asker's last word.
         **refuse(
             (_S.SUMMARISING, _S.HEARD, _S.SAID, _S.AHEAD, _S.COMPARED, _S.QUEUED, _S.OPENING),
@@ -160,8 +170,8 @@ COMPARING: Final = Table(
                 for plan in (_E.PLAN_EQUAL, _E.PLAN_SENDS, _E.PLAN_OPENS)
             )
         ),
-        (_S.UNJOINED, _E.SUMMARY): Refuse("unknown_topic"),
-        (_S.UNJOINED, _E.FRAME): Refuse("unknown_topic"),
+        (_S.UNJOINED, _E.SUMMARY): PeerFaultCell("unknown_topic"),
+        (_S.UNJOINED, _E.FRAME): PeerFaultCell("unknown_topic"),
     },
     impossible={
         _E.LOADED: "no summary is being made",
@@ -178,10 +188,10 @@ COMPARING: Final = Table(
         _E.QUIET: "no round is begun by this side",
     },
     bounds={
-        Do.TAKE_SUMMARY: (Refuse("unasked_summary"),),
-        Do.KEEP_SUMMARY: (Refuse("unasked_summary"),),
-        Do.ADMIT: (Refuse("too_many_reconciliations"),),
-        Do.KEEP_FRAME: (Refuse("too_many_frames"),),
-        Do.COUNT_CHECK: (Refuse("reconciliation_stalled"),),
+        CompareAction.TAKE_SUMMARY: (PeerFaultCell("unasked_summary"),),
+        CompareAction.KEEP_SUMMARY: (PeerFaultCell("unasked_summary"),),
+        CompareAction.ADMIT: (PeerFaultCell("too_many_reconciliations"),),
+        CompareAction.KEEP_FRAME: (PeerFaultCell("too_many_frames"),),
+        CompareAction.COUNT_CHECK: (PeerFaultCell("reconciliation_stalled"),),
     },
 )

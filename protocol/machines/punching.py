@@ -1,4 +1,4 @@
-"""The machine by which two nodes that talk through a relay agree to dial each other at one moment.
+"""Machine by which two nodes that talk through a relay agree to dial each other at one moment.
 
 The side that dialed the circuit asks; the other one answers. Both say where the relay sees them. Then the first says
 `punch-now1` and dials half a way there and back later, when the other one hears it.
@@ -7,11 +7,11 @@ The side that dialed the circuit asks; the other one answers. Both say where the
 from enum import Enum
 from typing import Final
 
-from protocol.machines.table import Refuse, Table, go, refuse
+from protocol.machines.table import PeerFaultCell, Table, go, refuse
 
 
 class Punch(Enum):
-    """How far they are."""
+    """States of the agreement."""
 
     MAY_ASK = "this side, which dialed, may ask"
     ASKED = "it has asked, and waits for the answer"
@@ -21,7 +21,7 @@ class Punch(Enum):
 
 
 class PunchEvent(Enum):
-    """What happens."""
+    """Events of the agreement."""
 
     WANT = "this side wants a direct connection"
     ANSWER = "this side knows where it is seen, or that nobody sees it"
@@ -29,8 +29,8 @@ class PunchEvent(Enum):
     NOW = "the peer says `punch-now1`"
 
 
-class PunchDo(Enum):
-    """What is done about it."""
+class PunchAction(Enum):
+    """Outputs of the agreement."""
 
     SAY_PUNCH = "say `punch1`"
     FIND = "find out where this side is seen"
@@ -38,7 +38,7 @@ class PunchDo(Enum):
     DIAL = "dial at once"
 
 
-_P, _E, _D = Punch, PunchEvent, PunchDo
+_P, _E, _D = Punch, PunchEvent, PunchAction
 
 PUNCHING: Final = Table(
     title="Dialing at one moment",
@@ -49,17 +49,17 @@ PUNCHING: Final = Table(
         (_P.MAY_ASK, _E.WANT): go(_P.ASKED, _D.SAY_PUNCH),
         (_P.ASKED, _E.WANT): go(_P.ASKED),
         (_P.ASKED, _E.PUNCH): go(_P.MAY_ASK, _D.SAY_NOW),
-        (_P.MAY_ASK, _E.PUNCH): Refuse("unasked_punch"),
+        (_P.MAY_ASK, _E.PUNCH): PeerFaultCell("unasked_punch"),
         (_P.MAY_HEAR, _E.PUNCH): go(_P.HEARD, _D.FIND),
         (_P.ANSWERED, _E.PUNCH): go(_P.HEARD, _D.FIND),
-        (_P.HEARD, _E.PUNCH): Refuse("second_punch"),
+        (_P.HEARD, _E.PUNCH): PeerFaultCell("second_punch"),
         (_P.HEARD, _E.ANSWER): go(_P.ANSWERED, _D.SAY_PUNCH),
         (_P.ANSWERED, _E.NOW): go(_P.MAY_HEAR, _D.DIAL),
-        **refuse((_P.MAY_ASK, _P.ASKED, _P.MAY_HEAR, _P.HEARD), _E.NOW, Refuse("unasked_punch")),
+        **refuse((_P.MAY_ASK, _P.ASKED, _P.MAY_HEAR, _P.HEARD), _E.NOW, PeerFaultCell("unasked_punch")),
     },
     impossible={
         _E.WANT: "the other side asks",
         _E.ANSWER: "nobody has asked",
     },
-    bounds={_D.FIND: (Refuse("too_many_punches"),)},
+    bounds={_D.FIND: (PeerFaultCell("too_many_punches"),)},
 )

@@ -1,4 +1,4 @@
-"""The machine of one reconciliation: which frames a side takes, and in which order (docs/protocol.md, 12).
+"""Machine of one reconciliation: which frames a side takes, and in which order (docs/protocol.md, 12).
 
 Beside the state (`protocol.reconciliation.reconciler`, which carries the outputs out) stand the symbols and ranges that
 were compared so far, what was asked for, and how many frames came.
@@ -7,11 +7,11 @@ were compared so far, what was asked for, and how many frames came.
 from enum import Enum
 from typing import Final
 
-from protocol.machines.table import Refuse, Step, Table, go
+from protocol.machines.table import PeerFaultCell, Step, Table, go
 
 
 class Reconciling(Enum):
-    """Which side this is, and of the asker, what is compared."""
+    """States of a reconciliation: the side, and of the asker, what is compared."""
 
     ANSWERING = "the answerer"
     WAITING = "the asker, to which nothing was said yet"
@@ -20,7 +20,7 @@ class Reconciling(Enum):
 
 
 class FrameCame(Enum):
-    """A frame, by the number of its kind on the wire (`FrameKind`); or what came of one, which has no number there."""
+    """Frames, by the number of their kind on the wire (`FrameKind`); or what came of one, which has no number there."""
 
     SYMBOLS = 0
     ASK_SYMBOLS = 1
@@ -33,8 +33,8 @@ class FrameCame(Enum):
     STUCK = "symbols cannot tell"
 
 
-class FrameDo(Enum):
-    """What is done about it."""
+class FrameAction(Enum):
+    """Outputs of a reconciliation."""
 
     PEEL = "find out what differs; ask for more symbols, or settle"
     TELL = "say the symbols that are asked for, each once"
@@ -47,21 +47,21 @@ class FrameDo(Enum):
 
 
 _S, _E = Reconciling, FrameCame
-_OUT_OF_TURN: Final = Refuse("out_of_turn")
-_HANDLED: Final[dict[tuple[Reconciling, FrameCame], Step[Reconciling, FrameDo]]] = {
-    (_S.ANSWERING, _E.ASK_SYMBOLS): go(_S.ANSWERING, FrameDo.TELL),
-    (_S.ANSWERING, _E.LACKS): go(_S.ANSWERING, FrameDo.NOTE),
-    (_S.ANSWERING, _E.ASK_RANGES): go(_S.ANSWERING, FrameDo.ANSWER_RANGES),
-    (_S.ANSWERING, _E.ALL): go(_S.ANSWERING, FrameDo.GIVE_ALL),
-    (_S.ANSWERING, _E.OVER): go(_S.ANSWERING, FrameDo.GIVE),
-    (_S.WAITING, _E.SYMBOLS): go(_S.BY_SYMBOLS, FrameDo.PEEL),
-    (_S.WAITING, _E.BY_RANGES): go(_S.BY_RANGES, FrameDo.ASK_RANGES),
-    (_S.BY_SYMBOLS, _E.SYMBOLS): go(_S.BY_SYMBOLS, FrameDo.PEEL),
-    (_S.BY_SYMBOLS, _E.STUCK): go(_S.BY_RANGES, FrameDo.ASK_RANGES),
-    (_S.BY_SYMBOLS, _E.BY_RANGES): go(_S.BY_RANGES, FrameDo.ASK_RANGES),
+_OUT_OF_TURN: Final = PeerFaultCell("out_of_turn")
+_HANDLED: Final[dict[tuple[Reconciling, FrameCame], Step[Reconciling, FrameAction]]] = {
+    (_S.ANSWERING, _E.ASK_SYMBOLS): go(_S.ANSWERING, FrameAction.TELL),
+    (_S.ANSWERING, _E.LACKS): go(_S.ANSWERING, FrameAction.NOTE),
+    (_S.ANSWERING, _E.ASK_RANGES): go(_S.ANSWERING, FrameAction.ANSWER_RANGES),
+    (_S.ANSWERING, _E.ALL): go(_S.ANSWERING, FrameAction.GIVE_ALL),
+    (_S.ANSWERING, _E.OVER): go(_S.ANSWERING, FrameAction.GIVE),
+    (_S.WAITING, _E.SYMBOLS): go(_S.BY_SYMBOLS, FrameAction.PEEL),
+    (_S.WAITING, _E.BY_RANGES): go(_S.BY_RANGES, FrameAction.ASK_RANGES),
+    (_S.BY_SYMBOLS, _E.SYMBOLS): go(_S.BY_SYMBOLS, FrameAction.PEEL),
+    (_S.BY_SYMBOLS, _E.STUCK): go(_S.BY_RANGES, FrameAction.ASK_RANGES),
+    (_S.BY_SYMBOLS, _E.BY_RANGES): go(_S.BY_RANGES, FrameAction.ASK_RANGES),
     # Symbols that were on their way when they turned out to be of no use.
     (_S.BY_RANGES, _E.SYMBOLS): go(_S.BY_RANGES),
-    (_S.BY_RANGES, _E.RANGES): go(_S.BY_RANGES, FrameDo.GO_ON),
+    (_S.BY_RANGES, _E.RANGES): go(_S.BY_RANGES, FrameAction.GO_ON),
 }
 
 RECONCILING: Final = Table(

@@ -1,4 +1,4 @@
-"""The machines of one topic's transfer: publications that are sent, and questions of the peer's that are answered.
+"""Machines of one topic's transfer: publications that are sent, and questions of the peer's that are answered.
 
 Queues and the batches without a receipt stand beside the state (`protocol.topic_progress`). Of what is taken from the
 peer nothing but such counts is kept, so it has no machine: batches that were not receipted, and blocks that were asked for.
@@ -7,11 +7,11 @@ peer nothing but such counts is kept, so it has no machine: batches that were no
 from enum import Enum
 from typing import Final
 
-from protocol.machines.table import Refuse, Table, go, stay
+from protocol.machines.table import PeerFaultCell, Table, go, stay
 
 
 class Sending(Enum):
-    """Whether a batch of a topic is being read from the store."""
+    """States of sending: whether a batch of the topic is being read from the store."""
 
     OPEN = "batches may be read"
     LOADING = "one is being read"
@@ -20,7 +20,7 @@ class Sending(Enum):
 
 
 class Sent(Enum):
-    """What happens to what is sent."""
+    """Events of sending."""
 
     MORE = "commits are to be sent: planned, accepted, wanted, or found by a reconciliation"
     TURN = "the topic's turn to read a batch"
@@ -30,8 +30,8 @@ class Sent(Enum):
     REFUSAL = "`refused1`"
 
 
-class SendingDo(Enum):
-    """What is done about it."""
+class SendingAction(Enum):
+    """Outputs of sending."""
 
     QUEUE = "queue them"
     LOAD = "read the first ones of the queue"
@@ -49,44 +49,44 @@ SENDING: Final = Table(
     events=Sent,
     first=(Sending.OPEN,),
     cells={
-        **stay((_Q.OPEN, _Q.LOADING), _T.MORE, SendingDo.QUEUE),
+        **stay((_Q.OPEN, _Q.LOADING), _T.MORE, SendingAction.QUEUE),
         **stay((_Q.REFUSED, _Q.REFUSED_LOADING), _T.MORE),
-        (_Q.OPEN, _T.TURN): go(_Q.LOADING, SendingDo.LOAD),
-        (_Q.LOADING, _T.BATCH): go(_Q.OPEN, SendingDo.SAY),
-        (_Q.LOADING, _T.NOTHING): go(_Q.OPEN, SendingDo.SKIP),
+        (_Q.OPEN, _T.TURN): go(_Q.LOADING, SendingAction.LOAD),
+        (_Q.LOADING, _T.BATCH): go(_Q.OPEN, SendingAction.SAY),
+        (_Q.LOADING, _T.NOTHING): go(_Q.OPEN, SendingAction.SKIP),
         (_Q.REFUSED_LOADING, _T.BATCH): go(_Q.REFUSED),
         (_Q.REFUSED_LOADING, _T.NOTHING): go(_Q.REFUSED),
-        **stay(tuple(Sending), _T.RECEIPT, SendingDo.CONFIRM),
-        (_Q.OPEN, _T.REFUSAL): go(_Q.REFUSED, SendingDo.FORGET),
-        (_Q.LOADING, _T.REFUSAL): go(_Q.REFUSED_LOADING, SendingDo.FORGET),
-        **stay((_Q.REFUSED, _Q.REFUSED_LOADING), _T.REFUSAL, SendingDo.FORGET),
+        **stay(tuple(Sending), _T.RECEIPT, SendingAction.CONFIRM),
+        (_Q.OPEN, _T.REFUSAL): go(_Q.REFUSED, SendingAction.FORGET),
+        (_Q.LOADING, _T.REFUSAL): go(_Q.REFUSED_LOADING, SendingAction.FORGET),
+        **stay((_Q.REFUSED, _Q.REFUSED_LOADING), _T.REFUSAL, SendingAction.FORGET),
     },
     impossible={
         _T.TURN: "a batch is being read already, or the queue was forgotten",
         _T.BATCH: "no batch is being read",
         _T.NOTHING: "no batch is being read",
     },
-    bounds={SendingDo.CONFIRM: (Refuse("unasked_receipt"),)},
+    bounds={SendingAction.CONFIRM: (PeerFaultCell("unasked_receipt"),)},
 )
 
 
 class Serving(Enum):
-    """Whether questions of the peer's wait: for commits (`want1`) and bodies (`want-bodies1`), or for blocks (`fetch1`)."""
+    """States of the peer's questions for commits (`want1`), bodies (`want-bodies1`) or blocks (`fetch1`)."""
 
     IDLE = "all are answered"
     BUSY = "the first one is being looked up"
 
 
 class Served(Enum):
-    """What happens to such questions."""
+    """Events of the peer's questions."""
 
     ASKED = "`want1`, `want-bodies1` or `fetch1`"
     FOUND = "the first one was looked up, and another waits"
     FOUND_LAST = "the first one was looked up, and no other waits"
 
 
-class ServingDo(Enum):
-    """What is done about it."""
+class ServingAction(Enum):
+    """Outputs of serving."""
 
     NOTE = "put the question behind those that wait"
     LOOK_UP = "look the first one up"
@@ -101,14 +101,14 @@ SERVING: Final = Table(
     events=Served,
     first=(Serving.IDLE,),
     cells={
-        (Serving.IDLE, Served.ASKED): go(Serving.BUSY, ServingDo.NOTE, ServingDo.LOOK_UP),
-        (Serving.BUSY, Served.ASKED): go(Serving.BUSY, ServingDo.NOTE),
-        (Serving.BUSY, Served.FOUND): go(Serving.BUSY, ServingDo.ANSWER, ServingDo.LOOK_UP),
-        (Serving.BUSY, Served.FOUND_LAST): go(Serving.IDLE, ServingDo.ANSWER),
+        (Serving.IDLE, Served.ASKED): go(Serving.BUSY, ServingAction.NOTE, ServingAction.LOOK_UP),
+        (Serving.BUSY, Served.ASKED): go(Serving.BUSY, ServingAction.NOTE),
+        (Serving.BUSY, Served.FOUND): go(Serving.BUSY, ServingAction.ANSWER, ServingAction.LOOK_UP),
+        (Serving.BUSY, Served.FOUND_LAST): go(Serving.IDLE, ServingAction.ANSWER),
     },
     impossible={
         Served.FOUND: "nothing is being looked up",
         Served.FOUND_LAST: "nothing is being looked up",
     },
-    bounds={ServingDo.NOTE: (Refuse("too_many_wants"), Refuse("too_many_fetches"))},
+    bounds={ServingAction.NOTE: (PeerFaultCell("too_many_wants"), PeerFaultCell("too_many_fetches"))},
 )

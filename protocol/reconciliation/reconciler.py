@@ -25,7 +25,7 @@ from protocol.codec import DecodeError
 from protocol.hashing import range_key, symbol_key
 from protocol.ids import SHORT_ID_SIZE, SessionId, ShortId, TopicKey
 from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
-from protocol.machines.reconciling import RECONCILING, FrameCame, FrameDo, Reconciling
+from protocol.machines.reconciling import RECONCILING, FrameAction, FrameCame, Reconciling
 from protocol.machines.table import PeerFault
 from protocol.reconciliation.range_items import RangeLookup
 from protocol.reconciliation.ranges import RangesAsker, answer_ranges
@@ -119,25 +119,25 @@ class Reconciler:
             return self._do(what, held, frame)
         return Step()
 
-    def _do(self, what: FrameDo, held: HeldSet, frame: bytes) -> Step:
+    def _do(self, what: FrameAction, held: HeldSet, frame: bytes) -> Step:
         match what:
-            case FrameDo.PEEL:
+            case FrameAction.PEEL:
                 return self._peel(held, frame)
-            case FrameDo.TELL:
+            case FrameAction.TELL:
                 return self._answer(frame)
-            case FrameDo.NOTE:
+            case FrameAction.NOTE:
                 self._lacking.update(held.find(decode_lacks(frame)).values())
                 return Step()
-            case FrameDo.ASK_RANGES:
+            case FrameAction.ASK_RANGES:
                 self._ranges = RangesAsker(held.lookup(), self._range_key)
                 return Step(((FrameKind.ASK_RANGES, self._ranges.start()),))
-            case FrameDo.ANSWER_RANGES:
+            case FrameAction.ANSWER_RANGES:
                 return Step(((FrameKind.RANGES, answer_ranges(held.lookup(), self._range_key, frame)),))
-            case FrameDo.GO_ON:
+            case FrameAction.GO_ON:
                 return self._go_on_with_ranges(held, frame)
-            case FrameDo.GIVE_ALL:
+            case FrameAction.GIVE_ALL:
                 return Step(nums=self._give(held.everything()))
-            case FrameDo.GIVE:
+            case FrameAction.GIVE:
                 return Step(nums=self._give(self._lacking), is_over=True)
 
     def _answer(self, frame: bytes) -> Step:

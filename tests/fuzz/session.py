@@ -41,13 +41,13 @@ from protocol.session_events import (
     Event,
     FileListLoaded,
     FileSettled,
-    MeetingWanted,
     MessageReceived,
     NodesFound,
     PeersFound,
     PlanLoaded,
     PunchAnswered,
     Reconciled,
+    RendezvousWanted,
     SummaryLoaded,
     TopicFollowed,
     WantedFound,
@@ -77,8 +77,6 @@ from protocol.session_outputs import (
     LoadFileList,
     LoadPlan,
     LoadSummary,
-    MeetingPossible,
-    NodeMeets,
     NodesLearned,
     OpenReconciliation,
     OpenTopics,
@@ -86,6 +84,8 @@ from protocol.session_outputs import (
     PresenceSeen,
     PunchDue,
     PunchHeard,
+    RendezvousAsked,
+    RendezvousPossible,
     Send,
 )
 from tests.support.ids import as_commit_id
@@ -228,10 +228,10 @@ class _Node:
                     self._offered = 0 if self._offered == number else self._offered
                 case CircuitsAgreed():
                     self._give(CircuitsTaken())
-                case NodeMeets(topic):
+                case RendezvousAsked(topic):
                     self._give(NodesFound(topic, (PeerId(b"n" * 32),) * 20))
-                case MeetingPossible(topic):
-                    self._give(MeetingWanted(topic))
+                case RendezvousPossible(topic):
+                    self._give(RendezvousWanted(topic))
                 case NodesLearned():
                     assert output.nodes
                 case CircuitReceived():

@@ -44,8 +44,6 @@ from protocol.session_outputs import (
     KeepFiles,
     LearnPeers,
     LoadFileList,
-    MeetingPossible,
-    NodeMeets,
     NodesLearned,
     OpenReconciliation,
     OpenTopics,
@@ -53,6 +51,8 @@ from protocol.session_outputs import (
     PresenceSeen,
     PunchDue,
     PunchHeard,
+    RendezvousAsked,
+    RendezvousPossible,
     Send,
 )
 from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
@@ -225,8 +225,8 @@ class Network:
                 | CircuitCredited()
                 | CircuitReceived()
                 | CircuitClosed()
-                | MeetingPossible()
-                | NodeMeets()
+                | RendezvousPossible()
+                | RendezvousAsked()
                 | NodesLearned()
                 | PunchHeard()
                 | PunchDue()

@@ -6,15 +6,15 @@ from typing import Any, Final
 
 from protocol.machines.circuits import CIRCUIT, TAKING
 from protocol.machines.comparing import COMPARING
-from protocol.machines.conversation import FEATURES, INTRODUCTIONS, MESSAGES, RELAY, Word
+from protocol.machines.conversation import FEATURES, INTRODUCTIONS, RELAY, TopicStanding
 from protocol.machines.punching import PUNCHING
 from protocol.machines.reconciling import RECONCILING
-from protocol.machines.table import Refuse, Step, Table
+from protocol.machines.table import PeerFaultCell, Step, Table
 from protocol.machines.transfer import SENDING, SERVING
+from protocol.session import MESSAGES
 
 AnyTable = Table[Any, Any, Any]
 MACHINES: Final[tuple[AnyTable, ...]] = (
-    MESSAGES,
     FEATURES,
     RELAY,
     INTRODUCTIONS,
@@ -41,6 +41,7 @@ def machines_page(made: str) -> str:
         "What a table refuses ends the connection with that reason ([protocol.md](../protocol.md), 9).",
         "There the comparison of a topic is drawn.",
     ]
+    parts += ["", "## Messages of the peer", "", *_messages()]
     for machine in MACHINES:
         parts += ["", f"## {machine.title}", "", *_states(machine), "", *_cells(machine)]
         parts += ["", *_outputs(machine), *_impossible(machine)]
@@ -76,7 +77,26 @@ def _name(one: Enum) -> str:
 def _meaning(one: Enum) -> str:
     if isinstance(one.value, int):
         return f"a frame of kind {one.value}"
-    return f"`{one.value}`" if isinstance(one, Word) else str(one.value)
+    return str(one.value)
+
+
+def _messages() -> list[str]:
+    """Make a row for each message, and say how topics stand."""
+    rows = ["| message | about a topic that is | does | refuses with |", "|---|---|---|---|"]
+    for kind, row in MESSAGES.items():
+        standings = [one for one in TopicStanding if one in row.standings]
+        faults = ", ".join(f"`{one}`" for one in row.faults)
+        rows.append(f"| `{kind.__struct_config__.tag}` | {_listed(standings)} | {row.does} | {faults} |")
+    return [
+        "What is in *italics* is a machine of this page, with faults of its own.",
+        "A message that names no topic may always be said. About a topic that stands otherwise it is `unknown_topic`.",
+        "",
+        "| a topic is | where |",
+        "|---|---|",
+        *(f"| {_name(one)} | {one.value} |" for one in TopicStanding),
+        "",
+        *rows,
+    ]
 
 
 def _states(machine: AnyTable) -> list[str]:
@@ -102,8 +122,8 @@ def _cells(machine: AnyTable) -> list[str]:
     return rows + names
 
 
-def _answer(state: Enum, cell: "Step[Any, Any] | Refuse") -> tuple[str, str]:
-    if isinstance(cell, Refuse):
+def _answer(state: Enum, cell: "Step[Any, Any] | PeerFaultCell") -> tuple[str, str]:
+    if isinstance(cell, PeerFaultCell):
         return f"refuse: `{cell.reason}`", ""
     return _listed(cell.outputs), "" if cell.to is state else _name(cell.to)
 

@@ -21,22 +21,22 @@ AT: Final = PeerAddress("192.0.2.7:7474", PeerId(b"r" * 32))
 
 def test_a_node_shows_a_link_and_is_answered_once() -> None:
     node, relay = Accounts(is_relay=False), Accounts(is_relay=True)
-    assert node.happen(AccountWanted(TOKEN)) == [Send(JoinAccount(TOKEN))]
-    assert relay.receive(JoinAccount(TOKEN)) == [GiveAccount(TOKEN)]
-    assert relay.happen(AccountSettled("", 7, 3)) == [Send(AccountJoined("", 7, 3))]
-    assert node.receive(AccountJoined("", 7, 3)) == [AccountAnswered("", 7, 3)]
+    assert node.ask(AccountWanted(TOKEN)) == [Send(JoinAccount(TOKEN))]
+    assert relay.handle_join(JoinAccount(TOKEN)) == [GiveAccount(TOKEN)]
+    assert relay.settle(AccountSettled("", 7, 3)) == [Send(AccountJoined("", 7, 3))]
+    assert node.handle_joined(AccountJoined("", 7, 3)) == [AccountAnswered("", 7, 3)]
     with pytest.raises(PeerFault, match="unasked_account"):
-        node.receive(AccountJoined("", 7, 3))
+        node.handle_joined(AccountJoined("", 7, 3))
     with pytest.raises(PeerFault, match="no_relay"):
-        node.receive(JoinAccount(TOKEN))
+        node.handle_join(JoinAccount(TOKEN))
 
 
 def test_a_relay_looks_at_so_many_links_on_one_connection() -> None:
     relay = Accounts(is_relay=True)
     for _ in range(ACCOUNT_LINKS_MAX):
-        relay.receive(JoinAccount(TOKEN))
+        relay.handle_join(JoinAccount(TOKEN))
     with pytest.raises(PeerFault, match="too_many_account_links"):
-        relay.receive(JoinAccount(TOKEN))
+        relay.handle_join(JoinAccount(TOKEN))
 
 
 def test_a_link_names_one_relay() -> None:

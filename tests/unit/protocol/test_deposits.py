@@ -13,9 +13,11 @@ from protocol.messages import DepositFiles, FileDeposit, ListedFiles, ListFiles,
 from protocol.session_events import FileListLoaded, FileListWanted, FileSettled, FilesOffered
 from protocol.session_outputs import FilesAnswered, FilesListed, KeepFiles, LoadFileList, Send
 from protocol.signing import check_claims, public_key
+from protocol.topic_progress import TopicProgress
 
 TOPIC: Final = TopicKey(b"t" * 32)
 BLIND: Final = BlindTopic(b"b" * 32)
+PROGRESS: Final = TopicProgress(TOPIC, BLIND, is_own=True, is_entrusted=True)
 LOWEST: Final = ShortId(bytes(16))
 
 
@@ -44,41 +46,44 @@ def test_a_relay_lists_keeps_and_settles() -> None:
     member, relay = Deposits(is_relay=False), Deposits(is_relay=True)
     first = _deposit(1)
     short = short_file(first.file)
-    assert member.happen(BLIND, FileListWanted(TOPIC, LOWEST)) == [Send(ListFiles(BLIND, LOWEST))]
-    assert relay.asked(TOPIC, ListFiles(BLIND, LOWEST)) == [LoadFileList(TOPIC, LOWEST)]
-    assert relay.happen(BLIND, FileListLoaded(TOPIC, ())) == [Send(ListedFiles(BLIND, ()))]
-    assert member.answered(TOPIC, ListedFiles(BLIND, ())) == [FilesListed(TOPIC, ())]
-    assert member.happen(BLIND, FilesOffered(TOPIC, (first,))) == [Send(DepositFiles(BLIND, (first,)))]
-    assert relay.asked(TOPIC, DepositFiles(BLIND, (first,))) == [KeepFiles(TOPIC, (first,))]
+    assert member.ask_list(PROGRESS, FileListWanted(TOPIC, LOWEST)) == [Send(ListFiles(BLIND, LOWEST))]
+    assert relay.handle_list(PROGRESS, ListFiles(BLIND, LOWEST)) == [LoadFileList(TOPIC, LOWEST)]
+    assert relay.answer_list(PROGRESS, FileListLoaded(TOPIC, ())) == [Send(ListedFiles(BLIND, ()))]
+    assert member.handle_listed(PROGRESS, ListedFiles(BLIND, ())) == [FilesListed(TOPIC, ())]
+    assert member.offer(PROGRESS, FilesOffered(TOPIC, (first,))) == [Send(DepositFiles(BLIND, (first,)))]
+    assert relay.handle_deposit(PROGRESS, DepositFiles(BLIND, (first,))) == [KeepFiles(TOPIC, (first,))]
     settled = SettledFiles(BLIND, (short,), "topic_full")
-    assert relay.happen(BLIND, FileSettled(TOPIC, short, "topic_full")) == [Send(settled)]
-    assert member.answered(TOPIC, settled) == [FilesAnswered(TOPIC, (short,), "topic_full")]
+    assert relay.settle(PROGRESS, FileSettled(TOPIC, short, "topic_full")) == [Send(settled)]
+    assert member.handle_settled(PROGRESS, settled) == [FilesAnswered(TOPIC, (short,), "topic_full")]
     with pytest.raises(PeerFault, match="unasked_files"):
-        member.answered(TOPIC, settled)
+        member.handle_settled(PROGRESS, settled)
     with pytest.raises(PeerFault, match="unasked_files"):
-        member.answered(TOPIC, ListedFiles(BLIND, ()))
-    for message in (ListFiles(BLIND, LOWEST), DepositFiles(BLIND, (first,))):
-        with pytest.raises(PeerFault, match="no_relay"):
-            member.asked(TOPIC, message)
+        member.handle_listed(PROGRESS, ListedFiles(BLIND, ()))
+    with pytest.raises(PeerFault, match="no_relay"):
+        member.handle_list(PROGRESS, ListFiles(BLIND, LOWEST))
+    with pytest.raises(PeerFault, match="no_relay"):
+        member.handle_deposit(PROGRESS, DepositFiles(BLIND, (first,)))
 
 
 def test_a_relay_takes_so_many_deposits_and_lists_at_a_time() -> None:
     relay = Deposits(is_relay=True)
-    relay.asked(TOPIC, DepositFiles(BLIND, tuple(map(_deposit, range(FILES_DEPOSITED_COUNT_MAX)))))
-    relay.happen(BLIND, FileSettled(TOPIC, short_file(_deposit(0).file), ""))
+    relay.handle_deposit(
+        PROGRESS, DepositFiles(BLIND, tuple(map(_deposit, range(FILES_DEPOSITED_COUNT_MAX))))
+    )
+    relay.settle(PROGRESS, FileSettled(TOPIC, short_file(_deposit(0).file), ""))
     with pytest.raises(PeerFault, match="too_many_deposits"):
-        relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(1),)))  # twice
-    relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(0),)))
+        relay.handle_deposit(PROGRESS, DepositFiles(BLIND, (_deposit(1),)))  # twice
+    relay.handle_deposit(PROGRESS, DepositFiles(BLIND, (_deposit(0),)))
     with pytest.raises(PeerFault, match="too_many_deposits"):
-        relay.asked(TOPIC, DepositFiles(BLIND, (_deposit(1000),)))
-    relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
+        relay.handle_deposit(PROGRESS, DepositFiles(BLIND, (_deposit(1000),)))
+    relay.handle_list(PROGRESS, ListFiles(BLIND, LOWEST))
     with pytest.raises(PeerFault, match="too_many_lists"):
-        relay.asked(TOPIC, ListFiles(BLIND, LOWEST))
+        relay.handle_list(PROGRESS, ListFiles(BLIND, LOWEST))
 
 
 def test_a_file_is_settled_once_in_a_message() -> None:
     member = Deposits(is_relay=False)
-    member.happen(BLIND, FilesOffered(TOPIC, (_deposit(1),)))
+    member.offer(PROGRESS, FilesOffered(TOPIC, (_deposit(1),)))
     short = short_file(_deposit(1).file)
     with pytest.raises(PeerFault, match="unasked_files"):
-        member.answered(TOPIC, SettledFiles(BLIND, (short, short), ""))
+        member.handle_settled(PROGRESS, SettledFiles(BLIND, (short, short), ""))

@@ -14,7 +14,7 @@ from protocol.body import Body, UnknownBody, decode_body
 from protocol.codec import DecodeError, encode
 from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
 from protocol.features import FEATURES
-from protocol.messages import kinds as message_kinds
+from protocol.session import MESSAGES
 
 ROOT: Final = Path(__file__).parents[3]
 CORE: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_the_features_that_a_node_says_are_the_profiles() -> None:
 def test_every_body_and_message_is_of_the_core_or_of_one_profile() -> None:
     of_profiles = [tag for cells in profiles().values() for cell in cells for tag in cell]
     assert len(of_profiles) == len(set(of_profiles))
-    known = {*BODIES, *message_kinds()}
+    known = {*BODIES, *(kind.__struct_config__.tag for kind in MESSAGES)}
     assert set(of_profiles) <= known
     assert tags_in_tables(CORE) == known - set(of_profiles)
 

@@ -90,7 +90,7 @@ def faults_in_exchange() -> set[str]:
 
 ELSEWHERE: Final = {
     "reason": set[str](),  # what `Connection.part` is given, which is looked at
-    "cell.reason": set[str](),  # that of a `Refuse`, which is looked at too
+    "cell.reason": set[str](),  # that of a `PeerFaultCell`, which is looked at too
     "fault.reason": set[str](),  # that of a `PeerFault`
     "output.reason": set[str](),  # that of a `Close`
     "event.fault": faults_in_exchange(),
@@ -117,7 +117,7 @@ def goodbyes_in_code() -> set[str]:
             continue  # said behind `bad_reconciliation:`
         # Elsewhere another thing is closed.
         ends = ("Close", "Goodbye") if "protocol.session_outputs" in path.read_text("utf-8") else ()
-        for call in calls(name, "part", "say_goodbye", "PeerFault", "Refuse", *ends):
+        for call in calls(name, "part", "say_goodbye", "PeerFault", "PeerFaultCell", *ends):
             if call.args:  # else it is another method of that name
                 argument = call.args[-1]  # of `say_goodbye` the second one
                 found |= codes(argument) or ELSEWHERE[ast.unparse(argument)]
@@ -130,7 +130,7 @@ def test_every_reason_of_a_goodbye_is_in_the_document() -> None:
 
 
 def test_every_reason_of_a_reconciliation_is_in_the_document() -> None:
-    raised = codes_of(RECONCILING, 0, "Refuse")
+    raised = codes_of(RECONCILING, 0, "PeerFaultCell")
     for path in (ROOT / "protocol").rglob("*.py"):
         raised |= codes_of(str(path.relative_to(ROOT)), 0, "Unreconciled")
     row = next(row for row in table("reason") if "`bad_reconciliation:`" in row[0])

@@ -25,7 +25,7 @@ from node.runtime.blocking import threads
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.sync_progress import ConnectionRates
-from protocol.ids import BranchId, PeerId, TopicKey
+from protocol.ids import BlindTopic, BranchId, PeerId, TopicKey
 from protocol.topic_progress import TopicProgress
 from tests.support.machine import patience
 from tests.support.nodes import Node, open_nodes
@@ -104,7 +104,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
         }
         made.replica.shown.tables = replace(tables, branches={**tables.branches, **many})
         topic = next(iter(tables.by_topic))
-        talk = _Talk([TopicProgress(topic, is_own=True, is_entrusted=False)] * TOPIC_COUNT)
+        talk = _Talk([TopicProgress(topic, BlindTopic(topic), is_own=True, is_entrusted=False)] * TOPIC_COUNT)
         state = PeerState(
             *(PeerId(bytes([7]) * 32), "127.0.0.1:1", "in", "connected", 0.0, AddressSource.INCOMING, None),
             connection=cast("Connection", talk),

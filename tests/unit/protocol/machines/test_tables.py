@@ -2,19 +2,20 @@
 
 import re
 from enum import Enum
-from itertools import product
-from typing import Final
+from typing import Final, get_args
 
 import pytest
 
-from protocol.machines.circuits import LegEvent, TakingWord
+from protocol.machines.circuits import LegEvent, TakingEvent
 from protocol.machines.comparing import Compared
-from protocol.machines.conversation import MESSAGES, About, EarlyWord, Word
+from protocol.machines.conversation import HandshakeEvent, TopicStanding
 from protocol.machines.reconciling import FrameCame
-from protocol.machines.table import PeerFault, Refuse, Step
+from protocol.machines.table import PeerFault, PeerFaultCell, Step
 from protocol.machines.transfer import Sent, Served
-from protocol.messages import kinds
+from protocol.messages import Message, Refused
 from protocol.reconciliation.reconciler import FrameKind
+from protocol.session import EVENTS, MESSAGES
+from protocol.session_events import Event
 from tests.support.machine_tables import MACHINES, AnyTable
 
 PAIRS: Final = [
@@ -23,8 +24,16 @@ PAIRS: Final = [
     for state, event in machine.pairs()
 ]
 BY_PEER: Final[frozenset[Enum]] = frozenset(
-    {*EarlyWord, Compared.JOIN, Compared.SUMMARY, Compared.FRAME, Sent.RECEIPT, Sent.REFUSAL, Served.ASKED}
-    | {TakingWord.WORD, LegEvent.OFFER, LegEvent.CREDIT, LegEvent.DATA, LegEvent.CLOSE}
+    {
+        *HandshakeEvent,
+        Compared.JOIN,
+        Compared.SUMMARY,
+        Compared.FRAME,
+        Sent.RECEIPT,
+        Sent.REFUSAL,
+        Served.ASKED,
+    }
+    | {TakingEvent.MESSAGE, LegEvent.OFFER, LegEvent.CREDIT, LegEvent.DATA, LegEvent.CLOSE}
     | (set(FrameCame) - {FrameCame.STUCK})
 )
 """Events that a peer causes when it likes: in no state are they impossible."""
@@ -34,7 +43,7 @@ BY_PEER: Final[frozenset[Enum]] = frozenset(
 def test_each_pair_is_handled_or_refused_or_impossible(machine: AnyTable, state: Enum, event: Enum) -> None:
     cell = machine.cells.get((state, event))
     match cell:
-        case Refuse(reason):
+        case PeerFaultCell(reason):
             assert re.fullmatch(r"[a-z_]+", reason)
             with pytest.raises(PeerFault) as caught:
                 machine.find(state, event)
@@ -72,24 +81,18 @@ def test_a_table_has_no_state_that_is_not_reached_and_no_output_that_is_not_done
     assert unused == [], "nothing is said to be impossible that is not"
 
 
-def test_every_message_has_a_row() -> None:
-    assert {word.value for word in Word} == set(kinds())
-    for word in Word:
-        assert (About.NOTHING, word) in MESSAGES.cells or (About.JOINED, word) in MESSAGES.cells
+def test_every_message_and_every_event_has_a_row() -> None:
+    assert set(MESSAGES) == set(get_args(Message))
+    assert set(EVENTS) == set(get_args(Event))
 
 
-def test_a_message_is_about_a_topic_or_about_none() -> None:
-    for word in Word:
-        names_topic = "topic" in kinds()[word.value].__struct_fields__
-        handled = {about for about in About if (about, word) in MESSAGES.cells}
-        assert handled == (set(About) - {About.NOTHING} if names_topic else {About.NOTHING})
-
-
-def test_no_message_about_a_topic_that_is_not_joined_changes_anything() -> None:
+def test_a_message_about_a_topic_needs_one_that_both_have_announced() -> None:
     """But that a relay does not keep what it was asked to keep."""
-    stray = [About.FOREIGN, About.FOLLOWED, About.ENTRUSTED]
-    handled = [pair for pair in product(stray, Word) if isinstance(MESSAGES.cells.get(pair), Step)]
-    assert handled == [(About.ENTRUSTED, Word.REFUSED)]
+    joined, entrusted = TopicStanding.JOINED, TopicStanding.ENTRUSTED
+    for kind, row in MESSAGES.items():
+        names_topic = "topic" in kind.__struct_fields__
+        expected = {joined, entrusted} if kind is Refused else {joined} if names_topic else set()
+        assert row.standings == expected
 
 
 def test_frames_have_the_numbers_of_their_kinds() -> None:

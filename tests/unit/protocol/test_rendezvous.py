@@ -7,14 +7,20 @@ from protocol.ids import PeerId, SessionId, TopicKey
 from protocol.limits.peers import MEETING_TOPICS_MAX, NODES_NAMED_MAX, NODES_OF_MEETING_MAX
 from protocol.messages import Announce, Circuits, Meet, Message, Nodes, Relay
 from protocol.session import Session
-from protocol.session_events import CircuitsTaken, MeetingWanted, MessageReceived, NodesFound, TopicFollowed
+from protocol.session_events import (
+    CircuitsTaken,
+    MessageReceived,
+    NodesFound,
+    RendezvousWanted,
+    TopicFollowed,
+)
 from protocol.session_outputs import (
     Close,
     LoadSummary,
-    MeetingPossible,
-    NodeMeets,
     NodesLearned,
     Output,
+    RendezvousAsked,
+    RendezvousPossible,
     Send,
 )
 
@@ -55,9 +61,9 @@ def _relay() -> Session:
 
 def test_a_root_topic_that_a_relay_was_asked_to_keep_is_one_to_meet_on() -> None:
     session = _node()
-    assert _join(session) == [LoadSummary(ROOT), MeetingPossible(ROOT)]
-    assert session.handle(MeetingWanted(ROOT)) == [Send(Meet(BLIND))]
-    assert session.handle(MeetingWanted(ROOT)) == [], "once"
+    assert _join(session) == [LoadSummary(ROOT), RendezvousPossible(ROOT)]
+    assert session.handle(RendezvousWanted(ROOT)) == [Send(Meet(BLIND))]
+    assert session.handle(RendezvousWanted(ROOT)) == [], "once"
     assert _hear(session, Nodes(BLIND, (CAROL,))) == [NodesLearned(ROOT, (CAROL,))]
 
 
@@ -66,7 +72,7 @@ def test_a_topic_that_was_joined_before_circuits_were_agreed_is_one_too() -> Non
     _hear(session, Relay())
     _join(session)
     _hear(session, Circuits())
-    assert MeetingPossible(ROOT) in session.handle(CircuitsTaken())
+    assert RendezvousPossible(ROOT) in session.handle(CircuitsTaken())
 
 
 def test_other_topics_are_not() -> None:
@@ -88,7 +94,7 @@ def test_who_was_not_asked_names_nobody() -> None:
 def test_one_node_over_the_bound_ends_the_session() -> None:
     session = _node()
     _join(session)
-    session.handle(MeetingWanted(ROOT))
+    session.handle(RendezvousWanted(ROOT))
     many = (CAROL,) * NODES_NAMED_MAX
     for _ in range(NODES_OF_MEETING_MAX // NODES_NAMED_MAX):
         assert _hear(session, Nodes(BLIND, many)) == [NodesLearned(ROOT, many)]
@@ -98,7 +104,7 @@ def test_one_node_over_the_bound_ends_the_session() -> None:
 def test_a_relay_names_as_many_as_it_may_in_messages_of_a_bounded_size() -> None:
     session = _relay()
     assert session.handle(NodesFound(ROOT, (CAROL,))) == [], "the peer has not asked"
-    assert _hear(session, Meet(BLIND)) == [NodeMeets(ROOT)]
+    assert _hear(session, Meet(BLIND)) == [RendezvousAsked(ROOT)]
     assert _hear(session, Meet(BLIND)) == [], "it is known"
     nodes = tuple(PeerId(number.to_bytes(32, "big")) for number in range(NODES_OF_MEETING_MAX + 1))
     outputs = session.handle(NodesFound(ROOT, nodes))
