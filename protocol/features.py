@@ -1,4 +1,4 @@
-"""Features of this version beyond the core of docs/protocol.md: the profiles, by name, as `features1` says them.
+"""Features of this version beyond the core of protocol.md: the profiles, by name, as `features1` says them.
 
 A peer that names more is of a newer version, which this node reports to its user. One that says no `features1` is older than
 that message, and may know all that was there before it.

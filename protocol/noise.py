@@ -50,7 +50,7 @@ class HandshakeError(Exception):
     """The peer's bytes are not what an honest peer would send; `reason` is stable, for logs and tests."""
 
     def __init__(self, reason: str) -> None:
-        """`reason` is one word of the table in docs/protocol.md."""
+        """`reason` is one word of the table in docs/specification/protocol.md."""
         super().__init__(reason)
         self.reason = reason
 

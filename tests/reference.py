@@ -1,6 +1,6 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
-`python -m tests.reference` (`make reference`) writes them into docs/reference, a drawing into docs/protocol.md, and the
+`python -m tests.reference` (`make reference`) writes them into docs/reference, and the
 list of tables of an analysis. A test sees that they are up to date. It also writes the clients' endpoints and types
 (`tests.support.client_modules` for Python, `tests.support.js_client` for JavaScript), and what the API promises
 (`tests.support.stable_api`), and fails where the code breaks a promise.
@@ -19,14 +19,12 @@ from node.home.config import CONFIG_KEYS
 from node.home.config_layers import describe_keys, variable_of
 from tests.support import client_modules, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
-from tests.support.machine_tables import machines_page, with_drawing
+from tests.support.machine_tables import machines_page
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
 TABLES_PAGE: Final = FOLDER / "analysis-tables.md"
 """Its list of tables is made from their definitions; the rest is written by hand."""
-PROTOCOL: Final = _ROOT / "docs" / "protocol.md"
-"""It has a drawing that is made from the code; the rest is written by hand."""
 _MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
 _HELP: Final = "* `-h, --help`: Show this message and exit.\n"
 
@@ -108,7 +106,6 @@ def main() -> None:
     for path, text in js_client.files().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    PROTOCOL.write_text(with_drawing(PROTOCOL.read_text()))
     TABLES_PAGE.write_text(with_tables(TABLES_PAGE.read_text()))
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):

@@ -1,6 +1,6 @@
 """Rules for commits that start, open or hand over epochs (M9 to M11, E2), judged by who holds the keys they are about.
 
-The rules stand in docs/reference/membership-rules.md. Whether an epoch opens all that its commit follows (E4) is asked of
+The rules stand in membership-rules.md. Whether an epoch opens all that its commit follows (E4) is asked of
 every commit, and stands in `verifier.verify`.
 """
 

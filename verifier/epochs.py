@@ -1,6 +1,6 @@
 """Epoch rules (E2, E4, E8, E10): what an epoch opens, who may and who surely does hold it, and which is written in.
 
-The definitions and rules stand in docs/reference/membership-rules.md, section E. Each is a function of a set of root branch
+The definitions and rules stand in membership-rules.md, section E. Each is a function of a set of root branch
 commits; `Epochs` answers for any such set (a `Resolution`, or heads), and keeps what is asked of all that is here.
 """
 

@@ -1,7 +1,7 @@
 """Permission rules (M1 to M15): who may make a commit, judged by the commit's own past.
 
 A root branch commit is judged by its own past, once and for good; what counts of what was judged so is `resolution`'s to
-say, for any set of commits. Rules (docs/reference/membership-rules.md has them in words, and why):
+say, for any set of commits. Rules (docs/specification/membership-rules.md has them in words, and why):
 
   M1  The init commit has no acks, is authored by a founding owner, and is certified by the repo's key.
   M2  Adding, naming and archiving a branch, and naming a commit, need the permission to manage; a branch is added once.

@@ -1,6 +1,6 @@
 """Quorum rules (Q1 to Q3): how many signers must approve a removal or a checkpoint, and what counts.
 
-Rules (docs/reference/membership-rules.md):
+Rules (docs/specification/membership-rules.md):
 
   Q1  Of the quorums that count, those are in force that none that counts follows. Where several were named at the same
       time, each asks for its own: nothing decides between them.

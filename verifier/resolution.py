@@ -1,7 +1,7 @@
 """Resolution of concurrent membership operations: which of a set count, and who may do what after them.
 
 A function of the set alone: the operations within some heads. `rights` has the rules R1 to R6
-(docs/reference/membership-rules.md), `removals` finds which rights hold the removals of a set. The tests compare both with
+(membership-rules.md), `removals` finds which rights hold the removals of a set. The tests compare both with
 `tests/support/reference_membership.py`, which states the rules over plain sets.
 """
 

@@ -1,6 +1,6 @@
 """Rights in one set of membership operations: which are held, which removals take, which operations count.
 
-Rules R1 to R6 of docs/reference/membership-rules.md, by its words: `is_senior` (R1), `Rights.counts` (R2), `Rights.holds`
+Rules R1 to R6 of membership-rules.md, by its words: `is_senior` (R1), `Rights.counts` (R2), `Rights.holds`
 (R3), `Rights.takes` (R4, R5), `Rights.are_met` (R6). A *right* is one permission of one credential.
 
     counts(x)       leads to holds(x, right)             for rights that suffice for x, or for who invited and who revoked

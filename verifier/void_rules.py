@@ -1,7 +1,7 @@
 """Decides which content commits are void (N1 to N4): their authors hold no right to write, or too few have approved.
 
 A content commit is one of any branch but the root branch. A void one was accepted, and stays in its branch's graph; it
-leaves every view. Rules (docs/reference/membership-rules.md):
+leaves every view. Rules (docs/specification/membership-rules.md):
 
   N1  A content commit is void if its author holds for it (R3) no right to write (for a compaction: to manage).
   N2  What a removal of another member names is as if in its past. It names commits of that member by an end in their

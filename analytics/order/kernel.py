@@ -1,4 +1,4 @@
-"""Computes ranks and the timeline's canonical order of many branches in one call (numpy). See docs/explanation/order.md.
+"""Computes ranks and the timeline's canonical order of many branches in one call (numpy). See docs/understanding/order.md.
 
 Pure numpy on flat columns; knows neither Spark nor files. Ranks are computed from acks alone. A commit that acks what
 is not there, or that lies on a cycle, has no rank, and neither has anything that depends on it: these get a fault

@@ -1,6 +1,6 @@
 """Parses the unencrypted part of a block (child ids, acks, rank and mark), independently of the node's parser.
 
-A reader of its own, written from docs/protocol.md and nothing else: an auditor that used the node's own would repeat its
+A reader of its own, written from protocol.md and nothing else: an auditor that used the node's own would repeat its
 mistakes, and executors of a cluster have neither that nor a MessagePack library. It takes exactly what the node's takes,
 the one encoding of each block; what opens the ciphertext is not here.
 

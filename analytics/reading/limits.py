@@ -5,7 +5,7 @@ from typing import Final
 MIB: Final = 1 << 20
 
 BLOCK_SIZE_MAX: Final = MIB
-"""Bytes of an encoded block. This and the next four are the format's (docs/protocol.md), restated: a test compares them."""
+"""Bytes of an encoded block. This and the next four are the format's (protocol.md), restated: a test compares them."""
 BLOCK_CHILD_COUNT_MAX: Final = 15_887
 """Children that a block names."""
 BLOCK_ACK_COUNT_MAX: Final = 128

@@ -30,7 +30,7 @@ _ID_SHOWN_LENGTH: Final = 12
 
 
 class RefusedByRules(ServiceError):
-    """The error of a user whose commit breaks a rule. `verdict` is the rules' own code (docs/protocol.md)."""
+    """The error of a user whose commit breaks a rule. `verdict` is the rules' own code (docs/specification/protocol.md)."""
 
     def __init__(self, code: str, message: str, advice: str, verdict: str) -> None:
         super().__init__(code, message, advice)

@@ -173,7 +173,7 @@ class VerdictFields(TypedDict):
         one_of("accepted", "void", "pending", "unread", "rejected", description="What became of the commit."),
     ]
     rule: Annotated[
-        str, Meta(description="The rule (docs/reference/membership-rules.md) or the code that decides.")
+        str, Meta(description="The rule (docs/specification/membership-rules.md) or the code that decides.")
     ]
     reason: Annotated[str, Meta(description="The same in words.")]
     by: Annotated[list[Id], Meta(description="The commits that decide.")]

@@ -60,7 +60,7 @@ CLOSE_TIMEOUT_SECONDS: Final = 1.0
 
 
 class TransportError(Exception):
-    """The connection cannot be used (any more); `reason` is one of the stable words in docs/protocol.md."""
+    """The connection cannot be used (any more); `reason` is one of the stable words in docs/specification/protocol.md."""
 
     def __init__(self, reason: str, message: str) -> None:
         """`message` is a sentence for logs and people."""

@@ -1,6 +1,6 @@
 """Limits of the wire and storage formats: sizes and counts in blocks, objects, commits, bodies, publications, links.
 
-All implementations share them (docs/protocol.md). To change one changes what is valid.
+All implementations share them (docs/specification/protocol.md). To change one changes what is valid.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Machine of one reconciliation: which frames a side takes, and in which order (docs/protocol.md, 12).
+"""Machine of one reconciliation: which frames a side takes, and in which order (docs/specification/protocol.md, 12).
 
 Beside the state (`protocol.reconciliation.reconciler`, which carries the outputs out) stand the symbols and ranges that
 were compared so far, what was asked for, and how many frames came.

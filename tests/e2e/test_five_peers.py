@@ -1,4 +1,4 @@
-"""The longest scenario of docs/reference/membership-rules.md with five daemons: they part, work apart, and meet again."""
+"""The longest scenario of tests/verdicts/scenarios.txt with five daemons: they part, work apart, and meet again."""
 
 import json
 from collections.abc import Iterable

@@ -68,7 +68,7 @@ def _shown(membership: Membership) -> dict[UserId, CommitId]:
 
 
 def _by_the_rules(membership: Membership, size: int) -> dict[UserId, CommitId]:
-    """The same over the whole set at once, as docs/protocol.md says it."""
+    """The same over the whole set at once, as docs/specification/protocol.md says it."""
     operations, now = membership.operations, membership.now()
     every = [found for number in range(size) if (found := operations.find(commit_id(number))) is not None]
     shown = {}

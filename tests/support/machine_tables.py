@@ -27,9 +27,6 @@ MACHINES: Final[tuple[AnyTable, ...]] = (
     CIRCUIT,
 )
 
-_BEGINS: Final = "<!-- drawing: made from the code by `make reference` -->"
-_ENDS: Final = "<!-- end of the drawing -->"
-
 
 def machines_page(made: str) -> str:
     """All machines: each with its states, its cells, what cannot happen, and what its outputs do."""
@@ -38,22 +35,14 @@ def machines_page(made: str) -> str:
         "",
         made,
         "What a node does about each message and each answer of its store: the code reads these tables at run time.",
-        "What a table refuses ends the connection with that reason ([protocol.md](../protocol.md), 9).",
-        "There the comparison of a topic is drawn.",
+        "What a table refuses ends the connection with that reason ([protocol.md](../specification/protocol.md), 9).",
     ]
     parts += ["", "## Messages of the peer", "", *_messages()]
     for machine in MACHINES:
-        parts += ["", f"## {machine.title}", "", *_states(machine), "", *_cells(machine)]
+        drawn = [*drawing(machine), ""] if machine is COMPARING else []
+        parts += ["", f"## {machine.title}", "", *drawn, *_states(machine), "", *_cells(machine)]
         parts += ["", *_outputs(machine), *_impossible(machine)]
     return "\n".join(parts) + "\n"
-
-
-def with_drawing(document: str) -> str:
-    """A document with the drawing of the comparison between its marks, whatever stands there."""
-    before, _, rest = document.partition(_BEGINS)
-    _, _, after = rest.partition(_ENDS)
-    drawn = "\n".join(drawing(COMPARING))
-    return f"{before}{_BEGINS}\n{drawn}\n{_ENDS}{after}"
 
 
 def drawing(machine: AnyTable) -> list[str]:

@@ -1,6 +1,6 @@
 """What becomes of a whole history, over plain sets, written for clarity alone: verdicts, members, void content, order.
 
-Adds to `reference_membership` what it leaves out (docs/reference/membership-rules.md): branches, proofs of joins, content
+Adds to `reference_membership` what it leaves out (membership-rules.md): branches, proofs of joins, content
 and which of it is void (M2, M5, N1 to N3), and the verdicts V4, V6, V10 of `verifier.verify`. Slow, and knows no bytes:
 commits are numbers, causes before effects.
 """

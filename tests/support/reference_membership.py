@@ -1,6 +1,6 @@
 """The membership rules M3 to M8, M12 to M14, Q1 to Q3 and R1 to R6 once more, over plain sets, written for clarity alone.
 
-The rules are in docs/reference/membership-rules.md; words and names are those of its definitions. Slow: everything is
+The rules are in docs/specification/membership-rules.md; words and names are those of its definitions. Slow: everything is
 computed from scratch for every set of operations, by the recursion as the rules state it. Members are names, operations
 numbers, causes before effects. Only the choice between proposals looks at their ids.
 """

@@ -1,4 +1,4 @@
-"""A reference of what a text is, written from docs/profiles/documents.md: clock by clock, and nothing of the product.
+"""A reference of what a text is, written from profiles/documents.md: clock by clock, and nothing of the product.
 
 It knows what each update says because it made it. The document is pycrdt's. Where items stand is the second reader's.
 """

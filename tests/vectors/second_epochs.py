@@ -1,4 +1,4 @@
-"""Epochs of the second reader: their keys and marks, boxes, and what inits state. From section 2 and 5 of docs/protocol.md.
+"""Epochs of the second reader: their keys and marks, boxes, and what inits state. From section 2 and 5 of protocol.md.
 
 X25519 is another library's than the product's, and the change from Edwards to Montgomery form is by hand (RFC 7748, 4.1).
 """

@@ -1,6 +1,6 @@
 """The handshake and the frames, read a second time: from the Noise specification (revision 34), with public libraries.
 
-Section 8 of docs/protocol.md says what Ravel adds to it: whose keys they are, what is signed, and how it is framed.
+Section 8 of protocol.md says what Ravel adds to it: whose keys they are, what is signed, and how it is framed.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Whole repos, read a second time: their commits are opened, followed from epoch to epoch, ordered, and made again.
 
-From docs/protocol.md and membership-rules.md, with `second_reader` and public libraries. Rights are not judged, but for
+From protocol.md and membership-rules.md, with `second_reader` and public libraries. Rights are not judged, but for
 what the vectors hold: removals void what does not have them in its past and is not among the feeds' ends (N1, N2).
 """
 

@@ -1,4 +1,4 @@
-"""The rules of names, written again from docs/profiles/names.md."""
+"""The rules of names, written again from docs/specification/profiles/names.md."""
 
 _FORBIDDEN = (
     "0000-001F 007F-009F 00A0 1680 2000-200A 2028 2029 202F 205F 3000 00AD 034F 061C 115F 1160 17B4 17B5 180B-180F "

@@ -1,4 +1,4 @@
-"""The comparison by ranges, read a second time: from section 12 of docs/protocol.md, with public libraries.
+"""The comparison by ranges, read a second time: from section 12 of docs/specification/protocol.md, with public libraries.
 
 Both sides, over sorted lists in memory. Frames that do not fit 256 KiB are not made here, so nothing is said of kind 3.
 """

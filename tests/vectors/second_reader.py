@@ -1,4 +1,4 @@
-"""A second reader of the formats, written from docs/protocol.md: it knows public libraries and nothing of Ravel.
+"""A second reader of the formats, written from protocol.md: it knows public libraries and nothing of Ravel.
 
 It opens what a capability opens: an invitation link gives the secrets, these open a publication, its commit, the body
 and the files. Everything else is `Refused`, without the reason codes. Bounds that the docs leave to `protocol/limits`

@@ -1,4 +1,4 @@
-"""A second implementation of sets and their comparison, from docs/protocol.md, section 12. It knows nothing of Ravel."""
+"""A second implementation of sets and their comparison, from protocol.md, section 12. It knows nothing of Ravel."""
 
 import math
 import struct

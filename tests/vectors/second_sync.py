@@ -1,4 +1,4 @@
-"""Whole syncs of one topic, foretold: from sections 9 and 12 of docs/protocol.md, with `second_reader`.
+"""Whole syncs of one topic, foretold: from sections 9 and 12 of docs/specification/protocol.md, with `second_reader`.
 
 What each side says follows from what both hold. How the two directions interleave is left to time.
 """

@@ -1,4 +1,4 @@
-"""Texts of the second reader, written from docs/profiles/documents.md: what updates come to, clock by clock.
+"""Texts of the second reader, written from docs/specification/profiles/documents.md: what updates come to, clock by clock.
 
 Yjs's format v1 is not described there; it is read here as https://github.com/yjs/yjs writes it.
 """

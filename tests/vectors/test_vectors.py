@@ -53,7 +53,7 @@ def test_what_must_be_refused_is_with_its_reason(vector: dict[str, str]) -> None
 
 
 def test_the_reasons_stand_in_the_docs() -> None:
-    text = (FOLDER.parents[1] / "docs" / "protocol.md").read_text(encoding="utf-8")
+    text = (FOLDER.parents[1] / "docs" / "specification" / "protocol.md").read_text(encoding="utf-8")
     assert [reason for reason in {vector["reason"] for vector in REFUSED} if f"`{reason}`" not in text] == []
 
 

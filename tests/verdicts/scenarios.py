@@ -1,4 +1,4 @@
-"""The scenarios of membership-rules.md, played as they stand there."""
+"""The scenarios of membership, played as scenarios.txt has them."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from .rules import WRITE, members, permission
 from .story import Story
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "membership-rules.md"
+PAGE = Path(__file__).resolve().parent / "scenarios.txt"
 FENCE = re.compile(r"\*\*(.+?)\.\*\*\n\n```\n(.*?)```", re.S)
 
 

@@ -49,7 +49,7 @@ from protocol.session_outputs import (
 
 SESSION_ID: Final = SessionId(b"s" * 32)
 ADDRESS: Final = CircuitAddress(b"a" * 32)
-DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "profiles" / "circuits.md"
+DOCUMENT: Final = Path(__file__).parents[3] / "docs" / "specification" / "profiles" / "circuits.md"
 
 
 class Side:

@@ -141,8 +141,8 @@ def test_carried_bodies_of_a_kind_that_is_added_later_are_judged_as_before(
 
 
 def test_the_tags_that_are_checked_where_they_are_carried_are_those_of_version_1() -> None:
-    """The list is part of the format (docs/profiles/forks.md), whatever kinds there are."""
-    page = (Path(__file__).parents[3] / "docs/profiles/forks.md").read_text(encoding="utf-8")
+    """The list is part of the format (docs/specification/profiles/forks.md), whatever kinds there are."""
+    page = (Path(__file__).parents[3] / "docs/specification/profiles/forks.md").read_text(encoding="utf-8")
     named = re.search(r"If that is (?P<tags>[^.]*?), it has that kind's shape", page)
     assert named is not None
     assert set(re.findall(r"`([a-z0-9-]+)`", named["tags"])) == body_module._CARRIED_AND_CHECKED

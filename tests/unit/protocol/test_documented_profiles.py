@@ -1,4 +1,4 @@
-"""The profiles in docs/protocol.md: every body and message stands in the core or on one profile's page, in its class.
+"""The profiles in protocol.md: every body and message stands in the core or on one profile's page, in its class.
 
 A second implementation decides by these classes what it may leave out, so a wrong one would make it judge differently.
 """
@@ -17,8 +17,8 @@ from protocol.features import FEATURES
 from protocol.session import MESSAGES
 
 ROOT: Final = Path(__file__).parents[3]
-CORE: Final = (ROOT / "docs" / "protocol.md").read_text(encoding="utf-8")
-FOLDER: Final = ROOT / "docs" / "profiles"
+CORE: Final = (ROOT / "docs" / "specification" / "protocol.md").read_text(encoding="utf-8")
+FOLDER: Final = ROOT / "docs" / "specification" / "profiles"
 TAG: Final = re.compile(r"`([a-z][a-z-]*[0-9])`")
 RULED_BY: Final = {
     "verifier/membership.py": "authorise_root_commit",

@@ -1,4 +1,4 @@
-"""The reason codes in docs/protocol.md and docs/profiles are those that the code has: no more, no fewer.
+"""The reason codes in docs/specification/protocol.md and its profiles are those that the code has: no more, no fewer.
 
 They are found in the syntax tree, so that a new one cannot be forgotten in the documents.
 """
@@ -18,7 +18,10 @@ pytestmark = pytest.mark.slow  # each parses all modules
 ROOT: Final = Path(__file__).parents[3]
 DOCUMENTS: Final = [
     path.read_text(encoding="utf-8")
-    for path in (ROOT / "docs" / "protocol.md", *sorted((ROOT / "docs" / "profiles").glob("*.md")))
+    for path in (
+        ROOT / "docs" / "specification" / "protocol.md",
+        *sorted((ROOT / "docs" / "specification" / "profiles").glob("*.md")),
+    )
 ]
 """The core, then the profiles."""
 RECONCILING: Final = "protocol/machines/reconciling.py"

@@ -156,7 +156,7 @@ COMMITS: Final = _table(
     _Column("acks", _ID_LIST, "ids of its parents"),
     _Column("rank", _INT, "longest path to the branch's root, as the node computed it", "commits"),
     # Positions move as earlier commits arrive late. The timeline's order is always (checkpoints passed, rank, commit_id);
-    # see docs/explanation/order.md.
+    # see docs/understanding/order.md.
     _Column("position", _INT, "index in the branch's timeline at the watermark `position_at`; -1: void"),
     _Column("body_kind", _TEXT, "kind of the body: post, imported, files, ..."),
     _Column("size", _INT, "ciphertext of the commit's blocks and its body's", _BYTES),
@@ -203,7 +203,7 @@ BODIES: Final = _table(
     _Column("sequence", _INT, _SEQUENCE),
     _Column("commit_id", _ID, "the commit's id"),
     _Column("body_kind", _TEXT, "kind of the body"),
-    _Column("body", pa.binary(), "its encoding, see docs/protocol.md"),
+    _Column("body", pa.binary(), "its encoding, see docs/specification/protocol.md"),
 )
 
 RELAY_COMMITS: Final = _table(

@@ -30,7 +30,7 @@ class CommitView(TypedDict):
     verdict: str
     """What became of the commit."""
     rule: str
-    """The rule (docs/reference/membership-rules.md) or the code that decides."""
+    """The rule (docs/specification/membership-rules.md) or the code that decides."""
     reason: str
     """The same in words."""
     by: list[str]
@@ -107,7 +107,7 @@ class VerdictView(TypedDict):
     verdict: str
     """What became of the commit."""
     rule: str
-    """The rule (docs/reference/membership-rules.md) or the code that decides."""
+    """The rule (docs/specification/membership-rules.md) or the code that decides."""
     reason: str
     """The same in words."""
     by: list[str]
@@ -184,7 +184,7 @@ class VoidView(TypedDict):
     verdict: str
     """What became of the commit."""
     rule: str
-    """The rule (docs/reference/membership-rules.md) or the code that decides."""
+    """The rule (docs/specification/membership-rules.md) or the code that decides."""
     reason: str
     """The same in words."""
     by: list[str]

@@ -1,7 +1,7 @@
 """What the holder of a token can become, in as many steps as it likes.
 
 `GIVES` says of each endpoint what its answer, or what it does, gives to who calls it. Roles give further rights. The
-closure of both is what the holder of an action can become; docs/explanation/threat-model.md states it.
+closure of both is what the holder of an action can become; docs/understanding/threat-model.md states it.
 """
 
 from pathlib import Path

@@ -280,7 +280,7 @@ def test_a_second_commit_of_one_feed_place_is_kept_as_evidence(world: World) -> 
 def test_keys_that_open_nothing_and_acks_that_leave_out_the_own_last_commit_are_accepted(
     world: World,
 ) -> None:
-    """docs/protocol.md, section 6: what looks wrong and is not."""
+    """docs/specification/protocol.md, section 6: what looks wrong and is not."""
     replica, _ = world.copy()
     root_id = world.branch.facts.root_id
     links = Links(files=(as_object_id(b"f" * 32),))

@@ -1,6 +1,6 @@
 """What a network and a peer may do to a node: each has a bounded cost, and where it ends the connection, a named reason.
 
-docs/explanation/threat-model.md lists all of it with the tests; here is what shows only on a whole connection.
+docs/understanding/threat-model.md lists all of it with the tests; here is what shows only on a whole connection.
 """
 
 import re
@@ -68,7 +68,7 @@ class _Clogging(trio.abc.Stream):
 
 def test_the_tests_that_the_threat_model_names_are_there() -> None:
     tests = Path(__file__).parents[3]
-    text = (tests.parent / "docs/explanation/threat-model.md").read_text()
+    text = (tests.parent / "docs/understanding/threat-model.md").read_text()
     named = set(re.findall(r"\b((?:\w+/)+(?:test|long)_\w+)", text))
     assert len(named) > 10
     assert [
