@@ -17,7 +17,7 @@ from typing import Final
 from analytics.tables.definitions import TABLES, Column
 from node.home.config import CONFIG_KEYS
 from node.home.config_layers import describe_keys, variable_of
-from tests.support import client_modules, js_client, stable_api
+from tests.support import client_modules, figures_page, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page
 
@@ -25,7 +25,7 @@ _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
 TABLES_PAGE: Final = FOLDER / "analysis-tables.md"
 """Its list of tables is made from their definitions; the rest is written by hand."""
-_MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
+MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
 _HELP: Final = "* `-h, --help`: Show this message and exit.\n"
 
 
@@ -34,8 +34,8 @@ def pages() -> dict[str, str]:
     return {
         "cli.md": _commands(),
         "configuration.md": _configuration(),
-        "endpoints.md": endpoints_page(_MADE),
-        "state-machines.md": machines_page(_MADE),
+        "endpoints.md": endpoints_page(MADE),
+        "state-machines.md": machines_page(MADE),
     }
 
 
@@ -57,14 +57,14 @@ def _commands() -> str:
         lines.append(line)
     title, rest = "\n".join(lines).split("\n", 1)
     about = "Also: [exit codes](exit-codes.md), [JSON output](json-output.md). All commands take `-h`.\n"
-    return f"{title}\n\n{_MADE}\n{about}{rest.rstrip()}\n"
+    return f"{title}\n\n{MADE}\n{about}{rest.rstrip()}\n"
 
 
 def _configuration() -> str:
     """From the commented file that `ravel init` writes: a section each, a key with its default and comment."""
     lines = [
         "# Configuration\n",
-        _MADE,
+        MADE,
         "`config.toml` in the node's folder. What overrides it: [configure.md](../how-to/configure.md).",
     ]
     section = ""
@@ -106,6 +106,7 @@ def main() -> None:
     for path, text in js_client.files().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
+    figures_page.PAGE.write_text(figures_page.figures_page(MADE))
     TABLES_PAGE.write_text(with_tables(TABLES_PAGE.read_text()))
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):

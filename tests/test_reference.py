@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.reference import FOLDER, TABLES_PAGE, pages, with_tables
-from tests.support import js_client
+from tests.reference import FOLDER, MADE, TABLES_PAGE, pages, with_tables
+from tests.support import figures_page, js_client
 from tests.support.machine_tables import machines_page
 
 
@@ -24,6 +24,18 @@ def test_the_list_of_tables_is_that_of_their_definitions() -> None:
     page = TABLES_PAGE.read_text()
     assert with_tables(page) == page, "make reference"
     assert with_tables(page.replace("### widths", "### heights")) == page
+
+
+def test_the_page_of_figures_is_that_of_the_data_file() -> None:
+    assert figures_page.PAGE.read_text() == figures_page.figures_page(MADE), "make reference"
+
+
+def test_the_data_file_has_twenty_figures_of_benchmarks_and_machines_that_exist() -> None:
+    data = figures_page.read_figures()
+    assert len(data["figures"]) == 20
+    for one in data["figures"]:
+        assert (figures_page.DATA.parent / f"{one['by'].split()[0]}.py").is_file()
+        assert one["machine"] in data["machines"]
 
 
 def test_the_comparison_of_a_topic_is_drawn() -> None:
