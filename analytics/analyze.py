@@ -3,7 +3,7 @@
     OUT/report.html        for a person
     OUT/summary.json       what the next analysis into OUT compares itself with
     OUT/digests.json       {branch: {"digest", "commits"}}, to compare with `GET /branches/{branch}/digest` of any node
-    OUT/tables/<name>/     Parquet; docs/reference/analysis-tables.md lists the tables and their columns
+    OUT/tables/<name>/     Parquet; docs/research/tables.md lists the tables and their columns
     OUT/csv/<name>.csv     the same, of small tables, and on request of all
     OUT/spark.log          what Spark's JVM printed
 

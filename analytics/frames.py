@@ -4,7 +4,7 @@
 
     commits = ravel.open_export(url).table("commits").pandas()
     order = figures.order(commits)              # the canonical order, from parents alone
-    figures.widths(order).to_pandas()           # each table of docs/reference/analysis-tables.md has a function
+    figures.widths(order).to_pandas()           # each table of docs/research/tables.md has a function
     figures.merges(order)
 
 Functions take tables of exports, however they were read: `ravel.open_export(...)`, `spark.read.format("ravel")`, Parquet

@@ -1,8 +1,8 @@
 """The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
-`python -m tests.reference` (`make reference`) writes them into docs/reference, and the
-list of tables of an analysis. A test sees that they are up to date. It also writes the clients' endpoints and types
-(`tests.support.client_modules` for Python, `tests.support.js_client` for JavaScript), and what the API promises
+`python -m tests.reference` (`make reference`) writes them into docs/reference, and the columns, tables and measured
+figures of docs/research and docs/understanding. A test sees that they are up to date. It also writes the clients' endpoints
+and types (`tests.support.client_modules` for Python, `tests.support.js_client` for JavaScript), and what the API promises
 (`tests.support.stable_api`), and fails where the code breaks a promise.
 """
 
@@ -14,17 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from analytics.tables.definitions import TABLES, Column
 from node.home.config import CONFIG_KEYS
 from node.home.config_layers import describe_keys, variable_of
-from tests.support import client_modules, figures_page, js_client, stable_api
+from tests.support import client_modules, columns_page, figures_page, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page
 
 _ROOT: Final = Path(__file__).parents[1]
 FOLDER: Final = _ROOT / "docs" / "reference"
-TABLES_PAGE: Final = FOLDER / "analysis-tables.md"
-"""Its list of tables is made from their definitions; the rest is written by hand."""
 MADE: Final = "*Made from the code by `make reference`: change it there.*\n"
 _HELP: Final = "* `-h, --help`: Show this message and exit.\n"
 
@@ -37,6 +34,11 @@ def pages() -> dict[str, str]:
         "endpoints.md": endpoints_page(MADE),
         "state-machines.md": machines_page(MADE),
     }
+
+
+def research_pages() -> dict[str, str]:
+    """Name of each page of docs/research that is made -> its text."""
+    return {"columns.md": columns_page.columns_page(MADE), "tables.md": columns_page.tables_page(MADE)}
 
 
 def _commands() -> str:
@@ -79,24 +81,6 @@ def _configuration() -> str:
     return "\n".join(lines) + "\n"
 
 
-def with_tables(page: str) -> str:
-    """The page of tables with the list as the definitions have it."""
-    lines = ["| table | one row for each | |", "|---|---|---|"]
-    lines += [f"| [`{one.name}`](#{one.name}) | {one.rows} | {one.meaning} |" for one in TABLES.values()]
-    for one in TABLES.values():
-        source = f"../../analytics/tables/definitions/{one.name}.sql"
-        lines += ["", f"### {one.name}", "", f"One row for each {one.rows} ([definition]({source})).", ""]
-        lines += [f"- {_column(column)}" for column in one.columns]
-    start, end = "<!-- tables -->\n", "<!-- end of tables -->"
-    before, after = page.partition(start)[0], page.partition(end)[2]
-    return f"{before}{start}\n{chr(10).join(lines)}\n\n{end}{after}"
-
-
-def _column(column: Column) -> str:
-    unit = f", {column.unit}" if column.unit else ""
-    return f"`{column.name}` ({column.kind}{unit}): {column.meaning}"
-
-
 def main() -> None:
     """Write them."""
     FOLDER.mkdir(exist_ok=True)
@@ -107,7 +91,8 @@ def main() -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
     figures_page.PAGE.write_text(figures_page.figures_page(MADE))
-    TABLES_PAGE.write_text(with_tables(TABLES_PAGE.read_text()))
+    for name, text in research_pages().items():
+        (columns_page.FOLDER / name).write_text(text)
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):
         sys.exit("\n".join(["the API breaks its promise (docs/reference/api.md):", *breaks]))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.reference import FOLDER, MADE, TABLES_PAGE, pages, with_tables
-from tests.support import figures_page, js_client
+from tests.reference import FOLDER, MADE, pages, research_pages
+from tests.support import columns_page, figures_page, js_client
 from tests.support.machine_tables import machines_page
 
 
@@ -20,10 +20,9 @@ def test_the_javascript_client_is_what_the_code_makes() -> None:
         assert path.read_text() == text, f"{path.name} is out of date: make reference"
 
 
-def test_the_list_of_tables_is_that_of_their_definitions() -> None:
-    page = TABLES_PAGE.read_text()
-    assert with_tables(page) == page, "make reference"
-    assert with_tables(page.replace("### widths", "### heights")) == page
+@pytest.mark.parametrize("name", research_pages())
+def test_the_pages_of_columns_and_tables_are_those_of_the_schemas(name: str) -> None:
+    assert (columns_page.FOLDER / name).read_text() == research_pages()[name], "make reference"
 
 
 def test_the_page_of_figures_is_that_of_the_data_file() -> None:

@@ -283,12 +283,6 @@ def test_blocks_are_looked_at_where_they_are_asked_for(tmp_path: Path) -> None:
         read_export(folder, with_blocks=True)
 
 
-def test_every_column_stands_in_the_docs() -> None:
-    text = (Path(__file__).parents[4] / "docs/reference/export-columns.md").read_text(encoding="utf-8")
-    names = {name for schema in TABLES.values() for name in schema.names} | set(TABLES)
-    assert [name for name in sorted(names) if f"`{name}`" not in text] == []
-
-
 @pytest.mark.parametrize("column, row", [("author", 0), ("acks", 1), ("rank", 1)])
 def test_a_null_is_refused_with_file_and_row(folder: Path, column: str, row: int) -> None:
     table = pq.read_table(folder / "commits" / PART)

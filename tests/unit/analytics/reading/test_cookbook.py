@@ -1,4 +1,4 @@
-"""Everything that docs/how-to/read-an-export.md shows runs on an export of a node, and finds rows."""
+"""Everything that docs/research/cookbook.md shows runs on an export of a node, and finds rows."""
 
 import re
 from pathlib import Path
@@ -16,7 +16,7 @@ from protocol.publication import decode_publication
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node
 
-PAGE: Final = Path(__file__).parents[4] / "docs" / "how-to" / "read-an-export.md"
+PAGE: Final = Path(__file__).parents[4] / "docs" / "research" / "cookbook.md"
 BLOCKS: Final = re.findall(
     r"^```(python|sql)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
 )
@@ -63,7 +63,7 @@ def in_world(query: str) -> str:
 
 
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (13, 5)
+    assert (len(CODE), len(QUERIES)) == (10, 5)
 
 
 @pytest.mark.slow
@@ -127,33 +127,24 @@ def test_two_nodes_are_compared_by_when_each_received_a_commit(folder: Path, tmp
 
 
 @pytest.mark.slow
-def test_pandas_pyarrow_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pandas_delta_and_the_manifest_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(run(CODE[0], folder)["commits"].arrow()) == 9
-    pandas, arrow, delta, manifest = CODE[5], CODE[6], CODE[7], CODE[12]
+    pandas, delta, manifest = CODE[5], CODE[6], CODE[9]
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
-    assert run(arrow, folder)["commits"].count_rows() == 9
     assert run(delta, folder)["commits"].version() == 1
     assert run(manifest, folder)["read"]("topics").count_rows() == 2
     assert capsys.readouterr().out.rstrip().endswith("9 9")
 
 
 @pytest.mark.slow
-@pytest.mark.extended
-def test_polars_finds_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(CODE[8], folder)["commits"].collect().height == 9
-    assert "main" in capsys.readouterr().out
-
-
-@pytest.mark.slow
 def test_figures_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = run(CODE[10], folder)
+    names = run(CODE[7], folder)
     assert len(names["timeline"]) == 9
     assert "waited_p50" in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
-    assert run(CODE[9], folder)["commits"].count() == 9
-    names = run(CODE[11], folder)
+    names = run(CODE[8], folder)
     assert names["order"].where("fault IS NULL").count() == 9
     assert names["spark"] is spark or names["spark"].version == spark.version
