@@ -64,7 +64,7 @@ def guarded(options: argparse.Namespace, work: Callable[[], int]) -> int:
             EXIT_MISSING_EXTRA,
             "missing_extra",
             f"this needs {error.name}, which is not installed",
-            f"install the extra `{extra}`: docs/how-to/install.md",
+            f"install the extra `{extra}`: docs/communities/start.md",
         )
 
 

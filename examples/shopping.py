@@ -2,7 +2,7 @@
 
     python examples/shopping.py FOLDER BRANCH [PORT]
 
-FOLDER is that of a running node. docs/tutorials/two-apps.md explains it line by line.
+FOLDER is that of a running node. docs/apps/tutorial.md leads to it.
 """
 
 import html

@@ -133,7 +133,7 @@ def _advice(home: Home) -> str:
         or owner_advice(home.path)
         or (
             "check the disk and the folder's permissions; if both are good, `ravel fsck` tells what is damaged "
-            "(docs/how-to/repair-a-damaged-store.md)"
+            "(docs/communities/repair.md)"
         )
     )
 

@@ -1,4 +1,4 @@
-"""The reference pages that are made from the code: commands, configuration, endpoints, state machines.
+"""The reference pages that are made from the code: commands, configuration, endpoints, exit codes, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and the columns, tables and measured
 figures of docs/research and docs/understanding. A test sees that they are up to date. It also writes the clients' endpoints
@@ -16,6 +16,7 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS
 from node.home.config_layers import describe_keys, variable_of
+from node.runtime.errors import ERROR_KINDS
 from tests.support import client_modules, columns_page, figures_page, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.machine_tables import machines_page
@@ -32,6 +33,7 @@ def pages() -> dict[str, str]:
         "cli.md": _commands(),
         "configuration.md": _configuration(),
         "endpoints.md": endpoints_page(MADE),
+        "exit-codes.md": _exit_codes(),
         "state-machines.md": machines_page(MADE),
     }
 
@@ -58,7 +60,7 @@ def _commands() -> str:
             line = f"* `{listed[1]}`: {abouts[f'{group} {listed[1]}']}"
         lines.append(line)
     title, rest = "\n".join(lines).split("\n", 1)
-    about = "Also: [exit codes](exit-codes.md), [JSON output](json-output.md). All commands take `-h`.\n"
+    about = "Also: [exit codes](exit-codes.md), [JSON output](../apps/errors.md#json-output). All commands take `-h`.\n"
     return f"{title}\n\n{MADE}\n{about}{rest.rstrip()}\n"
 
 
@@ -67,7 +69,7 @@ def _configuration() -> str:
     lines = [
         "# Configuration\n",
         MADE,
-        "`config.toml` in the node's folder. What overrides it: [configure.md](../how-to/configure.md).",
+        "`config.toml` in the node's folder. What overrides it: [configure](../communities/start.md#configure).",
     ]
     section = ""
     for name, (default, comment) in describe_keys().items():
@@ -78,6 +80,21 @@ def _configuration() -> str:
         lines.append(f"| `{key}` | `{default}` | `{variable_of(section, key)}` | {about} |")
     made = sum(line.startswith("| `") for line in lines)
     assert made == sum(map(len, CONFIG_KEYS.values())), "a key is not in the commented file, or there twice"
+    return "\n".join(lines) + "\n"
+
+
+def _exit_codes() -> str:
+    """List error codes by exit code: exit code, HTTP status, meaning."""
+    lines = [
+        "# Exit codes\n",
+        MADE,
+        "What each failure means, for commands and the API. How they are shown: [errors](../apps/errors.md).",
+        "",
+        "| exit | code | HTTP | meaning |",
+        "|---|---|---|---|",
+    ]
+    for code, kind in sorted(ERROR_KINDS.items(), key=lambda one: one[1].exit_code):
+        lines.append(f"| {kind.exit_code} | `{code}` | {kind.http_status} | {kind.meaning} |")
     return "\n".join(lines) + "\n"
 
 
@@ -95,7 +112,7 @@ def main() -> None:
         (columns_page.FOLDER / name).write_text(text)
     present = stable_api.present()
     if breaks := stable_api.find_breaks(stable_api.promised(), present):
-        sys.exit("\n".join(["the API breaks its promise (docs/reference/api.md):", *breaks]))
+        sys.exit("\n".join(["the API breaks its promise (docs/apps/http-api.md):", *breaks]))
     stable_api.PATH.write_text(stable_api.text_of(present))
 
 

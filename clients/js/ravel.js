@@ -60,7 +60,7 @@ export class Ravel {
 
   /**
    * Any endpoint by its name; the methods are this with the name filled in. What gets no answer is asked again: reads, and
-   * writes with an idempotency key, which the node then does once (docs/reference/api.md, "Repeated requests").
+   * writes with an idempotency key, which the node then does once (docs/apps/http-api.md, "Repeated requests").
    */
   async request(name, values = {}, options = {}) {
     const endpoint = endpointOf(name);
@@ -346,7 +346,7 @@ function splitOnce(line, mark) {
   return at < 0 ? [line, ""] : [line.slice(0, at), line.slice(at + mark.length)];
 }
 
-/** One Blob of all files, a line of JSON before each (docs/reference/api.md, "Many files"). */
+/** One Blob of all files, a line of JSON before each (docs/apps/http-api.md, "Many files"). */
 function batchOf(files) {
   const parts = files.flatMap(({ name, content }) => {
     const blob = content instanceof Blob ? content : new Blob([content]);

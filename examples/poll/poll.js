@@ -1,7 +1,7 @@
 // A poll that a group keeps on a branch: each member votes offline too, and all pages end alike.
 //
 // Any web server can hand out this page. It calls the node of the machine that the browser runs on, with a token that was
-// made for the page's origin: docs/how-to/write-a-web-app.md explains it.
+// made for the page's origin: docs/apps/browser.md explains it.
 
 import { RavelError, connect } from "../../clients/js/ravel.js";
 

@@ -2,7 +2,7 @@
 
 OpenAPI 3.1 has no word for the events of a stream. They stand under `x-events`, by name, with the schema of their data.
 `x-stability` says of each operation and schema whether it is stable, `x-needs` what a token needs for an operation
-(docs/reference/api.md).
+(docs/apps/http-api.md).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

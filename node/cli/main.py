@@ -13,7 +13,7 @@ from node.cli.streams import OutputFailed, end_output, open_streams
 from node.runtime.errors import EXIT_OK, ServiceError, kind_of
 from node.runtime.version import VERSION
 
-_EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/reference."
+_EPILOG = "Commands speak to the running daemon of the folder. Exit codes and JSON: docs/apps/errors.md."
 
 app = typer.Typer(
     cls=LazyGroup,

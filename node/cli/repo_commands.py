@@ -48,7 +48,7 @@ _NEAR_NOTES = {
     "machine": "note: the link works on this machine only",
     "network": (
         "note: the link works on this network only, as far as this node knows. To reach others: use a relay "
-        "(docs/how-to/run-a-relay.md), or forward a port of the router and set network.advertise."
+        "(docs/communities/relay.md), or forward a port of the router and set network.advertise."
     ),
 }
 """Reach of a link -> a note for its maker."""

@@ -50,7 +50,7 @@ def up(
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
     Run again, it does nothing more. `ravel down` stops the daemon; it does not start by itself with the machine
-    (docs/how-to/install.md). How a new node's keys are kept is asked on a terminal, unless it is said.
+    (docs/communities/start.md). How a new node's keys are kept is asked on a terminal, unless it is said.
     """
     from node.home.home import create_home, open_home
     from node.home.key_names import has_keys

@@ -60,7 +60,7 @@ def watch(
 ) -> None:
     """Follow a branch's timeline: what is inserted (+), moved (~) and removed (-), until it is interrupted.
 
-    With --json one object a line: an edit with its cursor and its place (docs/reference/api.md), or a `reset`, after
+    With --json one object a line: an edit with its cursor and its place (docs/apps/http-api.md), or a `reset`, after
     which all that was shown before is to be forgotten. `--from` with the last cursor goes on where one stopped.
 
     With --exec and --cursor-file each event reaches the command at least once, also over restarts: one whose command

@@ -149,7 +149,7 @@ def _check_not_locked_out(
         raise ServiceError(
             "bad_config",
             f"the node's store is in {away}: with another storage.url it would start without its repos",
-            "move the store first: `ravel backup` and `ravel restore --storage-url` (docs/how-to/use-postgresql.md)",
+            "move the store first: `ravel backup` and `ravel restore --storage-url` (docs/communities/backups.md)",
         )
 
 

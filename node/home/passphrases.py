@@ -55,7 +55,7 @@ def ask_passphrase(prompt: str) -> bytes:
         raise ServiceError(
             "locked",
             "a passphrase is needed, and there is no terminal to ask at",
-            f"name a file that holds it: --passphrase-file FILE, or {FILE_VARIABLE} (docs/how-to/seal-keys.md)",
+            f"name a file that holds it: --passphrase-file FILE, or {FILE_VARIABLE} (docs/communities/security.md)",
         )
     return _of_bytes(getpass.getpass(prompt).encode("utf-8", "surrogateescape"), "what was typed", empty=True)
 

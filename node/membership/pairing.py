@@ -159,7 +159,7 @@ class Pairing:
             if is_home:
                 advice = "run `ravel device remove` on the first device too"
             elif await self._hub.run_blocking(self._is_founder, repo, device):
-                advice = "nobody may; `ravel repo fork` goes on without it (docs/how-to/add-a-device.md)"
+                advice = "nobody may; `ravel repo fork` goes on without it (docs/people/devices.md)"
             done["advice"] = f"{error.message}; {advice}"
         return done
 

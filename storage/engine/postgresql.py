@@ -89,7 +89,7 @@ class PostgresqlBackend(Backend):
         except ImportError:
             raise StorageError(
                 f"{self.name}: PostgreSQL needs a driver that is not here; "
-                "install the extra `postgres` (docs/how-to/install.md)"
+                "install the extra `postgres` (docs/communities/start.md)"
             ) from None
         event.listen(engine, "connect", _prepare)
         return engine

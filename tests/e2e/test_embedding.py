@@ -1,4 +1,4 @@
-"""The how-to on embedding: its code, run as an app would, and what it says of failures."""
+"""The page on embedding: its code, run as an app would, and what it says of failures."""
 
 import ast
 import re
@@ -18,7 +18,7 @@ from ravel.home import is_locked
 from tests.e2e.cluster import until
 from tests.support.processes import RAVEL
 
-PAGE = Path(__file__).parents[2] / "docs/how-to/embed-ravel.md"
+PAGE = Path(__file__).parents[2] / "docs/apps/embed.md"
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 APP = """
 import subprocess, sys, time

@@ -1,4 +1,4 @@
-"""The tutorial's apps, run as it says, between two nodes."""
+"""The tutorial's app and the two that it names, run as it says, with real nodes."""
 
 import re
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.cluster import Peer, join, peers, until, until_equal
+from tests.e2e.cluster import Peer, join, peers, run_ravel, until, until_equal
 
 pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -20,12 +20,30 @@ def _app(name: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def test_the_tutorial_quotes_its_apps() -> None:
-    text = (EXAMPLES.parent / "docs/tutorials/two-apps.md").read_text()
-    code = "".join(path.read_text() for path in (EXAMPLES / "chat.py", EXAMPLES / "shopping.py"))
-    quoted = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(quoted) > 4
-    assert [part for part in quoted if part not in code] == []
+def test_the_tutorials_app_writes_reads_and_follows(tmp_path: Path) -> None:
+    text = (EXAMPLES.parent / "docs/apps/tutorial.md").read_text()
+    [code] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    [(home, create)] = re.findall(r"^\$ ravel --home (\S+) (token create .*) > token$", text, re.MULTILINE)
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        (tmp_path / "token").write_text(run_ravel(alice, *create.split()).stdout)
+        (tmp_path / "notebook.py").write_text(code.replace(home, str(alice.home)))
+
+        def start(*words: str) -> "subprocess.Popen[str]":
+            command = [sys.executable, "-u", "notebook.py", *words]
+            return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
+
+        commit = start("add", "first note").communicate()[0].strip()
+        assert start("list").communicate()[0].splitlines()[-1].endswith(" first note")
+        follow = start("follow")
+        assert follow.stdout is not None
+        assert [follow.stdout.readline().split()[0] for _ in range(2)] == ["reset", "edit"]
+        assert follow.stdout.readline().split() == ["edit", "insert", commit[:12]]
+        follow.kill()
+        follow.communicate()
+
+
+def test_the_examples_stay_short() -> None:
     for name in ("chat.py", "shopping.py"):
         assert len((EXAMPLES / name).read_text().splitlines()) < 100
 

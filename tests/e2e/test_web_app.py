@@ -15,7 +15,7 @@ from tests.e2e.browser import CHROMIUM, Browser, browser
 from tests.e2e.cluster import Peer, peers, run_ravel
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs/how-to/write-a-web-app.md"
+PAGE = ROOT / "docs/apps/browser.md"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),

@@ -1,4 +1,4 @@
-"""The page and a relay behind nginx and Caddy, with the configurations that the how-to pages print."""
+"""The page and a relay behind nginx and Caddy, with the configurations that the pages print."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 Server = Callable[[Path, int, str], AbstractContextManager[None]]
 SERVERS: Final[dict[str, Server]] = {"nginx": nginx, "caddy": caddy}
 NAME: Final = "ravel.example"
-PAGE: Final = blocks_below("use-the-page-elsewhere.md", "Behind Caddy or nginx")
-RELAY: Final = blocks_below("run-a-relay.md", "Put it behind a web server on port 443")
+PAGE: Final = blocks_below("security.md", "Behind Caddy or nginx")
+RELAY: Final = blocks_below("relay.md", "Put it behind a web server on port 443")
 SIZE: Final = 3 << 20
 """Bytes of an upload: more than what a proxy keeps in memory or takes at all, unless told."""
 

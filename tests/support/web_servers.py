@@ -1,4 +1,4 @@
-"""Real web servers before a node, nginx and Caddy, with the configurations that the how-to pages print.
+"""Real web servers before a node, nginx and Caddy, with the configurations that the pages print.
 
 The text is taken out of the page, so that what it says is what is tried. Only what a test cannot have is exchanged: ports,
 names and certificates of others.
@@ -19,7 +19,7 @@ import pytest
 
 from tests.e2e.cluster import until
 
-HOW_TO: Final = Path(__file__).resolve().parents[2] / "docs" / "how-to"
+PAGES: Final = Path(__file__).resolve().parents[2] / "docs" / "communities"
 PROGRAMS: Final = {"nginx": "nginx-light", "caddy": "caddy"}
 """Program -> Debian's package."""
 _FENCED: Final = re.compile(r"^( *)```[a-z]*\n(.*?)^\1```", re.MULTILINE | re.DOTALL)
@@ -64,8 +64,8 @@ def find_program(name: str) -> str:
 
 
 def blocks_below(page: str, heading: str) -> list[str]:
-    """The blocks of code of a section of a how-to page, without their indentation."""
-    text = (HOW_TO / page).read_text(encoding="utf-8")
+    """The blocks of code of a section of a page, without their indentation."""
+    text = (PAGES / page).read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return [textwrap.dedent(block) for _, block in _FENCED.findall(section)]
 

@@ -18,7 +18,7 @@ export const loginError = signal("");
 export const problem = signal("");
 /** What was done lately: `{ key, said, undo }`; `undo` may be null. */
 export const notices = signal([]);
-/** What the token may do (docs/reference/api.md#tokens): a page of `ravel open` has all actions, a pasted token may not. */
+/** What the token may do (docs/apps/tokens.md): a page of `ravel open` has all actions, a pasted token may not. */
 export const actions = signal([]);
 /** Whose token it is: `page`, `browser` (a paired one), `app` or `home`. */
 export const tokenKind = signal("");

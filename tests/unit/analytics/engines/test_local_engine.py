@@ -84,5 +84,5 @@ def test_it_needs_no_spark_and_without_duckdb_says_what_to_install(tmp_path: Pat
         )
         codes.append((done.returncode, done.stderr.splitlines()[-1]))
     assert codes[0][0] == command.EXIT_OK, codes
-    hint = "next:  install the extra `analytics-local`: docs/how-to/install.md"
+    hint = "next:  install the extra `analytics-local`: docs/communities/start.md"
     assert codes[1:] == [(command.EXIT_MISSING_EXTRA, hint)] * 2

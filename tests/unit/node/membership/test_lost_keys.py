@@ -1,4 +1,4 @@
-"""What docs/how-to says to do: after a disk was lost, with several devices, when a key is not one's own any more."""
+"""What docs/communities says to do: after a disk was lost, with several devices, when a key is not one's own any more."""
 
 from collections.abc import Iterator
 from pathlib import Path
