@@ -17,8 +17,9 @@ _MAY_CHANGE: Final = "*May change.*"
 _ABOUT: Final = """\
 Every path is below `{prefix}`. Requests and answers are JSON objects, unless stated otherwise. A field of a request that
 is not listed is refused. Endpoints and types are [stable](../apps/http-api.md#what-is-stable) unless they say *May
-change*. *Token* says what a [token](../apps/tokens.md) needs. *Clients* names the method of the [Python client](../apps/python.md), with its
-defaults, and that of the [JavaScript client](../apps/browser.md#call), which takes one object with the same names. `GET
+change*. *Token* says what a [token](../apps/tokens.md) needs. *Clients* names the method of the [Python
+client](../apps/python.md), with its defaults, and that of the [JavaScript client](../apps/browser.md#call), which takes
+one object with the same names. `GET
 {prefix}/openapi.json` has the same as an OpenAPI 3.1 document.
 
 Any request may be refused with {general}. One that is not a GET nor an upload may carry an
