@@ -33,7 +33,7 @@ EXPORT_KEYS: Final = (
 EXPORT_TEXT: Final = """\
 [export]
 # Where exports go: a folder ("" is `exports`; a relative path begins in the node's folder), or the URL of a store that
-# fsspec has a driver for, such as "s3://bucket/prefix" (extra s3: docs/communities/start.md). Each node needs one of its own.
+# fsspec has a driver for, such as "s3://bucket/prefix" (extra s3: docs/communities/start.md). Each node needs its own.
 destination = ""
 # What the driver is told beside the URL; never shown, nor logged:
 # options = { key = "...", secret = "...", client_kwargs = { endpoint_url = "https://..." } }
