@@ -2,7 +2,7 @@
 
 `python -m tests.reference` writes what is new and stable into `tests/stable_api.json`, unless the code breaks a line of
 that file: it says so then, and so does a test. docs/apps/http-api.md says what is promised, and
-docs/how-to/add-an-api-endpoint.md how a promise is taken back.
+docs/contributing/add-an-api-endpoint.md how a promise is taken back.
 """
 
 import json
