@@ -33,7 +33,9 @@ _PROMISE: Promise = {
 
 
 def test_the_code_keeps_what_the_file_promises() -> None:
-    assert find_breaks(promised(), present()) == [], "docs/contributing/add-an-api-endpoint.md says what to do"
+    assert find_breaks(promised(), present()) == [], (
+        "docs/contributing/add-an-api-endpoint.md says what to do"
+    )
 
 
 def test_the_file_promises_all_that_is_stable() -> None:
