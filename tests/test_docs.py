@@ -1,6 +1,6 @@
 """The commands in the pages exist: `ravel` commands with their options and arguments, `make` targets, Python modules.
 
-Nothing is executed. Blocks of code must be whole commands; inline code may leave arguments out. That links name files is
+No command is executed. Blocks of code must be whole commands; inline code may leave arguments out. That links name files is
 `test_tidy`'s; here, that their fragments name headings, and that the index lists all pages.
 """
 
@@ -24,7 +24,7 @@ PAGES: Final = sorted(
     [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]
 )
 MADE: Final = DOCS / "reference" / "cli.md"
-"""Generated: its usage lines are no commands."""
+"""Generated page whose usage lines are no commands."""
 RAVEL: Final = get_command(app)
 RAVEL.make_context(
     "ravel", [], resilient_parsing=True
@@ -36,7 +36,7 @@ INLINE: Final = re.compile(r"`((?:ravel(?= [a-z-])|make|python|\.venv/bin/python
 LINK: Final = re.compile(r"\]\(\s*<?([^)\s>]*)#([^)\s>]+)")
 SHELL: Final = {"console", "sh", "bash", "shell"}
 OTHERS: Final = {"curl", "createdb", "dot", "uv", "pipx", "pip"}
-"""Programs that are not ours, and may stand in a page."""
+"""Programs of others that may stand in a page."""
 
 
 class WrongCommandError(Exception):
@@ -44,7 +44,7 @@ class WrongCommandError(Exception):
 
 
 def fenced_commands(page: str) -> Iterator[str]:
-    """Lines to type: of `console` those after a prompt, of other shell blocks all; and indented ones."""
+    """Yield the lines to type: after a prompt in `console` blocks, all of other shell blocks, and indented ones."""
     for _, language, block in FENCE.findall(page):
         for line in map(str.strip, block.replace("\\\n", " ").splitlines()):
             if language == "console" or line.startswith("$ "):
@@ -56,7 +56,7 @@ def fenced_commands(page: str) -> Iterator[str]:
 
 
 def inline_commands(page: str) -> Iterator[str]:
-    """Commands in running text; `key seal|unseal` is two."""
+    """Yield the commands in running text; `key seal|unseal` is two."""
     for code in INLINE.findall(FENCE.sub("", page)):
         words = shlex.split(" ".join(code.split()))
         for chosen in product(*(word.split("|") if "://" not in word else [word] for word in words)):
@@ -64,7 +64,7 @@ def inline_commands(page: str) -> Iterator[str]:
 
 
 def simple_commands(line: str) -> Iterator[list[str]]:
-    """The words of each command of a line, without comments, assignments and redirections."""
+    """Yield the words of each command of a line, without comments, assignments and redirections."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
     lexer.whitespace_split = True
     words: list[str] = []
@@ -96,7 +96,7 @@ def check(words: list[str], *, is_whole: bool) -> None:
 
 
 def check_ravel(words: list[str], *, is_whole: bool) -> None:
-    """Follows the command's path, and parses its options as the command itself does."""
+    """Follow the command's path, and parse its options as the command itself does."""
     command: Any = RAVEL
     context = command.make_context("ravel", [], resilient_parsing=True)
     while True:
@@ -125,7 +125,7 @@ def check_ravel(words: list[str], *, is_whole: bool) -> None:
 
 
 def check_make(words: list[str]) -> None:
-    """Targets and variables stand in the Makefile."""
+    """Raise WrongCommandError if a target or variable is not in the Makefile."""
     for word in words:
         name, is_set, _ = word.partition("=")
         if is_set and not re.search(rf"\b{name}\b", makefile()):
@@ -135,7 +135,7 @@ def check_make(words: list[str]) -> None:
 
 
 def check_python(words: list[str]) -> None:
-    """The module, or the file, is there."""
+    """Raise WrongCommandError if the module, or the file, is not there."""
     if words[0] != "-m":
         if not (ROOT / words[0]).is_file():
             raise WrongCommandError(f"no file {words[0]}")
@@ -149,19 +149,19 @@ def check_python(words: list[str]) -> None:
 
 @cache
 def makefile() -> str:
-    """Its text."""
+    """Return the Makefile's text."""
     return (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 @cache
 def headings(page: Path) -> frozenset[str]:
-    """Fragments that name a heading, as a forge makes them."""
+    """Return the fragments of a page's headings, as a forge makes them."""
     found = re.findall(r"^#+ (.*)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
     return frozenset(re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in found)
 
 
 def faults(page: str) -> list[str]:
-    """What is wrong with the commands of a page, each with its command."""
+    """Describe the faults in the commands of a page, each with its command."""
     found: list[str] = []
     for lines, is_whole in ((fenced_commands(page), True), (inline_commands(page), False)):
         for line in lines:

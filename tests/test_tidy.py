@@ -1,6 +1,6 @@
-"""What must hold of the files themselves: length, names, places, docstrings, links, decisions, nothing left unfinished.
+"""Tests of the files themselves: length, names, places, docstrings, links, decisions, nothing left unfinished.
 
-Looks at what git tracks or would track, so that a stray file is seen before it is committed.
+They look at what git tracks or would track, so that a stray file is seen before it is committed.
 """
 
 import ast
@@ -50,7 +50,7 @@ INDEX_LINE: Final = re.compile(r"^- \d+: .*$", re.MULTILINE)
 
 @cache
 def tracked() -> tuple[str, ...]:
-    """Paths, from the root, of the files that git tracks or would track, less those that are gone."""
+    """Return the files that git tracks or would track and that exist, as paths from the root."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout, so nothing says which files are the project's")
     listing = subprocess.run(
@@ -64,24 +64,24 @@ def tracked() -> tuple[str, ...]:
 
 
 def modules() -> list[str]:
-    """The tracked Python files."""
+    """Return the tracked Python files."""
     return [path for path in tracked() if path.endswith(".py")]
 
 
 def is_docstring(statement: ast.stmt) -> bool:
-    """Whether a statement is nothing but a literal."""
+    """Return True if a statement is nothing but a literal."""
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def broken_links(markdown: str, folder: Path) -> list[str]:
-    """Link targets in a page of this folder that name a file of the repository, and name none."""
+    """Return the link targets in a page of this folder that are paths of no file."""
     targets = LINK.findall(FENCED.sub("", markdown))
     files = [target.partition("#")[0] for target in targets if not re.match(r"[a-z]+:", target)]
     return [file for file in files if file and not (folder / file).exists()]
 
 
 def decision_pages() -> dict[str, str]:
-    """Text of each page about a decision, by file name: all pages of the folder but the index."""
+    """Return the text of each record of a decision by file name."""
     paths = [ROOT / path for path in tracked() if path.startswith("docs/decisions/")]
     return {path.name: path.read_text(encoding="utf-8") for path in paths if path.name != "README.md"}
 
