@@ -68,7 +68,7 @@ class BranchService:
         self.posts = Posts(hub, author, find_branch)
         self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, find_branch)
-        self.texts = Texts(hub, author, find_branch, hub.presences.has_company)
+        self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors)
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)

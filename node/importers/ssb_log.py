@@ -7,7 +7,7 @@ earlier one stopped, whether it is given the whole log again or only what came s
 
 import base64
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypedDict

@@ -38,7 +38,9 @@ async def _type(gathering: Gathering[str], written: Written, updates: Sequence[b
 def test_the_pace_follows_who_is_there() -> None:
     assert next_write_at(10.0, has_other_editors=True) == 10.0 + TEXT_GATHER_SECONDS
     assert next_write_at(10.0, has_other_editors=False) == 10.0 + TEXT_GATHER_ALONE_SECONDS
-    assert next_write_at(float("-inf"), has_other_editors=False) == float("-inf"), "the first is written at once"
+    assert next_write_at(float("-inf"), has_other_editors=False) == float("-inf"), (
+        "the first is written at once"
+    )
 
 
 def test_what_is_many_or_large_does_not_wait() -> None:

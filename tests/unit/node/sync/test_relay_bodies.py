@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import func, select
 from trio.testing import MockClock
 
 from node.care.fsck import check_store
@@ -20,9 +21,9 @@ from protocol.limits.peers import BODIES_LOOK_SECONDS, BODIES_PASS_SECONDS, WANT
 from protocol.publication import create_publication, decode_publication, encode_bare, sign_publication
 from protocol.signing import topic_key_pair
 from storage.commits.commits import load_timeline
-from storage.relay.bare import count_bare
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic, load_kept, store_publications
+from storage.schema.schema import relay_bare
 from storage.topics.difference import summarise
 from tests.support.builders import STORE_KEY, give, publications_of, writing_topic
 from tests.support.forging import bare_of
@@ -87,7 +88,8 @@ def _kept(relay: Node, topic: bytes) -> KeptTopic:
 
 def _lacking(relay: Node, topic: bytes) -> int:
     with relay.replica.database.read() as connection:
-        return count_bare(connection, _kept(relay, topic).num)
+        query = select(func.count()).where(relay_bare.c.topic_num == _kept(relay, topic).num)
+        return int(connection.execute(query).scalar_one())
 
 
 async def test_bodies_come_to_a_relay_from_who_has_them_and_from_there_to_who_lacks_them(
