@@ -264,8 +264,8 @@ export interface RepoStanding {
   helpers: string[];
   in_sync_with: string[];
   own_forks: number;
+  parts: StandingPart[];
   progress: SyncProgress | null;
-  sentence: string;
   since: number | null;
   state: "in_sync" | "syncing" | "alone" | "not_shared" | "cut_off" | "former" | "waiting" | "joining" | "damaged";
   uncertain: string;
@@ -273,6 +273,27 @@ export interface RepoStanding {
   unheld: number | null;
   unread: number;
   waiting: number;
+}
+
+/** One thing that people are told of a repo: a code, with the values that belong to it. */
+export interface StandingPart {
+  at?: number | null;
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "syncing" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
+  count?: number;
+  foreign?: number;
+  least?: boolean;
+  peers?: NamedPeer[];
+  people?: string[];
+  rate?: number;
+  reason?: string;
+  seconds?: number;
+}
+
+/** A peer as people are told of it. */
+export interface NamedPeer {
+  name: string;
+  peer: string;
+  relay: boolean;
 }
 
 /** Peers, learned addresses and banned peers. */

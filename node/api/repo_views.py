@@ -8,7 +8,7 @@ from node.ingest.people import SHORT_ID_LENGTH
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
-from node.membership.requests import Requests, describe_ask
+from node.membership.requests import Requests
 from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
 from node.observe.standing_view import NO_OUTLOOK, Facts, Outlook, Unheld, describe_standing
@@ -165,7 +165,7 @@ class RepoViews:
         ask = self._requests.made_in(lobby)
         if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):
             return None
-        facts = Facts(False, False, True, False, False, True, asking=describe_ask(ask))
+        facts = Facts(False, False, True, False, False, True, ask=ask)
         return {
             "repo": ask["repo"],
             "name": ask["repo_name"],

@@ -1,6 +1,6 @@
 """Repos: create, list, join, follow, fork and forget them; their epochs, tags, branches and links."""
 
-from typing import Annotated, Final, TypedDict
+from typing import Annotated, Final, NotRequired, TypedDict
 
 from msgspec import Meta
 
@@ -48,6 +48,53 @@ class TagRequest(Request, frozen=True):
     commit: IdText
 
 
+class NamedPeer(TypedDict):
+    """A peer as people are told of it."""
+
+    peer: Id
+    name: Annotated[str, Meta(description="This user's name for it. Empty: it has none.")]
+    relay: bool
+
+
+class StandingPart(TypedDict):
+    """One thing that people are told of a repo: a code, with the values that belong to it."""
+
+    code: Annotated[
+        str,
+        one_of(
+            "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
+            "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "follows_parts",
+            "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended", "membership_damaged",
+            "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests", "secrets_missing", "sending",
+            "syncing", "uncertain", "unfetched_files", "unheld", "unheld_unknown", "unread", "waiting",
+            description="The page and the command line have a sentence for each.",
+        ),
+    ]  # fmt: skip
+    count: NotRequired[
+        Annotated[int, Meta(ge=0, description="How many; of `in_sync`: how many peers beside those named.")]
+    ]
+    least: NotRequired[Annotated[bool, Meta(description="There may be more than are counted.")]]
+    at: NotRequired[Annotated[int | None, Meta(description="Unix seconds. Null: not known.")]]
+    peers: NotRequired[list[NamedPeer]]
+    people: NotRequired[
+        Annotated[list[str], Meta(description="Names of members who can help, or who was asked.")]
+    ]
+    reason: NotRequired[
+        Annotated[
+            str, Meta(description="A code or words that people read; of `ask_waiting`: the code to compare.")
+        ]
+    ]
+    foreign: NotRequired[
+        Annotated[int, Meta(ge=0, description="How many of the peers are of another version of Ravel.")]
+    ]
+    rate: NotRequired[Annotated[int, Meta(ge=0, description="Commits a second.")]]
+    seconds: NotRequired[
+        Annotated[
+            int, Meta(ge=0, description="Seconds left; of `behind_quiet`: for how long nothing has come.")
+        ]
+    ]
+
+
 class RepoStanding(TypedDict):
     """How a repo stands with other nodes and members, as far as this node knows."""
 
@@ -63,7 +110,12 @@ class RepoStanding(TypedDict):
             ),
         ),
     ]  # fmt: skip
-    sentence: Annotated[str, Meta(description="The same for people, in one sentence.")]
+    parts: Annotated[
+        list[StandingPart],
+        Meta(
+            description="What people are told, in this order. Clients ignore a part whose code they do not know."
+        ),
+    ]
     in_sync_with: Annotated[list[Id], Meta(description="Connected peers that hold the same.")]
     since: Annotated[
         int | None, Meta(description="Unix seconds since when the first of them does, as far as was looked.")

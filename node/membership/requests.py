@@ -397,25 +397,6 @@ _ENDED: Final = {
 """Status -> why such a request is not accepted."""
 
 
-def describe_ask(ask: AskView) -> str:
-    """Say in one sentence how a request of this user stands."""
-    admin = ask["admin_name"] or ask["admin"][:12]
-    match ask["status"]:
-        case "sending":
-            return "asking to join: the request goes out when a node of the link is met"
-        case "waiting":
-            return f"asked {admin} to be let in, and waiting for an answer; code: {ask['code']}"
-        case "accepted":
-            return "let in: the repo has not come yet"
-        case "refused":
-            return f"{admin} refused the request; `ravel requests cancel` removes it"
-        case "closed" | "expired":
-            word = "was ended" if ask["status"] == "closed" else "has expired"
-            return f"the link {word} and nobody answered; ask for a new one, `ravel requests cancel` removes this"
-        case _:
-            return f"the link lets you ask nothing: {ask['reason']}; `ravel requests cancel` removes it"
-
-
 def _own_status(request: FoundRequest) -> str:
     if request.is_withdrawn:
         return "withdrawn"

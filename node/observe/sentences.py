@@ -1,18 +1,157 @@
 """Sentences for people on what the node answers in states, codes and counts. The page has its own table of them."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
 
-from node.runtime.wording import date_text, duration_text
+from node.runtime.wording import counted, date_text, duration_text
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 
 if TYPE_CHECKING:  # types of answers: commands must start at once
     from ravel.types.node import ClockComparison, KeyUse
-    from ravel.types.repos import RepoStanding
+    from ravel.types.repos import RepoStanding, StandingPart
 
 
 def standing_sentence(standing: "RepoStanding") -> str:
     """Say how a repo stands with others, in one sentence."""
-    return standing["sentence"]
+    return "; ".join(_PARTS[one["code"]](one) for one in standing["parts"] if one["code"] in _PARTS)
+
+
+def _since(part: "StandingPart") -> str:
+    at = part.get("at")
+    return "" if at is None else f" since {date_text(at)}"
+
+
+def _count(part: "StandingPart", one: str) -> str:
+    return f"{'at least ' if part.get('least') else ''}{counted(part['count'], one)}"
+
+
+def _verb(part: "StandingPart", one: str, many: str) -> str:
+    return one if part["count"] == 1 else many
+
+
+def _peers(part: "StandingPart") -> str:
+    names = [
+        one["name"] or f"{'relay' if one['relay'] else 'peer'} {one['peer'][:_ID_SHOWN_LENGTH]}"
+        for one in part.get("peers", ())
+    ]
+    more = part["count"] if part["code"] == "in_sync" and names else 0
+    return (", ".join(names) or "a peer") + (f" and {more} more" if more else "")
+
+
+def _helpers(part: "StandingPart", one: str, many: str) -> str:
+    """Return who helps, behind a comma: ", which ann has", ", which ann or ben have". Empty where nobody is known."""
+    names = part["people"]
+    named = names[:_PEOPLE_NAMED_MAX]
+    if len(names) > _PEOPLE_NAMED_MAX:
+        named = [*named[:-1], f"{len(names) - _PEOPLE_NAMED_MAX + 1} others"]
+    return f", which {' or '.join(named)} {one if len(names) == 1 else many}" if names else ""
+
+
+def _pace(part: "StandingPart") -> str:
+    if "rate" not in part:
+        return ""
+    left = f", {duration_text(part['seconds'])} left" if "seconds" in part else ""
+    return f" ({part['rate']} a second{left})"
+
+
+def _quiet(part: "StandingPart") -> str:
+    more = "more than " if part["seconds"] >= _QUIET_MAX_SECONDS else ""
+    return (
+        f"behind by {_count(part, 'commit')} as {_peers(part)} states, "
+        f"which has sent none for {more}{duration_text(part['seconds'])}"
+    )
+
+
+def _not_shared(part: "StandingPart") -> str:
+    if "count" not in part:
+        return "no connected peer follows it"
+    foreign = f" ({part['foreign']} of another version of Ravel)" if part.get("foreign") else ""
+    return f"{_count(part, 'peer')} {_verb(part, 'is', 'are')} connected{foreign}, and none follows this repo"
+
+
+_ID_SHOWN_LENGTH: Final = 12
+_PEOPLE_NAMED_MAX: Final = 3
+_QUIET_MAX_SECONDS: Final = 600
+"""Seconds from which on the node counts no further (`node.observe.standing_view.BELIEVED_SECONDS`)."""
+_HERE_ALONE: Final = "on this node alone, as far as known"
+_PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
+    "membership_damaged": lambda _: (
+        "who is a member cannot be told: commits of the membership are damaged here"
+    ),
+    "ask_sending": lambda _: "asking to join: the request goes out when a node of the link is met",
+    "ask_waiting": lambda one: (
+        f"asked {one['people'][0]} to be let in, and waiting for an answer; code: {one['reason']}"
+    ),
+    "ask_accepted": lambda _: "let in: the repo has not come yet",
+    "ask_refused": lambda one: f"{one['people'][0]} refused the request; `ravel requests cancel` removes it",
+    "ask_closed": lambda _: (
+        "the link was ended and nobody answered; ask for a new one, `ravel requests cancel` removes this"
+    ),
+    "ask_expired": lambda _: (
+        "the link has expired and nobody answered; ask for a new one, `ravel requests cancel` removes this"
+    ),
+    "ask_failed": lambda one: (
+        f"the link lets you ask nothing: {one['reason']}; `ravel requests cancel` removes it"
+    ),
+    "joining": lambda _: "joining: the membership has not come yet",
+    "secrets_missing": lambda one: (
+        f"waiting for secrets{_since(one)}: members have gone on to new ones, and none has handed them to this node yet"
+        f"{_helpers(one, 'has', 'have')}"
+    ),
+    "excluded": lambda one: (
+        f"cut off{_since(one)}: you are no member any more, and what members write since is not for this node"
+    ),
+    "former": lambda _: "you are no member any more, and read what was shared with you",
+    "link_ended": lambda one: (
+        f"cut off{_since(one)}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; "
+        "ask a member for a new one"
+    ),
+    "join_refused": lambda one: f"your invitation was refused ({one['reason']})",
+    "reading": lambda _: "reading the repo without being a member",
+    "reading_branches": lambda _: "reading single branches without being a member",
+    "causes_missing": lambda one: (
+        f"{_count(one, 'commit')} {_verb(one, 'waits', 'wait')} for earlier ones that are not here"
+        f"{_helpers(one, 'has', 'have')}"
+    ),
+    "waiting": lambda _: "waiting for what is not here",
+    "epoch_due": lambda one: (
+        f"new secrets are due since the members have changed{_helpers(one, 'starts', 'start')}"
+    ),
+    "uncertain": lambda one: f"you cannot write yet: peers are asked for commits of yours ({one['reason']})",
+    "own_forks": lambda one: f"{_count(one, 'place')} of your feed {_verb(one, 'was', 'were')} used twice",
+    "unread": lambda one: (
+        f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} of a newer format, which this Ravel does not show"
+    ),
+    "damaged": lambda one: (
+        f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} damaged here, and asked of peers"
+    ),
+    "in_sync": lambda one: f"in sync with {_peers(one)}{_since(one)}",
+    "alone": lambda _: "no peer is connected",
+    "held": lambda one: f"{_peers(one)} had all commits on {date_text(one['at'] or 0)}",
+    "not_shared": _not_shared,
+    "syncing": lambda _: "not in sync yet",
+    "refused": lambda one: f"{_peers(one)} takes no more of it: {one['reason']}",
+    "comparing": lambda one: f"comparing with {_peers(one)}",
+    "behind": lambda one: f"behind by {_count(one, 'commit')}, to come from {_peers(one)}{_pace(one)}",
+    "behind_quiet": _quiet,
+    "follows_parts": lambda one: (
+        f"{_peers(one)} follows parts of it, or the repo as it was before an exclusion"
+    ),
+    "sending": lambda one: f"sending {_count(one, 'commit')} to {_peers(one)}{_pace(one)}",
+    "unheld_unknown": lambda _: "whether what you wrote is elsewhere is not known",
+    "unheld": lambda one: f"{_of_yours(one, 'commits')} {_HERE_ALONE}",
+    "unfetched_files": lambda one: f"{_of_yours(one, 'files')} {_HERE_ALONE}",
+    "guests": lambda one: (
+        f"at least {one['count']} of the peers that follow it {_verb(one, 'is', 'are')} no member's"
+    ),
+    "requests": lambda one: f"{_count(one, 'user')} {_verb(one, 'asks', 'ask')} to be let in",
+}
+"""Code of a part of a standing -> its words."""
+
+
+def _of_yours(part: "StandingPart", what: str) -> str:
+    least = "at least " if part.get("least") else ""
+    return f"{least}{part['count']} of your {what} {_verb(part, 'is', 'are')}"
 
 
 def displaced_sentence(use: "KeyUse") -> str:
@@ -39,5 +178,9 @@ def clock_sentence(clock: "ClockComparison") -> str:
     ahead = clock["ahead_seconds"]
     if ahead is None or abs(ahead) <= CLOCK_DRIFT_MAX_SECONDS:
         return ""
-    who = "a member who writes now" if clock["authors"] == 1 else f"{clock['authors']} members who write now"
+    who = (
+        "the member who writes now"
+        if clock["authors"] == 1
+        else f"the {clock['authors']} members who write now"
+    )
     return f"{duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that of {who}"

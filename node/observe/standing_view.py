@@ -3,13 +3,14 @@
 `node.observe.standing` looks at connections and the store. Nothing here does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from node.contract.repos import RepoStanding
+from node.contract.repos import NamedPeer, RepoStanding, StandingPart
+from node.contract.requests import AskView
 from node.contract.values import SyncProgress
-from node.runtime.wording import counted, date_text, duration_text
+from node.ingest.people import SHORT_ID_LENGTH
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
@@ -24,17 +25,10 @@ on a slow line."""
 QUIET_SAID_SECONDS: Final = 30
 """From when on it is said that none comes."""
 _PEERS_NAMED_MAX: Final = 3
-_ID_SHOWN_SIZE: Final = 12
-_WITHOUT_PEERS: Final = {
-    "in_sync": "in sync with a peer",
-    "syncing": "not in sync yet",
-    "alone": "no peer is connected",
-    "not_shared": "no connected peer follows it",
-    "waiting": "waiting for what is not here",
-    "joining": "joining",
-}
-"""State -> a sentence that names no peer, where the full one does."""
+_SAID_WITHOUT_PEERS: Final = ("in_sync", "syncing", "alone", "not_shared", "waiting", "joining")
+"""States of which the parts may name peers."""
 _ENDED: Final = ("cut_off", "former", "damaged")
+"""States beside which it does not matter who holds the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +108,7 @@ class Facts:
     refused: str = ""  # why a join by a link was refused
     behind_since: int | None = None  # unix seconds since when that is known here, where it is
     requests: int = 0  # users who ask to be let in, and wait for an answer of this user
-    asking: str = ""  # of a request to join that is not over: how it stands, in a sentence
+    ask: AskView | None = None  # a request to join that is not over
     waiting: int = 0  # commits that wait for earlier ones, or for a key
     holders: tuple[str, ...] = ()  # what the members are called who have what is absent
     is_due: bool = False  # whether an epoch is due
@@ -129,37 +123,28 @@ class Facts:
 def describe_standing(
     facts: Facts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str], here: int = 0
 ) -> RepoStanding:
-    """The standing as an answer: its state, and the sentence that people read.
+    """Return the standing as an answer: its state, and the parts of the sentence that people read.
 
-    `name_of` gives what this user calls a peer, empty for nothing. `here` are the repo's commits on this node.
+    `name_of` gives this user's name for a peer, or nothing. `here` counts the repo's commits on this node.
     """
-    state, sentence = _membership_part(facts)
+    state, parts = _membership_parts(facts)
     if facts.uncertain and not state:
         state = "waiting"
     guests = _count_guests(facts, outlook)
-    link_state, link_sentence = _network_part(outlook, unheld, name_of)
-    if facts.asking and link_state == "in_sync":
-        link_sentence = ""  # a peer has the request, and of the repo nothing is here
-    level = sorted(outlook.level_since)
+    link_state, link_parts = _network_parts(outlook, unheld, name_of)
+    if state not in _ENDED:
+        if facts.uncertain:
+            parts.append({"code": "uncertain", "reason": facts.uncertain})
+        parts += _count_parts(own_forks=facts.own_forks, unread=facts.unread, damaged=facts.damaged)
+        if (
+            facts.ask is None or link_state != "in_sync"
+        ):  # else a peer has the request, and of the repo nothing is here
+            parts += link_parts
+        parts += _count_parts(guests=guests, requests=facts.requests)
     return {
         "state": state or link_state,
-        # Of one that is cut off, who else holds what it has is beside the point.
-        "sentence": sentence
-        if state in _ENDED
-        else "; ".join(
-            filter(
-                None,
-                (
-                    sentence,
-                    _own_feeds_part(facts),
-                    _unshown_part(facts),
-                    link_sentence,
-                    _guests_part(guests),
-                    _requests_part(facts),
-                ),
-            )
-        ),
-        "in_sync_with": [id_text(peer) for peer in level],
+        "parts": parts,
+        "in_sync_with": [id_text(peer) for peer in sorted(outlook.level_since)],
         "since": min(outlook.level_since.values(), default=None),
         "behind": max((link.behind for link in outlook.links if link.is_coming), default=0),
         "progress": None if outlook.level_since else _progress(outlook, here),
@@ -178,93 +163,53 @@ def describe_standing(
     }
 
 
+def _count_parts(**counts: int) -> list[StandingPart]:
+    return [{"code": code, "count": count} for code, count in counts.items() if count]
+
+
 def without_peers(standing: RepoStanding) -> RepoStanding:
-    """The same for a caller that may read repos, and not see the node's peers."""
-    sentence = _WITHOUT_PEERS.get(standing["state"], standing["sentence"])
-    return {**standing, "sentence": sentence, "in_sync_with": []}
+    """Return a standing for a caller that may read repos, and not see the node's peers."""
+    state, parts = standing["state"], standing["parts"]
+    if state in _SAID_WITHOUT_PEERS:
+        parts = [{"code": state}]
+    return {**standing, "parts": parts, "in_sync_with": []}
 
 
-def _membership_part(facts: Facts) -> tuple[str, str]:
+def _membership_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
     if facts.is_damaged:
-        return "damaged", "who is a member cannot be told: commits of the membership are damaged here"
-    if facts.asking:
-        return "joining", facts.asking
+        return "damaged", [{"code": "membership_damaged"}]
+    if facts.ask is not None:
+        admin = facts.ask["admin_name"] or facts.ask["admin"][:SHORT_ID_LENGTH]
+        reason = facts.ask["reason"] or facts.ask["code"]
+        return "joining", [{"code": f"ask_{facts.ask['status']}", "people": [admin], "reason": reason}]
     if facts.is_joining:
-        return "joining", "joining: the membership has not come yet"
-    since = "" if facts.behind_since is None else f" since {date_text(facts.behind_since)}"
+        return "joining", [{"code": "joining"}]
+    since: StandingPart = {"code": "", "at": facts.behind_since}
     if facts.is_member:
         if facts.is_behind:
-            return (
-                "waiting",
-                f"waiting for secrets{since}: members have gone on to new ones, and none has handed them to this node yet"
-                f"{_people_part(facts.holders, 'has', 'have')}",
-            )
-        return _absent_part(facts)
+            return "waiting", [{**since, "code": "secrets_missing", "people": list(facts.holders)}]
+        return _absent_parts(facts)
     if facts.was_member:
-        if facts.is_behind:
-            return (
-                "cut_off",
-                f"cut off{since}: you are no member any more, and what members write since is not for this node",
-            )
-        return "former", "you are no member any more, and read what was shared with you"
-    if facts.is_behind:
         return (
-            "cut_off",
-            f"cut off{since}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; "
-            "ask a member for a new one",
+            ("cut_off", [{**since, "code": "excluded"}])
+            if facts.is_behind
+            else ("former", [{"code": "former"}])
         )
-    refused = f"your invitation was refused ({facts.refused}); " if facts.refused else ""
-    what = "the repo" if facts.has_members else "single branches"
-    state, absent = _absent_part(facts)
-    return state, "; ".join(filter(None, (f"{refused}reading {what} without being a member", absent)))
+    if facts.is_behind:
+        return "cut_off", [{**since, "code": "link_ended"}]
+    state, absent = _absent_parts(facts)
+    refused: list[StandingPart] = [{"code": "join_refused", "reason": facts.refused}] if facts.refused else []
+    return state, [*refused, {"code": "reading" if facts.has_members else "reading_branches"}, *absent]
 
 
-def _absent_part(facts: Facts) -> tuple[str, str]:
-    """What is absent, and who can help."""
-    parts = []
+def _absent_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
+    """Return what is absent, and who can help."""
+    parts: list[StandingPart] = []
     if facts.waiting:
-        verb = "waits" if facts.waiting == 1 else "wait"
-        have = _people_part(facts.holders, "has", "have")
-        parts.append(f"{counted(facts.waiting, 'commit')} {verb} for earlier ones that are not here{have}")
+        parts.append({"code": "causes_missing", "count": facts.waiting, "people": list(facts.holders)})
     if facts.is_due:
-        start = _people_part(facts.starters, "starts", "start")
-        parts.append(f"new secrets are due since the members have changed{start}")
-    return ("waiting" if facts.waiting else ""), "; ".join(parts)
-
-
-def _people_part(names: Sequence[str], verb: str, verb_of_many: str) -> str:
-    """Who helps, behind a comma: "ann has them", "ann or ben have them". Empty where nobody is known."""
-    if not names:
-        return ""
-    named = list(names[:_PEERS_NAMED_MAX])
-    if len(names) > _PEERS_NAMED_MAX:
-        named[-1] = f"{len(names) - _PEERS_NAMED_MAX + 1} others"
-    return f", which {' or '.join(named)} {verb if len(names) == 1 else verb_of_many}"
-
-
-def _own_feeds_part(facts: Facts) -> str:
-    """What keeps this user from writing, and what writing in two places has left."""
-    parts = []
-    if facts.uncertain:
-        parts.append(f"you cannot write yet: peers are asked for commits of yours ({facts.uncertain})")
-    if facts.own_forks:
-        verb = "was" if facts.own_forks == 1 else "were"
-        parts.append(f"{counted(facts.own_forks, 'place')} of your feed {verb} used twice")
-    return "; ".join(parts)
-
-
-def _unshown_part(facts: Facts) -> str:
-    """What is here, as peers see it, and cannot be shown."""
-    parts = []
-    if facts.unread:
-        verb = "is" if facts.unread == 1 else "are"
-        parts.append(
-            f"{counted(facts.unread, 'commit')} {verb} of a newer format, which this Ravel does not show"
-        )
-    if facts.damaged:
-        verb = "is" if facts.damaged == 1 else "are"
-        parts.append(f"{counted(facts.damaged, 'commit')} {verb} damaged here, and asked of peers")
-    return "; ".join(parts)
+        parts.append({"code": "epoch_due", "people": list(facts.starters)})
+    return ("waiting" if facts.waiting else ""), parts
 
 
 def _count_guests(facts: Facts, outlook: Outlook) -> int:
@@ -274,48 +219,52 @@ def _count_guests(facts: Facts, outlook: Outlook) -> int:
     return max(0, len({link.peer for link in outlook.links if not link.is_relay}) - facts.members)
 
 
-def _guests_part(guests: int) -> str:
-    if not guests:
-        return ""
-    return f"at least {guests} of the peers that follow it {'is' if guests == 1 else 'are'} no member's"
+def _network_parts(
+    outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+) -> tuple[str, list[StandingPart]]:
+    state, parts = _links_parts(outlook, unheld, name_of)
+    if unheld.commits is None:
+        parts.append({"code": "unheld_unknown"})
+    for code, count in (("unheld", unheld.commits or 0), ("unfetched_files", unheld.files)):
+        if count:
+            parts.append({"code": code, "count": count, "least": count >= UNHELD_COUNTED_MAX})
+    return state, parts
 
 
-def _requests_part(facts: Facts) -> str:
-    if not facts.requests:
-        return ""
-    who = "1 user asks" if facts.requests == 1 else f"{facts.requests} users ask"
-    return f"{who} to be let in"
+def _links_parts(
+    outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+) -> tuple[str, list[StandingPart]]:
+    def named(peer: PeerId, *, is_relay: bool) -> NamedPeer:
+        return {"peer": id_text(peer), "name": name_of(peer), "relay": is_relay}
 
-
-def _network_part(outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]) -> tuple[str, str]:
-    alone = _alone_part(unheld)
     if outlook.level_since:
-        since = date_text(min(outlook.level_since.values()))
-        return "in_sync", f"in sync with {_named(outlook, name_of)} since {since}{alone}"
+        is_relay = {link.peer: link.is_relay for link in outlook.links}
+        level = sorted(outlook.level_since)
+        shown = [named(peer, is_relay=is_relay.get(peer, False)) for peer in level[:_PEERS_NAMED_MAX]]
+        at, more = min(outlook.level_since.values()), len(level) - len(shown)
+        return "in_sync", [{"code": "in_sync", "peers": shown, "count": more, "at": at}]
     if not outlook.connected:
-        held = ""
+        parts: list[StandingPart] = [{"code": "alone"}]
         if outlook.last is not None and not unheld.commits:
-            holder = _called(outlook.last.peer, name_of, is_relay=outlook.last_is_relay)
-            held = f"; {holder} had all commits on {date_text(outlook.last.held_at // 1000)}"
-        return "alone", f"no peer is connected{held}{alone}"
+            holder = named(outlook.last.peer, is_relay=outlook.last_is_relay)
+            parts.append({"code": "held", "peers": [holder], "at": outlook.last.held_at // 1000})
+        return "alone", parts
     if not outlook.links:
-        count = f"{outlook.connected} peer is" if outlook.connected == 1 else f"{outlook.connected} peers are"
-        foreign = f" ({outlook.foreign} of another version of Ravel)" if outlook.foreign else ""
-        return "not_shared", f"{count} connected{foreign}, and none follows this repo{alone}"
+        return "not_shared", [{"code": "not_shared", "count": outlook.connected, "foreign": outlook.foreign}]
     link = _told_link(outlook)
-    who = _called(link.peer, name_of, is_relay=link.is_relay)
+    part: StandingPart = {"code": "", "peers": [named(link.peer, is_relay=link.is_relay)]}
     if link.refused:
-        return "syncing", f"{who} takes no more of it: {link.refused}{alone}"
+        return "syncing", [{**part, "code": "refused", "reason": link.refused}]
     if link.unsent is None:
-        return "syncing", f"comparing with {who}{alone}"
+        return "syncing", [{**part, "code": "comparing"}]
     if link.behind:
-        return "syncing", f"behind by {_behind_part(link, who)}{alone}"
+        part = {**part, "count": link.behind, "least": link.behind >= STATED_COUNT_MAX}
+        if link.quiet_seconds >= QUIET_SAID_SECONDS:
+            return "syncing", [{**part, "code": "behind_quiet", "seconds": link.quiet_seconds}]
+        return "syncing", [{**part, **_pace(link.behind, link.coming), "code": "behind"}]
     if not link.unsent:
-        return "not_shared", f"{who} follows parts of it, or the repo as it was before an exclusion{alone}"
-    return (
-        "syncing",
-        f"sending {counted(link.unsent, 'commit')} to {who}{_pace(link.unsent, link.going)}{alone}",
-    )
+        return "not_shared", [{**part, "code": "follows_parts"}]
+    return "syncing", [{**part, **_pace(link.unsent, link.going), "code": "sending", "count": link.unsent}]
 
 
 def _told_link(outlook: Outlook) -> Link:
@@ -337,45 +286,10 @@ def _progress(outlook: Outlook, here: int) -> SyncProgress | None:
     return None
 
 
-def _behind_part(link: Link, who: str) -> str:
-    least = "at least " if link.behind >= STATED_COUNT_MAX else ""
-    what = f"{least}{counted(link.behind, 'commit')}"
-    if link.quiet_seconds >= QUIET_SAID_SECONDS:
-        more = "more than " if link.quiet_seconds >= BELIEVED_SECONDS else ""
-        return f"{what} as {who} states, which has sent none for {more}{duration_text(link.quiet_seconds)}"
-    return f"{what}, to come from {who}{_pace(link.behind, link.coming)}"
-
-
-def _pace(left: int, rate: float | None) -> str:
-    """In brackets: how fast it goes, and how long the rest takes. Empty where nothing tells."""
-    if not rate:
-        return ""
+def _pace(left: int, rate: float | None) -> StandingPart:
+    """Return how fast a transfer goes, and how long the rest takes; nothing where that is not known."""
+    if rate is None or rate < 1:
+        return {"code": ""}
     seconds = seconds_left(left, rate)
-    rest = "" if seconds is None else f", {duration_text(seconds)} left"
-    return f" ({rate:.0f} a second{rest})" if rate >= 1 else ""
-
-
-def _alone_part(unheld: Unheld) -> str:
-    """What is on this node alone, as far as known."""
-    unknown = "; whether what you wrote is elsewhere is not known" if unheld.commits is None else ""
-    named = [
-        f"{'at least ' if count >= UNHELD_COUNTED_MAX else ''}{count} of your {what}"
-        for count, what in ((unheld.commits or 0, "commits"), (unheld.files, "files"))
-        if count
-    ]
-    if not named:
-        return unknown
-    is_one = (unheld.commits or 0) + unheld.files == 1
-    return f"{unknown}; {' and '.join(named)} {'is' if is_one else 'are'} on this node alone, as far as known"
-
-
-def _named(outlook: Outlook, name_of: Callable[[PeerId], str]) -> str:
-    is_relay = {link.peer: link.is_relay for link in outlook.links}
-    peers = sorted(outlook.level_since)
-    names = [_called(one, name_of, is_relay=is_relay.get(one, False)) for one in peers[:_PEERS_NAMED_MAX]]
-    more = f" and {len(peers) - _PEERS_NAMED_MAX} more" if len(peers) > _PEERS_NAMED_MAX else ""
-    return ", ".join(names) + more
-
-
-def _called(peer: PeerId, name_of: Callable[[PeerId], str], *, is_relay: bool) -> str:
-    return name_of(peer) or f"{'relay' if is_relay else 'peer'} {id_text(peer)[:_ID_SHOWN_SIZE]}"
+    found: StandingPart = {"code": "", "rate": round(rate)}
+    return found if seconds is None else {**found, "seconds": seconds}

@@ -20,3 +20,19 @@ test("a full account has another cause for a link than for what is stored", () =
   assert.match(text.refusedBecause("link", "used_link"), /Another node/);
   assert.equal(text.refusedBecause("file", "new_reason"), "new_reason");
 });
+
+test("each part of a standing has its words, and one of a newer node none", () => {
+  const peer = { peer: "a".repeat(52), name: "", relay: true };
+  const parts = [
+    { code: "secrets_missing", at: 5, people: ["Ann", "Ben", "Cid", "Dee", "Eve"] },
+    { code: "of_a_newer_node" },
+    { code: "in_sync", peers: [peer, { ...peer, name: "Bob" }], count: 2, at: 7 },
+    { code: "unheld", count: 1000, least: true },
+  ];
+  assert.equal(
+    text.standingSentence({ parts }, (seconds) => `time ${seconds}`),
+    "Waiting for secrets since time 5: members have gone on to new ones, and none has handed them to this node yet, " +
+      "which Ann or Ben or 3 others have; in sync with relay aaaaaaaaaaaa, Bob and 2 more since time 7; " +
+      "at least 1000 of your commits are on this node alone, as far as known.",
+  );
+});

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from node.observe.sentences import standing_sentence
 from node.runtime.errors import ERROR_KINDS
 from tests.e2e.cluster import Peer, peers, run_ravel, until
 
@@ -46,7 +47,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
             told = json.loads(run_ravel(peer, "repo", "sync", "notes", "--json").stdout)
             assert told["standing"]["state"] == "cut_off"
             assert told["standing"]["behind_since"] is not None
-            assert "cut off since 20" in told["standing"]["sentence"]
+            assert "cut off since 20" in standing_sentence(told["standing"])
         run_ravel(alice, "write", "main", "without both")
         until(lambda: _standing(alice)["state"] == "not_shared", "nobody has what follows")
         assert _standing(alice)["unheld"] > 0

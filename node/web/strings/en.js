@@ -1,14 +1,9 @@
-// Every English text of the page, with those in en_node.js. A translation is a pair of files like these.
+// Every English text of the page, with those in en_node.js and en_standing.js. A translation is a pair of files like these.
 
 import { many, ofNode } from "./en_node.js";
+import { lasting, standingSentence } from "./en_standing.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
-
-const lasting = (seconds) => {
-  if (seconds < 60) return `${seconds} s`;
-  const minutes = Math.round(seconds / 60);
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
-};
 
 const transferred = ({ done, total, rate, seconds_left }) =>
   `${done} of ${total ?? "an unknown number of"} commits${rate ? `, ${rate}/s` : ""}${seconds_left === null ? "" : `, ${lasting(seconds_left)} left`}`;
@@ -63,6 +58,7 @@ export const text = {
   working: "Working…",
   loading: "Loading",
   sentence,
+  standingSentence: (standing, when) => sentence(standingSentence(standing, when)),
 
   // The node at a glance
   node: (id, facts) => `node ${id} · ${facts}`,

@@ -12,7 +12,7 @@ import { Standing } from "./timeline.js";
 export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
   return html`
-    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} said=${repo.standing.sentence} /></p>
+    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
     ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
     ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
     <dl>

@@ -101,7 +101,7 @@ function Heading({ repo, branch }) {
   return html`<div class="heading-line">
     <h2 id="branch-name"><bdi>${repo.name}</bdi>${branch && html` : <bdi>${branch.name}</bdi>`}</h2>
     <p id="branch-facts" class="facts">${facts.join(" · ")}</p>
-    <p id="standing" class=${isBad ? "error" : "facts"}>${isOnlyYou ? html`${text.onlyYou} <a href=${panel("members")}>${text.inviteOthers}</a>` : html`<${Standing} said=${standing.sentence} />`}</p>
+    <p id="standing" class=${isBad ? "error" : "facts"}>${isOnlyYou ? html`${text.onlyYou} <a href=${panel("members")}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</p>
     <${Transfer} of=${standing.progress} />
     ${branch && html`<${Jump} />`}
     <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
@@ -109,8 +109,8 @@ function Heading({ repo, branch }) {
 }
 
 /** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */
-export function Standing({ said }) {
-  const parts = text.sentence(said).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
+export function Standing({ of }) {
+  const parts = text.standingSentence(of, when).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
   return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
 }
 

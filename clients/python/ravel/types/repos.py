@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from ravel.types.values import SyncProgress
 
@@ -80,8 +80,8 @@ class RepoStanding(TypedDict):
     node will not get. `former`: no member any more. `waiting`: for secrets that a member hands over, for
     commits that come before others here, or for own ones that may be absent (`uncertain`).
     """
-    sentence: str
-    """The same for people, in one sentence."""
+    parts: list[StandingPart]
+    """What people are told, in this order. Clients ignore a part whose code they do not know."""
     in_sync_with: list[str]
     """Connected peers that hold the same."""
     since: int | None
@@ -163,3 +163,36 @@ class TagView(TypedDict):
     name: str
     branch: str
     commit: str
+
+
+class StandingPart(TypedDict):
+    """One thing that people are told of a repo: a code, with the values that belong to it."""
+
+    code: str
+    """The page and the command line have a sentence for each."""
+    count: NotRequired[int]
+    """How many; of `in_sync`: how many peers beside those named."""
+    least: NotRequired[bool]
+    """There may be more than are counted."""
+    at: NotRequired[int | None]
+    """Unix seconds. Null: not known."""
+    peers: NotRequired[list[NamedPeer]]
+    people: NotRequired[list[str]]
+    """Names of members who can help, or who was asked."""
+    reason: NotRequired[str]
+    """A code or words that people read; of `ask_waiting`: the code to compare."""
+    foreign: NotRequired[int]
+    """How many of the peers are of another version of Ravel."""
+    rate: NotRequired[int]
+    """Commits a second."""
+    seconds: NotRequired[int]
+    """Seconds left; of `behind_quiet`: for how long nothing has come."""
+
+
+class NamedPeer(TypedDict):
+    """A peer as people are told of it."""
+
+    peer: str
+    name: str
+    """This user's name for it. Empty: it has none."""
+    relay: bool

@@ -55,7 +55,7 @@ async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
         assert repo | {"repo": ""} == {
             "standing": {
                 "state": "alone",
-                "sentence": "no peer is connected; whether what you wrote is elsewhere is not known",
+                "parts": [{"code": "alone"}, {"code": "unheld_unknown"}],
                 "in_sync_with": [],
                 "since": None,
                 "behind": 0,

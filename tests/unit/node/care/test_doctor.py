@@ -302,7 +302,7 @@ def test_a_clock_that_is_not_that_of_others_is_told(
 
 def _repos(**standing: object) -> RepoList:
     """One repo; what is not named of its standing is as it is where all is well."""
-    well = {"state": "in_sync", "sentence": "...", "uncertain": "", "own_forks": 0, "epoch_due": False}
+    well = {"state": "in_sync", "parts": [], "uncertain": "", "own_forks": 0, "epoch_due": False}
     said = {**well, "held_at": 5, "unheld": 0, **standing}
     return cast(RepoList, {"repos": [{"name": "notes", "permission": "write", "standing": said}]})
 

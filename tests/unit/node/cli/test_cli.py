@@ -274,10 +274,10 @@ def test_a_repo_is_shown_without_what_is_for_programs(capsys: pytest.CaptureFixt
         "repo": "r",
         "name": "notes",
         "revision": 1_795_761_566_180,
-        "standing": {"sentence": "alone"},
+        "standing": {"parts": [{"code": "alone"}]},
     }
     repo_commands.print_repo(view)
-    assert capsys.readouterr().out == "repo   r\nname   notes\nstate  alone\n"
+    assert capsys.readouterr().out == "repo   r\nname   notes\nstate  no peer is connected\n"
 
 
 def test_one_of_something_is_said_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ from node.authoring.drafting import Draft
 from node.home.people_file import OwnProfile
 from node.ingest import lobby_room
 from node.membership.lobbies import FORGOTTEN_AFTER_MS, find_repo
+from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
 from protocol.body import Join, Permission
 from protocol.codec import encode
@@ -175,9 +176,9 @@ async def test_lists_show_a_request_and_no_lobby(
     [ann] = (await people.service(people.ann).branches.repo_list.list())["repos"]
     [bob] = (await people.service(people.bob).branches.repo_list.list())["repos"]
     assert (ann["name"], ann["requests"]) == ("photos", 1)
-    assert "1 user asks to be let in" in ann["standing"]["sentence"]
+    assert "1 user asks to be let in" in standing_sentence(ann["standing"])
     assert (bob["repo"], bob["name"], bob["permission"]) == (ann["repo"], "photos", "joining")
-    assert "waiting for an answer; code: " in bob["standing"]["sentence"]
+    assert "waiting for an answer; code: " in standing_sentence(bob["standing"])
     assert (await people.service(people.ann).node.show_status())["repos"] == 1
     with pytest.raises(ServiceError, match="photos \\(requests\\)"):
         people.service(people.ann).targets.repo("photos (requests)")

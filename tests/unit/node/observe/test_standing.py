@@ -1,8 +1,10 @@
 """How a repo stands with others: one sentence that is true."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 import trio
@@ -14,11 +16,14 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
+from node.contract.repos import StandingPart
+from node.contract.requests import AskView
 from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
-from node.observe import standing
+from node.observe import sentences, standing
 from node.observe.absent import find_absence
+from node.observe.sentences import standing_sentence
 from node.observe.standing import HOLDERS_MAX, SAVE_SECONDS, Standings, _Memory, _note_level
 from node.observe.standing_view import (
     BELIEVED_SECONDS,
@@ -55,6 +60,18 @@ MEMBER = Facts(
     is_member=True, was_member=True, is_joining=False, is_damaged=False, is_behind=False, has_members=True
 )
 READER = replace(MEMBER, is_member=False, was_member=False)
+ASK: AskView = {
+    "repo": "r",
+    "repo_name": "notes",
+    "lobby": "l",
+    "admin": "a" * 52,
+    "admin_name": "Ann",
+    "permission": "write",
+    "code": "a b c",
+    "expires_at": 0,
+    "status": "waiting",
+    "reason": "",
+}
 LINK = Link(PEER, is_relay=False, is_level=False, behind=0, unsent=0, refused="")
 
 
@@ -122,7 +139,8 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         Unheld(2, 3),
         "alone",
-        "no peer is connected; 2 of your commits and 3 of your files are on this node alone, as far as known",
+        "no peer is connected; 2 of your commits are on this node alone, as far as known; "
+        "3 of your files are on this node alone, as far as known",
     ),
     "nothing_known_but_a_file": (
         MEMBER,
@@ -227,18 +245,18 @@ CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
         "cut off: you are no member any more, and what members write since is not for this node",
     ),
     "asks": (
-        replace(READER, asking="asked Ann to be let in, and waiting for an answer"),
+        replace(READER, ask=ASK),
         LEVEL,
         0,
         "joining",
-        "asked Ann to be let in, and waiting for an answer",
+        "asked Ann to be let in, and waiting for an answer; code: a b c",
     ),
     "asks_unheard": (
-        replace(READER, asking="asked Ann to be let in, and waiting for an answer"),
+        replace(READER, ask=ASK),
         NO_OUTLOOK,
         0,
         "joining",
-        "asked Ann to be let in, and waiting for an answer; no peer is connected",
+        "asked Ann to be let in, and waiting for an answer; code: a b c; no peer is connected",
     ),
     "excluded_at": (
         replace(MEMBER, is_member=False, is_behind=True, behind_since=1_700_000_000),
@@ -337,9 +355,16 @@ def test_each_state_has_its_sentence(name: str) -> None:
     facts, outlook, counted, state, sentence = CASES[name]
     unheld = _unheld_of(counted)
     said = describe_standing(facts, outlook, unheld, lambda _: "")
-    assert (said["state"], said["sentence"], said["unheld"]) == (state, sentence, unheld.commits)
+    assert (said["state"], standing_sentence(said), said["unheld"]) == (state, sentence, unheld.commits)
     assert said["unfetched_files"] == unheld.files
     assert said["held_at"] == (None if outlook.last is None else 0)
+
+
+def test_each_code_that_is_promised_has_words_on_the_command_line_and_on_the_page() -> None:
+    schema = get_type_hints(StandingPart, include_extras=True)["code"].__metadata__[0].extra_json_schema
+    page = (Path(sentences.__file__).parents[1] / "web/strings/en_standing.js").read_text()
+    assert set(schema["enum"]) == sentences._PARTS.keys()
+    assert set(re.findall(r"^  (\w+): \(", page, re.MULTILINE)) == sentences._PARTS.keys()
 
 
 @pytest.mark.parametrize("name", [one for one in CASES if SHORT in CASES[one][4]])
@@ -347,7 +372,7 @@ def test_a_peer_with_a_petname_is_called_by_it(name: str) -> None:
     facts, outlook, counted, _, sentence = CASES[name]
     said = describe_standing(facts, outlook, _unheld_of(counted), {PEER: "Bob's laptop"}.__getitem__)
     named = sentence.replace(f"peer {SHORT}", "Bob's laptop").replace(f"relay {SHORT}", "Bob's laptop")
-    assert said["sentence"] == named
+    assert standing_sentence(said) == named
 
 
 def _unheld_of(counted: Unheld | int | None) -> Unheld:
@@ -359,8 +384,8 @@ def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
     facts, outlook, unheld, state, _ = CASES[name]
     shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld), lambda _: ""))
     assert (shown["state"], shown["in_sync_with"]) == (state, [])
-    assert SHORT not in shown["sentence"]
-    assert shown["sentence"]
+    assert SHORT not in standing_sentence(shown)
+    assert standing_sentence(shown)
 
 
 def test_progress_is_that_of_the_fastest_transfer_of_what_is_not_here() -> None:
@@ -602,7 +627,7 @@ def test_a_user_who_may_lack_own_commits_is_told_so_whoever_is_in_sync() -> None
     facts = replace(MEMBER, uncertain="this folder is a copy", own_forks=3)
     said = describe_standing(facts, outlook, Unheld(), lambda _: "")
     assert (said["state"], said["uncertain"], said["own_forks"]) == ("waiting", "this folder is a copy", 3)
-    assert said["sentence"] == (
+    assert standing_sentence(said) == (
         "you cannot write yet: peers are asked for commits of yours (this folder is a copy); "
         f"3 places of your feed were used twice; in sync with peer {SHORT} since 2023-11-14 22:13 UTC"
     )
@@ -625,13 +650,13 @@ def test_an_owner_is_told_of_followers_who_can_be_no_members(
     outlook = Outlook((*followers, relay, followers[0]), 5, {}, None)
     shown = describe_standing(replace(MEMBER, members=members), outlook, Unheld(), lambda _: "")
     assert shown["guests"] == guests
-    assert (said in shown["sentence"]) if said else ("no member's" not in shown["sentence"])
+    assert (said in standing_sentence(shown)) if said else ("no member's" not in standing_sentence(shown))
 
 
 def test_peers_of_another_version_are_told_apart() -> None:
     said = describe_standing(MEMBER, Outlook((), 3, {}, None, foreign=1), Unheld(), lambda _: "")
     assert (
-        said["sentence"]
+        standing_sentence(said)
         == "3 peers are connected (1 of another version of Ravel), and none follows this repo"
     )
 
@@ -683,7 +708,7 @@ def _own_ids(node: Node, author: Node | None = None) -> set[bytes]:
 def test_what_is_here_and_cannot_be_shown_is_said_beside_in_sync() -> None:
     outlook = Outlook((replace(LINK, is_level=True),), 1, {PEER: 1_700_000_000}, Holder(PEER, 0, 9))
     said = describe_standing(replace(MEMBER, unread=2, damaged=1), outlook, Unheld(), lambda _: "")
-    assert said["sentence"].startswith(
+    assert standing_sentence(said).startswith(
         "2 commits are of a newer format, which this Ravel does not show; "
         "1 commit is damaged here, and asked of peers; in sync with"
     )

@@ -1,0 +1,92 @@
+// How a repo stands with others, in English: the words of each part that the node answers (`StandingPart`).
+
+import { many } from "./en_node.js";
+
+const PEOPLE_NAMED_MAX = 3;
+const QUIET_MAX_SECONDS = 600; // from which on the node counts no further
+const ID_SHOWN = 12;
+
+export const lasting = (seconds) => {
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.round(seconds / 60);
+  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+};
+
+const some = (part, one) => `${part.least ? "at least " : ""}${many(part.count, one)}`;
+const yours = (part, what) =>
+  `${part.least ? "at least " : ""}${part.count} of your ${what} ${part.count === 1 ? "is" : "are"} on this node alone, as far as known`;
+const are = (part) => (part.count === 1 ? "is" : "are");
+const pace = ({ rate, seconds }) => (rate ? ` (${rate} a second${seconds === undefined ? "" : `, ${lasting(seconds)} left`})` : "");
+
+function peers(part) {
+  const names = (part.peers ?? []).map((one) => one.name || `${one.relay ? "relay" : "peer"} ${one.peer.slice(0, ID_SHOWN)}`);
+  const more = part.code === "in_sync" && names.length ? part.count : 0;
+  return `${names.join(", ") || "a peer"}${more ? ` and ${more} more` : ""}`;
+}
+
+function helpers({ people }, one, several) {
+  if (!people.length) return "";
+  const rest = people.length - PEOPLE_NAMED_MAX;
+  const named = rest > 0 ? [...people.slice(0, PEOPLE_NAMED_MAX - 1), `${rest + 1} others`] : people;
+  return `, which ${named.join(" or ")} ${people.length === 1 ? one : several}`;
+}
+
+/** Code of a part -> its words; `since` is " since TIME", or nothing. */
+const WORDS = {
+  membership_damaged: () => "who is a member cannot be told: commits of the membership are damaged here",
+  ask_sending: () => "asking to join: the request goes out when a node of the link is met",
+  ask_waiting: (one) => `asked ${one.people[0]} to be let in, and waiting for an answer; code: ${one.reason}`,
+  ask_accepted: () => "let in: the repo has not come yet",
+  ask_refused: (one) => `${one.people[0]} refused the request`,
+  ask_closed: () => "the link was ended and nobody answered; ask for a new one",
+  ask_expired: () => "the link has expired and nobody answered; ask for a new one",
+  ask_failed: (one) => `the link lets you ask nothing: ${one.reason}`,
+  joining: () => "joining: the membership has not come yet",
+  secrets_missing: (one, since) =>
+    `waiting for secrets${since}: members have gone on to new ones, and none has handed them to this node yet${helpers(one, "has", "have")}`,
+  excluded: (_, since) => `cut off${since}: you are no member any more, and what members write since is not for this node`,
+  former: () => "you are no member any more, and read what was shared with you",
+  link_ended: (_, since) =>
+    `cut off${since}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,
+  join_refused: (one) => `your invitation was refused (${one.reason})`,
+  reading: () => "reading the repo without being a member",
+  reading_branches: () => "reading single branches without being a member",
+  causes_missing: (one) =>
+    `${some(one, "commit")} ${one.count === 1 ? "waits" : "wait"} for earlier ones that are not here${helpers(one, "has", "have")}`,
+  waiting: () => "waiting for what is not here",
+  epoch_due: (one) => `new secrets are due since the members have changed${helpers(one, "starts", "start")}`,
+  uncertain: (one) => `you cannot write yet: peers are asked for commits of yours (${one.reason})`,
+  own_forks: (one) => `${some(one, "place")} of your feed ${one.count === 1 ? "was" : "were"} used twice`,
+  unread: (one) => `${some(one, "commit")} ${are(one)} of a newer format, which this Ravel does not show`,
+  damaged: (one) => `${some(one, "commit")} ${are(one)} damaged here, and asked of peers`,
+  in_sync: (one, since) => `in sync with ${peers(one)}${since}`,
+  alone: () => "no peer is connected",
+  held: (one, _, time) => `${peers(one)} had all commits on ${time}`,
+  not_shared: (one) =>
+    one.count === undefined
+      ? "no connected peer follows it"
+      : `${some(one, "peer")} ${are(one)} connected${one.foreign ? ` (${one.foreign} of another version of Ravel)` : ""}, and none follows this repo`,
+  syncing: () => "not in sync yet",
+  refused: (one) => `${peers(one)} takes no more of it: ${one.reason}`,
+  comparing: (one) => `comparing with ${peers(one)}`,
+  behind: (one) => `behind by ${some(one, "commit")}, to come from ${peers(one)}${pace(one)}`,
+  behind_quiet: (one) =>
+    `behind by ${some(one, "commit")} as ${peers(one)} states, which has sent none for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
+  follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
+  sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
+  unheld_unknown: () => "whether what you wrote is elsewhere is not known",
+  unheld: (one) => yours(one, "commits"),
+  unfetched_files: (one) => yours(one, "files"),
+  guests: (one) => `at least ${one.count} of the peers that follow it ${are(one)} no member's`,
+  requests: (one) => `${some(one, "user")} ${one.count === 1 ? "asks" : "ask"} to be let in`,
+};
+
+/** The sentence of a standing. `when` gives a time in words. A code of a newer node is left out. */
+export const standingSentence = ({ parts }, when) =>
+  parts
+    .filter((one) => one.code in WORDS)
+    .map((one) => {
+      const time = one.at === undefined || one.at === null ? "" : when(one.at);
+      return WORDS[one.code](one, time && ` since ${time}`, time);
+    })
+    .join("; ");
