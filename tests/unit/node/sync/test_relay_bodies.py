@@ -23,7 +23,7 @@ from protocol.signing import topic_key_pair
 from storage.commits.commits import load_timeline
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic, load_kept, store_publications
-from storage.schema.schema import relay_bare
+from storage.schema.relay_schema import relay_bare
 from storage.topics.difference import summarise
 from tests.support.builders import STORE_KEY, give, publications_of, writing_topic
 from tests.support.forging import bare_of
