@@ -6,33 +6,23 @@ is replaced whole and never changed in place, so readers need no lock.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
+from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Persons, Stated
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from protocol.ids import AnyId, Id, RepoId, UserId
-from protocol.profiles import Profile
 from protocol.text import id_text
-from verifier.membership import Membership
 
 SHORT_ID_LENGTH: Final = 8
 """Characters of an id that stand beside a name at least, where two look alike."""
 _LIKE_AN_ID: Final = re.compile(r"[a-z2-7]{12,}")
 """A name of this form could pass for the id by which a user without a name is shown."""
 _CANDIDATES_SHOWN_MAX: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class StatedName:
-    """Name and color that a member states of itself, at unix milliseconds."""
-
-    name: str | None
-    color: int | None
-    stated_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +35,7 @@ class PersonName:
     is_like_another: bool
 
 
-Stated = Mapping[UserId, StatedName]
-Persons = Mapping[UserId, UserId]
 _NONE: Final[Mapping[UserId, PersonName]] = MappingProxyType({})
-
-
-def find_stated(membership: Membership) -> dict[UserId, StatedName]:
-    """Find what members of a repo, former ones too, state of themselves. Hold `membership_lock`."""
-    found = {}
-    for user, one in membership.profiles.find_latest(membership.operations, membership.now()).items():
-        assert isinstance(one.body, Profile), "as it is listed"
-        name = None if one.body.name is None else normalize("NFC", one.body.name)
-        found[user] = StatedName(name, one.body.color, one.timestamp)
-    return found
 
 
 class People:
@@ -66,8 +44,7 @@ class People:
     def __init__(self) -> None:
         self._petnames: Mapping[AnyId, str] = {}
         self._peer_names: Mapping[AnyId, str] = {}
-        self._stated: Mapping[RepoId, Stated] = {}
-        self._persons: Mapping[RepoId, Persons] = {}
+        self._facts: Mapping[RepoId, MembershipFacts] = {}
         self._shown: dict[RepoId, Mapping[UserId, PersonName]] = {}
 
     @property
@@ -84,17 +61,14 @@ class People:
         """Call users and nodes so from now on."""
         self._petnames, self._peer_names, self._shown = petnames, peer_names, {}
 
-    def set_stated(
-        self, stated: Mapping[RepoId, Stated], persons: Mapping[RepoId, Persons], changed: Iterable[RepoId]
-    ) -> None:
-        """Take over what was committed; `changed` are repos of which anything may be otherwise now."""
-        self._stated, self._persons = stated, persons
-        gone = set(changed)
-        self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in gone}
+    def set_facts(self, facts: Mapping[RepoId, MembershipFacts], changed: Collection[RepoId]) -> None:
+        """Take over the facts of all repos, those of some of which have changed."""
+        self._facts = facts
+        self._shown = {repo_id: shown for repo_id, shown in self._shown.items() if repo_id not in changed}
 
     def stated(self, repo_id: RepoId) -> Stated:
         """Return what members of a repo state of themselves."""
-        return self._stated.get(repo_id, {})
+        return self._facts.get(repo_id, NO_FACTS).stated
 
     def of(self, repo_id: RepoId) -> Mapping[UserId, PersonName]:
         """Return how the users of a repo who have a name are shown."""
@@ -102,7 +76,8 @@ class People:
         if shown is None:
             # Another thread may replace the table meanwhile. The entry then goes with the old one, and is made again.
             table = self._shown
-            shown = _show(self._petnames, self.stated(repo_id), self._persons.get(repo_id, {}))
+            facts = self._facts.get(repo_id, NO_FACTS)
+            shown = _show(self._petnames, facts.stated, facts.persons)
             table[repo_id] = shown
         return shown
 
@@ -125,7 +100,7 @@ class People:
         A petname goes before what others state. Of a person with several devices, the first is meant. Raises ServiceError
         `ambiguous`, which lists who may be meant.
         """
-        names, persons = self.of(repo_id), self._persons.get(repo_id, {})
+        names, persons = self.of(repo_id), self._facts.get(repo_id, NO_FACTS).persons
         text = normalize("NFC", text)
         wanted = {text, re.sub(r" \[[a-z2-7]+\]$", "", text)}
         forms = [skeletons(one) for one in wanted]

@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 
 from node.ingest.author_clocks import AuthorClocks
 from node.ingest.key_givers import KeyGivers
+from node.ingest.membership_facts import NO_FACTS, MembershipFacts, find_facts
 from node.ingest.own_feeds import OwnFeeds
-from node.ingest.people import People, Stated, find_stated
+from node.ingest.people import People
 from node.ingest.publication_reading import open_parts
 from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
 from protocol.block import WrongKey, decode_block
@@ -40,11 +41,9 @@ from storage.repos.epochs import Epoch, Topic
 from storage.repos.repos import Branch, Repo, finish_join
 from storage.repos.row_changes import forget_row_changes, row_changes
 from storage.topics.sketches import Sketches
-from verifier.devices import find_persons
 from verifier.membership import Membership
-from verifier.posts import Hidden, find_hidden
+from verifier.posts import Hidden
 from verifier.refusal import CommitRefused
-from verifier.resolution import Settled
 
 log = structlog.get_logger()
 
@@ -83,14 +82,9 @@ class Replica:
         self.waiting: Mapping[int, int] = {}
         """How many commits wait for causes or keys, by the numbers of the topics that they came on; zeros are left out."""
         self._memberships: dict[RepoId, Membership] = {}
-        self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
+        self._facts: Mapping[RepoId, MembershipFacts] = {}
         self.people = People()
         """What people are called."""
-        self._stated: Mapping[RepoId, Stated] = {}
-        # By repo: on what its stated names were computed, so that most commits compute none.
-        self._stated_of: dict[RepoId, tuple[int, Settled]] = {}
-        self._hidden: Mapping[RepoId, Hidden] = {}
-        self._hidden_of: dict[RepoId, tuple[int, Settled]] = {}  # the same of what is hidden
         self.lobbies: Mapping[RepoId, RepoId] = {}
         """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
         with self.database.read() as connection:
@@ -100,12 +94,7 @@ class Replica:
         for repo in self.repos.values():
             if repo.has_members:
                 self._load_membership(repo.repo_id)
-        repo_ids = [repo.repo_id for repo in self.repos.values()]
-        self._persons = self.find_persons(repo_ids)
-        self._stated = self.find_stated(repo_ids)
-        self._hidden = self.find_hidden(repo_ids)
-        self.people.set_stated(self._stated, self._persons, repo_ids)
-        self.lobbies = self.find_lobbies(repo_ids)
+        self._show_facts(self.find_facts(repo.repo_id for repo in self.repos.values()))
 
     @property
     def tables(self) -> Tables:
@@ -220,85 +209,41 @@ class Replica:
             return self.membership(repo.repo_id).now().members()
 
     def persons(self, repo_id: RepoId) -> Mapping[UserId, UserId]:
-        """Members of a repo who are devices of others, with these others, as it was last committed. Waits for nobody."""
-        return self._persons.get(repo_id, {})
+        """Map members of a repo who are devices of others to these, as it was last committed. Waits for nobody."""
+        return self._facts.get(repo_id, NO_FACTS).persons
 
     @property
     def with_devices(self) -> list[RepoId]:
         """Repos in which anything is said of devices, as they were last committed."""
-        return list(self._persons)
+        return [repo_id for repo_id, facts in self._facts.items() if facts.has_devices]
 
     def tells_of_devices(self, repo_id: RepoId) -> bool:
         """Return True if anything is said of devices in a repo, as it was last committed."""
-        return repo_id in self._persons
-
-    def find_persons(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Mapping[UserId, UserId]]:
-        """Look again who is whose device in these repos; gives that of all that say anything of devices.
-
-        To be used while `membership_lock` is held.
-        """
-        found, gone = {}, set()
-        for repo_id in repo_ids:
-            membership = self._memberships.get(repo_id)
-            if membership is not None and membership.device_statements:
-                found[repo_id] = find_persons(membership.now(), membership.device_statements)
-            elif repo_id in self._persons:
-                gone.add(repo_id)
-        if not found and not gone:
-            return self._persons
-        return {repo_id: one for repo_id, one in {**self._persons, **found}.items() if repo_id not in gone}
-
-    def find_stated(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Stated]:
-        """Look again what members of these repos state of themselves; gives that of all. Hold `membership_lock`."""
-        changed: dict[RepoId, Stated] = {}
-        for repo_id in repo_ids:
-            membership = self._memberships.get(repo_id)
-            if membership is None:
-                self._stated_of.pop(repo_id, None)
-                changed[repo_id] = {}
-                continue
-            basis = membership.profiles.change_count, membership.now().settled
-            if self._stated_of.get(repo_id) != basis:
-                self._stated_of[repo_id] = basis
-                changed[repo_id] = find_stated(membership) if membership.profiles.change_count else {}
-        return {**self._stated, **changed} if changed else self._stated
+        return self._facts.get(repo_id, NO_FACTS).has_devices
 
     def hidden(self, repo_id: RepoId) -> Hidden:
         """Return what admins of a repo have hidden, as it was last committed. Waits for nobody."""
-        return self._hidden.get(repo_id, {})
+        return self._facts.get(repo_id, NO_FACTS).hidden
 
-    def find_hidden(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, Hidden]:
-        """Look again what is hidden in these repos; gives that of all. Hold `membership_lock`."""
-        changed: dict[RepoId, Hidden] = {}
-        for repo_id in repo_ids:
-            membership = self._memberships.get(repo_id)
-            if membership is None:
-                self._hidden_of.pop(repo_id, None)
-                changed[repo_id] = {}
-                continue
-            basis = len(membership.hides), membership.now().settled
-            if self._hidden_of.get(repo_id) != basis:
-                self._hidden_of[repo_id] = basis
-                changed[repo_id] = find_hidden(membership) if membership.hides else {}
-        return {**self._hidden, **changed} if changed else self._hidden
-
-    def find_lobbies(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, RepoId]:
-        """Look again which of these repos are lobbies; gives all that are. To be used while `membership_lock` is held."""
+    def find_facts(self, repo_ids: Iterable[RepoId]) -> Mapping[RepoId, MembershipFacts]:
+        """Find the facts of these repos anew; returns only those that differ. Hold `membership_lock`."""
         found = {}
         for repo_id in repo_ids:
-            membership = self._memberships.get(repo_id)
-            found[repo_id] = None if membership is None else membership.lobbies.target(membership.operations)
-        if all(self.lobbies.get(repo_id) == target for repo_id, target in found.items()):
-            return self.lobbies
-        both = {**self.lobbies, **found}
-        return {repo_id: target for repo_id, target in both.items() if target is not None}
+            before = self._facts.get(repo_id, NO_FACTS)
+            facts = find_facts(self._memberships.get(repo_id), before)
+            if facts is not before:
+                found[repo_id] = facts
+        return found
 
-    def show(
-        self,
-        change: "Change",
-        persons: Mapping[RepoId, Mapping[UserId, UserId]],
-        stated: Mapping[RepoId, Stated],
-    ) -> None:
+    def _show_facts(self, changed: Mapping[RepoId, MembershipFacts]) -> None:
+        if changed:
+            before, self._facts = self._facts, {**self._facts, **changed}
+            if any(facts.lobby_of != before.get(one, NO_FACTS).lobby_of for one, facts in changed.items()):
+                lobbies = ((repo_id, facts.lobby_of) for repo_id, facts in self._facts.items())
+                self.lobbies = {repo_id: target for repo_id, target in lobbies if target is not None}
+            self.people.set_facts(self._facts, changed)
+
+    def show(self, change: "Change") -> None:
         """Show what was committed. For `Change` alone: nobody else knows that it was."""
         self.shown.show(
             change.tables,
@@ -308,19 +253,14 @@ class Replica:
             change.rooted,
             is_counted=change.is_counted,
         )
-        self._persons, self._stated = persons, stated
-        self._hidden = change.hidden
-        self.lobbies, self.waiting = change.lobbies, change.waiting
-        if change.changed_repos:
-            self.people.set_stated(stated, persons, change.changed_repos)
+        self._show_facts(change.facts)
+        self.waiting = change.waiting
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
         self.sketches.drop(change.reduced)
 
     def forget_membership(self, repo_id: RepoId) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
         self._memberships.pop(repo_id, None)
-        self._stated_of.pop(repo_id, None)
-        self._hidden_of.pop(repo_id, None)
 
     def forget_invitation(self, repo: Repo) -> None:
         """Forget the link of a repo that was joined."""
@@ -364,11 +304,8 @@ class Change:
         """Numbers of repos of which it has changed anything."""
         self.rooted: set[int] = set()
         """Of these, such whose rows or root branches it has changed."""
-        self._persons: Mapping[RepoId, Mapping[UserId, UserId]] = {}
-        self._stated: Mapping[RepoId, Stated] = {}
-        self.hidden: Mapping[RepoId, Hidden] = {}
-        self.lobbies: Mapping[RepoId, RepoId] = {}
-        """As `Replica.lobbies` is to be."""
+        self.facts: Mapping[RepoId, MembershipFacts] = {}
+        """Facts of changed repos that differ from those of before."""
         self.waiting: Mapping[int, int] = {}
         """As `Replica.waiting` is to be."""
 
@@ -407,10 +344,7 @@ class Change:
             roots = (tables.roots.get(repo_id) for repo_id in self.changed_repos)
             self.rooted.update(root.repo_num for root in roots if root is not None)
         self.touched |= self.rooted
-        self._persons = self._replica.find_persons(self.changed_repos)
-        self._stated = self._replica.find_stated(self.changed_repos)
-        self.hidden = self._replica.find_hidden(self.changed_repos)
-        self.lobbies = self._replica.find_lobbies(self.changed_repos)
+        self.facts = self._replica.find_facts(self.changed_repos)
         if is_any_pending(self.connection):
             self.waiting = count_waiting(self.connection)
 
@@ -425,7 +359,7 @@ class Change:
 
     def show(self) -> None:
         """Have memory show what was committed, before the next writer begins."""
-        self._replica.show(self, self._persons, self._stated)
+        self._replica.show(self)
 
     def undo(self) -> None:
         """Take back what memory holds of it."""

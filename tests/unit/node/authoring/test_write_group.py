@@ -1,7 +1,7 @@
 """Group commit: requests that come together are stored in one transaction, and each succeeds or fails by itself."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -17,7 +17,6 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_queue import WriteRequest
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
-from node.ingest.people import Stated
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Change, Replica
 from node.runtime.errors import ServiceError
@@ -25,7 +24,7 @@ from protocol.body import Grant, Permission, Remove
 from protocol.commit import lipmaa
 from protocol.content import Post
 from protocol.document_kinds import DICT
-from protocol.ids import CommitId, RepoId, UserId
+from protocol.ids import CommitId
 from protocol.keys import UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from protocol.signing import public_key
@@ -52,11 +51,9 @@ def counted(replica: Replica, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[
     seen: list[Change] = []
     show = replica.show
 
-    def note(
-        change: Change, persons: Mapping[RepoId, Mapping[UserId, UserId]], stated: Mapping[RepoId, Stated]
-    ) -> None:
+    def note(change: Change) -> None:
         seen.append(change)
-        show(change, persons, stated)
+        show(change)
 
     with monkeypatch.context() as patch:
         patch.setattr(replica, "show", note)

@@ -1,8 +1,11 @@
 """What people are called in one repo: petnames first, look-alikes marked, devices as their person; and whom a name means."""
 
+from dataclasses import replace
+
 import pytest
 
-from node.ingest.people import People, StatedName
+from node.ingest.membership_facts import NO_FACTS, StatedName
+from node.ingest.people import People
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId, RepoId, UserId
 from protocol.text import id_text
@@ -31,7 +34,8 @@ def people(
     """A repo of these."""
     made = People()
     names = {one: StatedName(name, None, 0) for one, name in stated.items()}
-    made.set_stated({REPO: names}, {REPO: persons or {}}, [REPO])
+    facts = replace(NO_FACTS, stated=names, persons=persons or {})
+    made.set_facts({REPO: facts}, [REPO])
     made.set_petnames({AnyId(one): name for one, name in (petnames or {}).items()}, {})
     return made
 
