@@ -58,7 +58,7 @@ from node.membership.merging import Merging
 from node.membership.names import Names, check_name
 from node.membership.pairing import Pairing
 from node.membership.peers import Peers
-from node.membership.profiles import People
+from node.membership.profiles import NameActions
 from node.membership.quorums import Quorums
 from node.membership.relay_joining import RelayJoining
 from node.membership.requests import Requests
@@ -74,9 +74,8 @@ from node.runtime.version import VERSION
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.timelines.commit_history import describe, list_past
-from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle
-from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
+from node.timelines.timelines import HEADS_SHOWN_MAX, Feeds, Timelines
 from node.timelines.unseen import UnseenCommits
 from node.timelines.views import branch_view
 from node.timelines.why import explain, list_voids
@@ -156,7 +155,7 @@ class NodeService:
         self.relay_joining = RelayJoining(hub, self.peers, network)
         self.sharing = Sharing(hub, network, self.peers, author, joiner, addresses=addresses, clock=clock)
         self.requests = Requests(hub, author, self.sharing, joiner, self._whole_repo)
-        self.people = People(
+        self.people = NameActions(
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )
         self.pairing = Pairing(hub, author, self.sharing, self.members)

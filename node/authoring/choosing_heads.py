@@ -22,7 +22,7 @@ IsRightful = Callable[[tuple[CommitId, ...]], bool]
 """Whether the author may write the commit that acks these heads."""
 
 
-def in_turns(membership: Membership, heads: Iterable[CommitId]) -> list[CommitId]:
+def interleave_authors(membership: Membership, heads: Iterable[CommitId]) -> list[CommitId]:
     """Sort heads: the latest of each author, then the second of each, and so on. So no author's flood hides the others'."""
     operations = membership.operations
     latest = operations.in_order(operations[one] for one in heads)[::-1]
@@ -100,12 +100,12 @@ def choose_followed(
     followed = epochs.find_followable(epoch, heads)
     if len(followed) <= ACK_COUNT_MAX and (followed == heads or (followed and is_rightful(followed))):
         return followed
-    chosen = choose_heads(in_turns(membership, followed), is_rightful)
+    chosen = choose_heads(interleave_authors(membership, followed), is_rightful)
     if chosen or not followed:
         return chosen
     # Each takes away what the user needs, by what this epoch does not open: it acks what they follow.
     followed = epochs.find_followable(epoch, heads, lambda one: is_rightful((one,)))
-    return choose_heads(in_turns(membership, followed), is_rightful)
+    return choose_heads(interleave_authors(membership, followed), is_rightful)
 
 
 def choose_merged(
@@ -117,7 +117,7 @@ def choose_merged(
         held = membership.at(acks).permission(user) or 0
         return held >= Permission.WRITE and membership.epochs.is_within(epoch, acks)
 
-    return choose_heads(in_turns(membership, heads), is_rightful)
+    return choose_heads(interleave_authors(membership, heads), is_rightful)
 
 
 def choose_closed(
@@ -140,7 +140,7 @@ def choose_closed(
 
 def choose_for_init(membership: Membership, user: UserId, heads: Sequence[CommitId]) -> tuple[CommitId, ...]:
     """Choose heads for an epoch's init: such that the rules ask for an epoch after them, else as an admin may."""
-    ordered = in_turns(membership, heads)
+    ordered = interleave_authors(membership, heads)
 
     def is_due(acks: tuple[CommitId, ...]) -> bool:
         before = membership.at(acks)

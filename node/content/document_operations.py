@@ -4,12 +4,11 @@ Bodies do not change, so what was opened is remembered within a bound; which of 
 """
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from node.content.ancestor_marks import find_pasts
 from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -18,7 +17,7 @@ from protocol.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
-from storage.commits.commits import TimelineRow
+from storage.commits.commits import TimelineRow, load_graph
 from storage.repos.repos import Branch
 from verifier.documents import (
     DocumentCommit,
@@ -138,3 +137,27 @@ def _weight(opened: _Opened) -> int:
     """Operations that it takes the place of: one for each commit, name and operation."""
     content = opened.content
     return 1 if content is None else 1 + len(content.replaces) + content.value_count
+
+
+def find_pasts(
+    connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]], bits: Mapping[CommitId, int]
+) -> dict[CommitId, int]:
+    """Map each commit to the bits of those that have it in their past; those of none are left out.
+
+    `parts` are a branch and what it continues (`lineage`). Costs a look at each commit of them, void ones included.
+    """
+    if not bits:
+        return {}
+    found: dict[CommitId, int] = {}
+    later = 0
+    for branch, commits in parts:
+        for commit_id in commits:  # where what came later began
+            found[commit_id] = found.get(commit_id, 0) | later
+        for commit_id, acks in load_graph(connection, branch.num):
+            own = bits.get(commit_id, 0)
+            passed_on = found.get(commit_id, 0) | own
+            later |= own
+            if passed_on:
+                for ack in acks:
+                    found[ack] = found.get(ack, 0) | passed_on
+    return found

@@ -19,15 +19,15 @@ from node.content.document_operations import (
     find_depths,
     not_here,
 )
-from node.content.snapshotting import snapshot
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import ValuesKind
+from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from protocol.text import id_text
+from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (
     DocumentCommit,
@@ -38,6 +38,7 @@ from verifier.documents import (
     in_byte_order,
     pass_over_missing,
     reduce_values,
+    snapshot_values,
 )
 
 _ROOM: Final = 1024
@@ -106,7 +107,7 @@ class Documents:
             said[:] = [
                 NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
                 for key, value in wanted.items()
-                if not _is_so(entries.get(key, _NOTHING_SAID), value)
+                if not _has_value(entries.get(key, _NOTHING_SAID), value)
             ]
             own = find_depths(self._hub.replica, connection, target)[target.num]
             return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
@@ -212,7 +213,48 @@ def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
     return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
 
 
-def _is_so(entry: DocumentEntry, value: str | None) -> bool:
+def _has_value(entry: DocumentEntry, value: str | None) -> bool:
     """Return True if the entry has just this value, or for None, if it is gone."""
     values = {operation.value for operation in entry.values}
     return values == (set() if value is None else {value})
+
+
+_SNAPSHOT_NAME_SIZE: Final = 48
+"""Bytes of a body for a commit's name and the beginnings of lists, rounded up; each operation is taken to begin one."""
+_SNAPSHOT_OVERHEAD: Final = 8192
+"""Bytes of a body for its range and what is not counted."""
+
+
+def snapshot(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> Iterator[ValuesSnapshot]:
+    """Snapshots of a document, their ranges one after another over all keys. Raises ServiceError `too_large`."""
+    firsts = _divide(entries, kind)
+    for first, end in zip(firsts, [*firsts[1:], None], strict=True):
+        operations = (
+            (name, dict(part))
+            for name, values in snapshot_values(entries, first, end).items()
+            for part in chunks(list(values.items()), kind.edit_count_max)
+        )
+        yield kind.snapshot.make(first, end, operations)
+
+
+def _divide(entries: Mapping[str, DocumentEntry], kind: ValuesKind) -> list[str]:
+    """Choose where ranges begin, so that each fits into a body: the first at the empty key."""
+    firsts = [""]
+    size = count = 0
+    for key in in_byte_order(entries):
+        values = [operation.value or "" for operation in entries[key].values]
+        more = sum(len(key.encode()) + len(value.encode()) + _SNAPSHOT_NAME_SIZE for value in values)
+        if more > BODY_SIZE_MAX - _SNAPSHOT_OVERHEAD or len(values) > SNAPSHOT_COMMIT_COUNT_MAX:
+            raise ServiceError(
+                "too_large",
+                f"the conflicts of {key!r} are too long for one commit",
+                f"write one value in their place first (`ravel {kind.name}`)",
+            )
+        if (
+            size + more > BODY_SIZE_MAX - _SNAPSHOT_OVERHEAD
+            or count + len(values) > SNAPSHOT_COMMIT_COUNT_MAX
+        ):
+            firsts.append(key)
+            size = count = 0
+        size, count = size + more, count + len(values)
+    return firsts

@@ -19,8 +19,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from node.content.ancestor_marks import find_pasts
-from node.content.document_operations import DocumentOperationReader
+from node.content.document_operations import DocumentOperationReader, find_pasts
 from node.content.text_reading import TextReader
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.ingest.tables import Tables, load_tables

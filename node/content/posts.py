@@ -80,7 +80,7 @@ class Posts:
             except (ServiceError, StorageError) as error:
                 if not commits:
                     raise
-                raise _told_how_far(error, len(commits), len(texts)) from error
+                raise _with_progress(error, len(commits), len(texts)) from error
         return {
             "branch": id_text(target.branch_id),
             "commits": [id_text(one.commit_id) for one in commits],
@@ -304,7 +304,7 @@ def _drafts(texts: Sequence[str]) -> list[Draft]:
     return [Draft(Post(text)) for text in texts]
 
 
-def _told_how_far(error: ServiceError | StorageError, done: int, count: int) -> ServiceError:
+def _with_progress(error: ServiceError | StorageError, done: int, count: int) -> ServiceError:
     """Return the error with the count of what is durable."""
     code, next_step = (
         (error.code, error.advice) if isinstance(error, ServiceError) else ("storage_failed", "")

@@ -12,8 +12,14 @@ from sqlalchemy import Connection
 
 from node.ingest.backfill import RestoredCommit, fill_missing
 from node.ingest.ingest_result import IngestResult
-from node.ingest.lobby_room import is_full, pending_parts
-from node.ingest.membership_effects import choose_writing_epoch, follow_links, show_names, start_epoch
+from node.ingest.membership_effects import (
+    choose_writing_epoch,
+    follow_links,
+    is_lobby_full,
+    pending_parts,
+    show_names,
+    start_epoch,
+)
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_kept_back
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica
@@ -345,7 +351,7 @@ class Acceptance:
             else:
                 self.ingested.unproven.append(opened)
             return
-        if facts.is_root_branch and is_full(membership, author):
+        if facts.is_root_branch and is_lobby_full(membership, author):
             self.ingested.dropped["lobby_full"] += 1
             return
         verdict = judge(opened.signed, round_.facts, facts, self, membership)

@@ -1,16 +1,20 @@
-"""Applies root branch commits to the tables of repos: epochs, link topics, the epoch to write in, names."""
+"""Effects of a membership: topics of epochs and links, the epoch to write in, names of branches, a lobby's room."""
 
 from sqlalchemy import Connection
 
-from node.ingest.tables import Tables, choose_epoch
+from node.ingest.replica import Replica
+from node.ingest.tables import Tables
+from protocol.body import Permission
 from protocol.epochs import EpochStatement, open_topic
 from protocol.hashing import link_topic_seed
-from protocol.ids import EpochId
+from protocol.ids import EpochId, RepoId, UserId
+from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_OWN_COUNT_MAX, LOBBY_PENDING_SHARE
 from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.repos.epochs import claim_topic, state_writers_topic
 from storage.repos.repos import Repo, name_branch, set_writing_epoch
 from storage.repos.row_changes import row_changes
+from verifier.epochs import prefer
 from verifier.membership import Membership
 from verifier.names import find_branch_names
 
@@ -50,6 +54,23 @@ def follow_links(
                 row_changes(connection).repos.add(repo_num)
 
 
+def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:
+    """Choose the epoch to write in among those whose keys are here; tell whether members write in one that is not.
+
+    While the rules ask for a new one, it is one of those that are to be followed. A newcomer by a link holds an epoch before
+    it knows how that began, and stays with it.
+    """
+    now, here = membership.now(), tables.held_epochs(repo.num)
+    current = tables.epochs.get(repo.epoch_num)
+    if not membership.operations.epochs or (current is not None and current.epoch_id not in here):
+        return repo.epoch_num, repo.is_behind
+    preferred = membership.epochs.find_preferred(now)
+    if preferred is not None and preferred.started_epoch in here:
+        return here[preferred.started_epoch].num, False
+    tips = [one for one in now.epoch_tips() if one.started_epoch in here]
+    return (here[prefer(tips).started_epoch].num if tips else repo.epoch_num), preferred is not None
+
+
 def choose_writing_epoch(
     connection: Connection, tables: Tables, repo_num: int, membership: Membership
 ) -> None:
@@ -67,3 +88,19 @@ def show_names(connection: Connection, tables: Tables, repo_num: int, membership
         shown = names.get(branch.branch_id)
         if shown is not None and (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
             name_branch(connection, branch.num, shown.name, is_archived=shown.is_archived)
+
+
+def is_lobby_full(membership: Membership, author: UserId) -> bool:
+    """Return True if this is the membership of a lobby that takes no more of an author. Hold `membership_lock`.
+
+    A stranger who holds its link may write into it. What comes beyond the bound is dropped, and asked for again later.
+    """
+    count = len(membership.operations)
+    if count < LOBBY_COMMIT_COUNT_MAX or membership.lobbies.target(membership.operations) is None:
+        return False
+    return count >= LOBBY_OWN_COUNT_MAX or (membership.now().permission(author) or 0) < Permission.OWNER
+
+
+def pending_parts(replica: Replica, repo_id: RepoId) -> int:
+    """Return the number of parts of the room for pending commits, of which a topic of the repo has one."""
+    return LOBBY_PENDING_SHARE if repo_id in replica.lobbies else 1

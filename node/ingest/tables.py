@@ -29,8 +29,6 @@ from storage.repos.repos import (
     load_repos,
 )
 from storage.repos.row_changes import RowChanges
-from verifier.epochs import prefer
-from verifier.membership import Membership
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -515,20 +513,3 @@ class ShownTables:
                     counted = count_anew(connection, counted, due)
             self._counted = tables, counted, tick
             return counted
-
-
-def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[int, bool]:
-    """Choose the epoch to write in among those whose keys are here; tell whether members write in one that is not.
-
-    While the rules ask for a new one, it is one of those that are to be followed. A newcomer by a link holds an epoch before
-    it knows how that began, and stays with it.
-    """
-    now, here = membership.now(), tables.held_epochs(repo.num)
-    current = tables.epochs.get(repo.epoch_num)
-    if not membership.operations.epochs or (current is not None and current.epoch_id not in here):
-        return repo.epoch_num, repo.is_behind
-    preferred = membership.epochs.find_preferred(now)
-    if preferred is not None and preferred.started_epoch in here:
-        return here[preferred.started_epoch].num, False
-    tips = [one for one in now.epoch_tips() if one.started_epoch in here]
-    return (here[prefer(tips).started_epoch].num if tips else repo.epoch_num), preferred is not None

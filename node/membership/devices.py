@@ -179,17 +179,7 @@ class DeviceKeeper:
                 and any(epoch.epoch_id == body.epoch for epoch in self._replica.tables.epochs_in(repo.num))
             ):
                 continue
-            root = body.root
-            handed = Repo(
-                0,
-                body.repo,
-                "(not here yet)",
-                CommitId(root.object_id),
-                root.key,
-                0,
-                is_behind=False,
-                invitation=None,
-            )
+            handed = coming_repo(body.repo, body.root)
             try:
                 key = self._author.open_key(body.repo, home.person, body.key)
             except NotForUs:
@@ -282,3 +272,10 @@ def _founder(membership: Membership) -> UserId:
     """Return the founder of the repo; zeros while its init is not here."""
     founding: list[Operation] = membership.operations.epochs[:1]
     return founding[0].author if founding else UserId(bytes(32))
+
+
+def coming_repo(repo_id: RepoId, root: Reference, invitation: bytes | None = None) -> Repo:
+    """Make the row of a repo that is not here yet, with the link that it is joined or asked for by, if any."""
+    name = "(not here yet)" if invitation is None else "(joining)"
+    init_id = CommitId(root.object_id)
+    return Repo(0, repo_id, name, init_id, root.key, 0, is_behind=False, invitation=invitation)

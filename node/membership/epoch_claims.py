@@ -22,7 +22,7 @@ from storage.repos.repos import Repo
 
 
 @dataclass(slots=True)
-class Turns:
+class ClaimMemory:
     """Memory of a repo's claims from one look to the next. After a restart all commits are looked at again."""
 
     began: dict[tuple[EpochId, EpochKey], float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Claims:
     """Of epochs whose inits were accepted, or have come here."""
     members: list[UserId]
     """Sorted."""
-    turns: Turns
+    turns: ClaimMemory
     now: float
     epochs: dict[EpochId, list[Epoch]] = field(default_factory=dict)
     """Keys that are here, and those that are taken up now."""

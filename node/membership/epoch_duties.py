@@ -97,7 +97,7 @@ class EpochDuties:
             held = state.permission(me) or 0
             if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
                 return None
-            people = _People(membership, me)
+            turns = _Turns(membership, me)
             is_renewed = held >= Permission.ADMIN and is_renewal_due(membership, state, me)
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
@@ -108,7 +108,7 @@ class EpochDuties:
             self._author.start_epoch(repo, stored)
             return 0.0
         if is_due or is_closed:
-            what, delay = (_START, people.step()) if is_due else (_OPEN, people.step())
+            what, delay = (_START, turns.step()) if is_due else (_OPEN, turns.step())
             if left := timers.left(what, delay, now):
                 return left
             timers.since.clear()
@@ -116,7 +116,7 @@ class EpochDuties:
             return 0.0
         timers.since.pop(_START, None)
         timers.since.pop(_OPEN, None)
-        wait = self._hand_over(repo, epoch, people, timers, now, stored)
+        wait = self._hand_over(repo, epoch, turns, timers, now, stored)
         if wait is None:
             timers.since.clear()
             self._done[repo.repo_id] = heads
@@ -128,15 +128,15 @@ class EpochDuties:
         self,
         repo: Repo,
         epoch: Epoch,
-        people: "_People",
+        turns: "_Turns",
         timers: _Timers,
         now: float,
         stored: IngestResult,
     ) -> float | None:
         """Hand the current epoch to members who lack it; return the seconds until there is more to do."""
         with self._replica.membership_lock:
-            lacking = [*self._find_lacking(people.membership, epoch)]
-            delays = {user: people.hand_delay(epoch.epoch_id, user) for user, _ in lacking}
+            lacking = [*self._find_lacking(turns.membership, epoch)]
+            delays = {user: turns.hand_delay(epoch.epoch_id, user) for user, _ in lacking}
         for user in timers.since.keys() - delays.keys() - {_START, _OPEN}:
             del timers.since[user]
         waits = {user: timers.left(user, delay, now) for user, delay in delays.items()}
@@ -144,7 +144,7 @@ class EpochDuties:
         if due:
             self._author.prepare(repo, stored)
             # What could not be handed over, since something is closed that is not held here, is tried again later.
-            is_written = self._write_hands(repo, epoch, people.membership, due, stored)
+            is_written = self._write_hands(repo, epoch, turns.membership, due, stored)
             return 0.0 if is_written else HAND_SECONDS
         return min(waits.values(), default=None)
 
@@ -226,7 +226,7 @@ class EpochDuties:
             return membership.now().heads
 
 
-class _People:
+class _Turns:
     """Members who may act, and this user's turn among them. Hold `membership_lock`."""
 
     def __init__(self, membership: Membership, me: UserId) -> None:

@@ -18,11 +18,10 @@ import structlog
 
 from node.authoring.author import Author
 from node.ingest.key_givers import Giver
-from node.ingest.membership_effects import follow_links
+from node.ingest.membership_effects import choose_epoch, follow_links
 from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica, load_start_parts
-from node.ingest.tables import choose_epoch
-from node.membership.epoch_claims import Claims, Turns
+from node.membership.epoch_claims import ClaimMemory, Claims
 from protocol.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
 from protocol.commit import Commit
 from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
@@ -55,7 +54,7 @@ class KeyTaker:
         self._author = author
         self._looked_at: set[CommitId] = set()  # commits that waited, and say nothing new any more
         self._opened: set[CommitId] = set()  # accepted ones of which this user's box for writers was opened
-        self._turns: dict[RepoId, Turns] = {}
+        self._memories: dict[RepoId, ClaimMemory] = {}
         self._marks: dict[RepoId, dict[EpochId, Mark]] = {}  # as inits state them that wait, or have waited
         self._boxes_tried: Counter[UserId | None] = (
             Counter()
@@ -79,22 +78,22 @@ class KeyTaker:
 
     def wait(self, repo: Repo, now: float) -> float | None:
         """Return the seconds until keys are taken again though nothing changes."""
-        turns = self._turns.get(repo.repo_id)
-        return None if turns is None or not turns.left_out else self._know(repo, now).wait()
+        memory = self._memories.get(repo.repo_id)
+        return None if memory is None or not memory.left_out else self._know(repo, now).wait()
 
     def _find_given(self, repo: Repo, now: float) -> tuple[list[Epoch], list[Epoch]]:
         """Find the keys that commits give which were not accepted, and claims that leave for others."""
         # First: it says which epochs' inits are here, so that fewer keys are claims.
-        turns = self._turns.setdefault(repo.repo_id, Turns())
-        self._forget_givers(repo, turns)
+        memory = self._memories.setdefault(repo.repo_id, ClaimMemory())
+        self._forget_givers(repo, memory)
         waiting = self._read_waiting(repo)
-        if not waiting and not turns.left_out:
+        if not waiting and not memory.left_out:
             return [], []
         known = self._know(repo, now)
         known.drop_false()
         if known.is_time_to_look_again():
-            turns.left_at = known.count()
-            self._looked_at.difference_update(turns.pop_left_out())
+            memory.left_at = known.count()
+            self._looked_at.difference_update(memory.pop_left_out())
             waiting = self._read_waiting(repo)
         fresh: list[Epoch] = []
         for giver in self._give_again(waiting):
@@ -103,15 +102,15 @@ class KeyTaker:
             for epoch in self._find_keys(known, giver):
                 known.add(epoch)
                 fresh.append(epoch)
-                turns.givers[epoch.epoch_id, epoch.key] = commit_id, on_writers
+                memory.givers[epoch.epoch_id, epoch.key] = commit_id, on_writers
                 self._looked_at.discard(CommitId(epoch.epoch_id))  # its init, which may say more now
             self._looked_at.add(commit_id)
             if known.is_full:
-                turns.left_out[commit_id] = on_writers
-        while len(turns.left_out) > _REMEMBERED_MAX:
-            self._looked_at.discard(turns.left_out.popitem()[0])  # looked at when it comes again
-        if turns.left_out:
-            turns.left_at = max(turns.left_at, known.count())
+                memory.left_out[commit_id] = on_writers
+        while len(memory.left_out) > _REMEMBERED_MAX:
+            self._looked_at.discard(memory.left_out.popitem()[0])  # looked at when it comes again
+        if memory.left_out:
+            memory.left_at = max(memory.left_at, known.count())
         return [one for one in fresh if one not in known.gone], [one for one in known.gone if one.num]
 
     def keep(self, repo: Repo, fresh: list[Epoch], gone: Iterable[Epoch] = ()) -> bool:
@@ -140,10 +139,10 @@ class KeyTaker:
             marks = {one.started_epoch: stated_by(one).mark for one in membership.operations.epochs}
             members = list(membership.now().members())
         seen = self._marks.setdefault(repo.repo_id, {})
-        turns = self._turns.setdefault(repo.repo_id, Turns())
-        known = Claims(repo, {*marks}, {**seen, **marks}, members, turns, now)
+        memory = self._memories.setdefault(repo.repo_id, ClaimMemory())
+        known = Claims(repo, {*marks}, {**seen, **marks}, members, memory, now)
         here = replica.tables.epochs_in(repo.num)
-        turns.forget_all_but({(one.epoch_id, one.key) for one in here})
+        memory.forget_all_but({(one.epoch_id, one.key) for one in here})
         for one in here:
             known.add(one)
         return known
@@ -178,11 +177,11 @@ class KeyTaker:
                 self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.readable.body.states.mark
         return found
 
-    def _forget_givers(self, repo: Repo, turns: Turns) -> None:
+    def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
         """Forget commits that give no more, and of which no key is tried."""
-        tried = {commit_id for commit_id, _ in turns.givers.values()}
+        tried = {commit_id for commit_id, _ in memory.givers.values()}
         here = self._replica.givers.find(repo.repo_id).keys()
-        self._replica.givers.discard(repo.repo_id, (here & self._looked_at) - tried - turns.left_out.keys())
+        self._replica.givers.discard(repo.repo_id, (here & self._looked_at) - tried - memory.left_out.keys())
 
     def _give_again(self, waiting: dict[CommitId, Giver]) -> Iterator[Giver]:
         """Commits that were not looked at, writers' first, as long as they are given back for another look."""

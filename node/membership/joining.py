@@ -18,7 +18,7 @@ from node.authoring.drafting import Draft
 from node.authoring.refusals import RefusedByRules
 from node.authoring.writing import write_commits, write_job
 from node.ingest.ingest_result import IngestResult
-from node.membership.devices import DeviceKeeper
+from node.membership.devices import DeviceKeeper, coming_repo
 from node.membership.epoch_duties import EpochDuties
 from node.membership.epoch_keys import KeyTaker
 from node.membership.lobbies import LobbyKeeper
@@ -192,33 +192,13 @@ class Joiner:
         return await self._begin(invitation, encode(link))
 
     async def _begin(self, link: InvitationLink, kept_link: bytes) -> Repo:
-        root = link.root
-        repo = Repo(
-            0,
-            link.repo,
-            "(joining)",
-            CommitId(root.object_id),
-            root.key,
-            0,
-            is_behind=False,
-            invitation=kept_link,
-        )
+        repo = coming_repo(link.repo, link.root, kept_link)
         epoch = Epoch(0, 0, link.repo, link.epoch, link.key, link.writers_secret)
         return await self._keep(repo, epoch)
 
     async def follow(self, capability: ReadCapability) -> Repo:
         """Keep a repo that this user reads without being a member; its topics are followed from now on."""
-        root = capability.root
-        repo = Repo(
-            0,
-            capability.repo,
-            "(not here yet)",
-            CommitId(root.object_id),
-            root.key,
-            0,
-            is_behind=False,
-            invitation=None,
-        )
+        repo = coming_repo(capability.repo, capability.root)
         epoch = Epoch(0, 0, capability.repo, capability.epoch, capability.key)
         return await self._keep(repo, epoch)
 

@@ -18,10 +18,10 @@ from node.authoring.drafting import Draft
 from node.home.people_file import OwnProfile
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
+from node.membership.devices import coming_repo
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
 from protocol.body import Invite, Join, Permission, Revoke
-from protocol.ids import CommitId, EpochId, RepoId
+from protocol.ids import EpochId, RepoId
 from protocol.limits.peers import LOBBY_COUNT_MAX
 from protocol.links import AskLink, InvitationLink, find_kept_ask
 from protocol.lobbies import LobbyAdd, encode_note
@@ -153,7 +153,7 @@ class LobbyKeeper:
             for who, admission in request.admissions:
                 if (link.repo, admission.epoch) in self._taken:
                     continue
-                repo = _new_repo(link.repo, admission.root)
+                repo = coming_repo(link.repo, admission.root)
                 try:
                     key = self._author.open_key(link.repo, who, admission.key)
                 except NotForUs:
@@ -193,7 +193,7 @@ class LobbyKeeper:
         box = next((one for one in body.boxes if one.user == self._author.user), None)
         if box is None or (body.lobby, body.epoch) in self._taken:
             return None
-        lobby = _new_repo(body.lobby, body.root)
+        lobby = coming_repo(body.lobby, body.root)
         try:
             key = self._author.open_key(body.lobby, made.operation.author, box.key)
         except NotForUs:
@@ -269,16 +269,3 @@ class LobbyKeeper:
 
 def _opens(operation: Operation, lobby: Repo) -> bool:
     return isinstance(operation.body, LobbyAdd) and operation.body.lobby == lobby.repo_id
-
-
-def _new_repo(repo_id: RepoId, root: Reference) -> Repo:
-    return Repo(
-        0,
-        repo_id,
-        "(not here yet)",
-        CommitId(root.object_id),
-        root.key,
-        0,
-        is_behind=False,
-        invitation=None,
-    )

@@ -145,7 +145,7 @@ class ProfileKeeper:
             return profiles.is_free(self._author.user, now_ms)
 
 
-class People:
+class NameActions:
     """User actions on names: one's own name, and petnames for others."""
 
     def __init__(

@@ -368,7 +368,7 @@ def test_what_is_remembered_of_floods_is_bounded(
     for number in range(8):
         bob.receive(carol.says(EpochOpen((unknown(number),)), seed=made_up(number))[1])
         bob.take()
-    turns = bob.keys._turns[bob.repo.repo_id]
+    turns = bob.keys._memories[bob.repo.repo_id]
     assert (len(turns.left_out), len(turns.givers), len(turns.began)) == (3, 2, 2)
 
 

@@ -10,7 +10,7 @@ from node.api.services import Services
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.home.people_file import OwnProfile
-from node.ingest import lobby_room
+from node.ingest import membership_effects
 from node.membership.lobbies import FORGOTTEN_AFTER_MS, find_repo
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
@@ -406,7 +406,7 @@ async def test_who_asks_ten_thousand_times_fills_one_lobby_to_its_bound(
     for number in range(40):  # concurrent ones pass the rules, whatever the link says
         forge_request(people.bob, lobby, link.opened(), bytes([number + 1]) * 32, after=True)
     assert root_count(people.bob, link) > 40
-    monkeypatch.setattr(lobby_room, "LOBBY_COMMIT_COUNT_MAX", 24)
+    monkeypatch.setattr(membership_effects, "LOBBY_COMMIT_COUNT_MAX", 24)
     monkeypatch.setattr("node.membership.requests.LOBBY_COMMIT_COUNT_MAX", 24)
     await settle(people.ann, people.bob)
     assert root_count(people.ann, link) == 24
@@ -415,7 +415,7 @@ async def test_who_asks_ten_thousand_times_fills_one_lobby_to_its_bound(
     assert view["full"]
     assert await people.answer("Bob") == "accepted"
     assert root_count(people.ann, link) == 25
-    monkeypatch.setattr(lobby_room, "LOBBY_OWN_COUNT_MAX", 25)
+    monkeypatch.setattr(membership_effects, "LOBBY_OWN_COUNT_MAX", 25)
     request = next(
         one["request"]
         for one in (await people.service(people.ann).people.requests.list_received("photos"))["requests"]
