@@ -1,4 +1,4 @@
-"""What a node writes itself: when it may, and what it costs the store beside the commits."""
+"""Writes of a node's own user: when it may write, and what that costs the store beside the commits."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_who_holds_the_writers_secret_publishes_on_their_topic_and_says_so(
 async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """As after joining over a line that was cut a moment later."""
+    # As after joining over a line that was cut a moment later.
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         alice.create_repo()
         link = alice.invite(alice.repo())
@@ -92,7 +92,7 @@ def _happened() -> trio.Event:
 def test_more_heads_of_the_root_branch_than_a_commit_can_name_are_merged_first(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A place that named some of them alone would lack what others count on."""
+    # A place that named some of them alone would lack what others count on.
     root = world.replica.root_branch(world.repo)
     (before,) = heads_of(world, root)
     secret = key_pair(UserSeed(b"w" * 32))[1]

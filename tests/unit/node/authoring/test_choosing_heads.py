@@ -1,4 +1,4 @@
-"""Which heads a commit acks of too many: such that it is rightful, whatever some of them take away."""
+"""Choice of root branch heads, of too many to ack: the commit is rightful, whatever some of them take away."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ GOOD, BAD, BACK = HEADS[700], HEADS[0], HEADS[900]
 
 
 def has_good(acks: tuple[CommitId, ...]) -> bool:
-    """Whether the author may write, by one head alone."""
+    """Return True if the author may write, by one head alone."""
     return GOOD in acks
 
 
@@ -27,7 +27,7 @@ def is_given_back(acks: tuple[CommitId, ...]) -> bool:
 
 
 def needs_all_three(acks: tuple[CommitId, ...]) -> bool:
-    """The rights follow from three heads together."""
+    """Return True if all three heads are acked, from which the rights follow together."""
     return {GOOD, BAD, BACK} <= {*acks}
 
 
@@ -50,7 +50,7 @@ def test_few_questions_where_one_head_suffices() -> None:
 
 
 def test_what_would_take_the_right_away_is_left_out() -> None:
-    """Every second head does, and none gives it back."""
+    # Every second head does, and none gives it back.
     harmful = {*HEADS[::2]} - {GOOD}
     chosen = choose_heads(HEADS, lambda acks: GOOD in acks and harmful.isdisjoint(acks))
     assert harmful.isdisjoint(chosen)

@@ -1,4 +1,4 @@
-"""What drafts of one batch ack: no parent that another one acks (V10), and every other one."""
+"""Acks of drafts in one batch: no parent that another one acks (V10), and every other one."""
 
 from node.authoring.feed_encoder import DraftGraph
 from protocol.ids import CommitId

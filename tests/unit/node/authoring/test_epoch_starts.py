@@ -1,4 +1,4 @@
-"""Which keys an init or an opening gives, where there are more epochs than one commit can open."""
+"""Keys that an init or an opening gives, where there are more epochs than one commit can open."""
 
 from types import SimpleNamespace
 from typing import Any, cast
@@ -35,7 +35,7 @@ def _tables(history: History) -> Tables:
 
 
 def test_an_opening_gives_first_what_opens_the_rest(history: History) -> None:
-    """A cut by ids left epochs closed, and every later write of every member was refused."""
+    # A cut by ids left epochs closed, and every later write of every member was refused.
     heads, own = history.now.heads, epoch(2)
     repo, written_in = SimpleNamespace(num=1, repo_id=REPO), SimpleNamespace(epoch_id=own)
     body: Any = epoch_starts.make_open(history.membership, _tables(history), repo, written_in, heads)  # type: ignore[arg-type]  # the fields of Tables that it reads

@@ -77,13 +77,13 @@ def admit_without_rose(people: list[Person]) -> None:
 
 
 def written_by(person: Person, *authors: Person) -> list[Operation]:
-    """What some wrote, as somebody knows it."""
+    """Return what some wrote, as somebody knows it."""
     operations = person.replica.membership(person.repo.repo_id).operations
     return [one for author in authors for one in operations.authored_by(author.user)]
 
 
 def check_told(writer: Person, other: Person) -> None:
-    """What somebody wrote last is accepted by another, and all heads are merged."""
+    """Check that what somebody wrote last is accepted by another, and all heads are merged."""
     written = writer.author.write(writer.root, Post("heard"))[0]
     other.hear(writer)
     assert written.commit_id in other.heads
@@ -167,7 +167,7 @@ def test_who_may_not_open_leaves_out_what_takes_the_own_membership_away(tmp_path
 
 
 def test_while_an_epoch_is_due_they_are_merged_where_nothing_is_opened(tmp_path: Path) -> None:
-    """Alice excludes dave while bob excludes erin: whoever is in one of the two epochs must not be given the other."""
+    # Alice excludes dave while bob excludes erin: whoever is in one of the two epochs must not be given the other.
     with open_people(tmp_path, "alice", "rose", "bob", "carol", "dave", "erin") as made:
         alice, rose, bob, carol, dave, erin = made
         alice.found().grant(rose, permission=Permission.READ)
@@ -192,7 +192,7 @@ def test_while_an_epoch_is_due_they_are_merged_where_nothing_is_opened(tmp_path:
 
 
 def test_an_init_that_cannot_name_all_heads_names_what_makes_it_due(people: list[Person]) -> None:
-    """The leaves are older than bob's membership, so bob can merge none of them before the epoch."""
+    # The leaves are older than bob's membership, so bob can merge none of them before the epoch.
     alice, rose, bob, carol = people
     alice.grant(bob)
     alice.author.write(alice.root, Post("renewed"))
@@ -213,7 +213,7 @@ def test_an_init_that_cannot_name_all_heads_names_what_makes_it_due(people: list
 def test_hand_overs_wait_where_others_wrote_more_heads_than_they_can_name(
     people: list[Person], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They came after all was merged. What is opened in an older epoch is open to all who hold that."""
+    # They came after all was merged. What is opened in an older epoch is open to all who hold that.
     alice, rose, _, carol = people
     admit_without_rose(people)
     alice.act(0.0)

@@ -40,7 +40,7 @@ class _Workers(ReadingWorkers):
         self.answer: Callable[[WorkerReading], WorkerReading | None] = lambda reading: reading
 
     def read(self, keys: OpeningKeys, items: Sequence[bytes], **_how: object) -> WorkerReading | None:
-        """As a worker does."""
+        """Read as a worker does."""
         self.threads.add(threading.current_thread())
         self.gate.acquire()
         self.read_counts.append(len(items))
@@ -204,7 +204,7 @@ def test_parts_behind_one_that_no_worker_takes_do_not_wait_as_long_again(world: 
 
 
 def test_nobody_waits_long_for_a_worker_that_hangs(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part is waited for while the store is being written: others could write nothing for half a minute."""
+    # A part is waited for while the store is being written: others could write nothing for half a minute.
     monkeypatch.setattr(opening_module, "_WAIT_SECONDS", 0.01)
     workers = _Workers()
     workers.gate = threading.Semaphore(0)

@@ -130,7 +130,7 @@ def test_one_that_the_rules_refuse_does_not_fail_the_others(world: World) -> Non
 def test_one_that_cannot_be_encoded_does_not_fail_the_others(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of its several commits none is written; the next request follows the one before."""
+    # Of its several commits none is written; the next request follows the one before.
     cut = WriteRequest(world.branch, [Draft(Post("x")), Draft(Post("y" * BODY_SIZE_MAX))])
     with counted(world.replica, monkeypatch) as transactions:
         outcomes, _ = world.author.write_group([_post(world, "a"), cut, _post(world, "b")])
@@ -177,7 +177,7 @@ def test_a_plan_that_fails_is_its_own_affair(world: World) -> None:
 
 
 def test_a_plan_sees_what_the_group_wrote_before_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the same transaction; one that finds nothing to do writes nothing."""
+    # In the same transaction; one that finds nothing to do writes nothing.
     seen: list[int] = []
 
     def plan(connection: Connection) -> list[Draft]:
@@ -229,7 +229,7 @@ def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transacti
 
 @contextmanager
 def _without_reading(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing may be read of the store beside the transaction."""
+    """Forbid reads of the store beside the transaction."""
 
     def fail() -> AbstractContextManager[Connection]:
         raise AssertionError("read")
@@ -267,7 +267,7 @@ def test_what_others_have_written_meanwhile_is_acked(world: World) -> None:
 
 
 def test_a_write_follows_what_was_written_of_the_repo(world: World) -> None:
-    """A commit's cause in the root branch: whoever it names may be a member only since then."""
+    # A commit's cause in the root branch: whoever it names may be a member only since then.
     world.author.write(world.branch, Post("first"))
     root = world.replica.root_branch(world.repo)
     granted, _ = world.author.write(root, Grant(_USER, Permission.READ))
@@ -293,7 +293,7 @@ def test_a_write_that_failed_is_followed_by_none(world: World, monkeypatch: pyte
 def test_a_long_feed_is_written_with_few_of_its_places_in_memory(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A skip link that leads nowhere is no fault, and of no use to whoever follows the feed back."""
+    # A skip link that leads nowhere is no fault, and of no use to whoever follows the feed back.
     monkeypatch.setattr(feed_encoder_module, "_REMEMBERED_MAX", 8)
     for number in range(60):
         world.author.write(world.branch, Post(str(number)))
@@ -338,7 +338,7 @@ async def test_writes_that_come_together_through_the_hub_share_a_transaction(
 
 
 async def test_two_who_set_one_key_at_the_same_moment_leave_no_conflict(tmp_path: Path) -> None:
-    """As if one had come after the other."""
+    # As if one had come after the other.
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         documents = Documents(alice.hub, alice.author, lambda _: alice.branch())

@@ -83,7 +83,7 @@ def _timeline(node: Node) -> list[TimelineItem]:
 
 
 def _erase(node: Node, folder: Path) -> Erased:
-    """What `ravel gc` does, all of it."""
+    """Do all that `ravel gc` does."""
     node.replica.close()
     expected = measure_erasable(folder, STORE_KEY, ANY_TIME)
     erased = erase_store(folder, STORE_KEY, ANY_TIME, 1)
@@ -96,7 +96,7 @@ def _erase(node: Node, folder: Path) -> Erased:
 
 
 async def _fill(node: Node) -> list[str | None]:
-    """A branch with all kinds of content; the ids of the updates of its text are given."""
+    """Make a branch with all kinds of content; the ids of the updates of its text are given."""
     documents = _documents(node)
     node.write(node.branch(), "a post")
     await edit_set(documents, "main", ["pears", "plums", "figs"], [])

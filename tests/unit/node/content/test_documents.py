@@ -36,7 +36,7 @@ def documents_of(node: Node) -> Documents:
 
 
 async def _add(node: Node, *items: str, branch: str = "main") -> int:
-    """How many commits that takes."""
+    """Return how many commits that takes."""
     return len((await edit_set(documents_of(node), branch, items, ()))["commits"])
 
 
@@ -53,7 +53,7 @@ async def _put(node: Node, **put: str) -> int:
 
 
 async def _values(node: Node, key: str) -> list[str]:
-    """The value, then its conflicts."""
+    """Return the value, then its conflicts."""
     entry = await show_entry(documents_of(node), "main", key)
     return [entry["value"], *(operation["value"] for operation in entry["conflicts"])]
 

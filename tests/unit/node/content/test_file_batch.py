@@ -111,7 +111,7 @@ BAD_NAMES: Final = (
 
 
 def _refusal(body: bytes) -> ServiceError:
-    """Why a body is refused, however it comes."""
+    """Return why a body is refused, however it comes."""
     found = []
     for size in (1, max(len(body), 1)):
         batch = FileBatch(_SECRET, lambda _: None)

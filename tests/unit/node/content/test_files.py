@@ -261,7 +261,7 @@ def test_names_and_files_of_a_commit_are_as_many(tmp_path: Path) -> None:
 async def test_files_of_all_epochs_are_read_and_one_that_comes_in_meanwhile_is_refused(
     tmp_path: Path,
 ) -> None:
-    """What was sealed for one epoch does not open with the secrets of the next."""
+    # What was sealed for one epoch does not open with the secrets of the next.
     with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         repo, _ = alice.create_repo()
         files = _files_of(alice)

@@ -17,7 +17,7 @@ from tests.support.machine import fail_after
 
 
 class Written:
-    """What was written, and when."""
+    """Record of writes and their times."""
 
     def __init__(self) -> None:
         self.groups: list[tuple[float, list[bytes]]] = []

@@ -43,22 +43,22 @@ class Room:
     authors: dict[str, Author]
 
     def posts(self, name: str = "alice") -> Posts:
-        """What one of them does."""
+        """Return the service of one of them."""
         return Posts(self.node.hub, self.authors[name], self.node.branch)
 
     async def write(self, text: str, name: str = "alice") -> str:
-        """A post's id."""
+        """Return a post's id."""
         return (await self.posts(name).write("main", text))["commit"]
 
     def state(self, name: str, body: Body, *places: tuple[str, str]) -> str:
-        """A commit as another program may write it: with places of these kinds and roots."""
+        """Write a commit as another program may: with places of these kinds and roots."""
         tangles = tuple(make_place(Relation(kind), _commit_id(root)) for kind, root in places)
         written, ingested = self.authors[name].write(self.branch, Draft(body, tangles=tangles))
         self.node.hub.announce(ingested)
         return id_text(written.commit_id)
 
     def items(self) -> dict[str, dict[str, Any]]:
-        """What the timeline shows, by commit."""
+        """Return what the timeline shows, by commit."""
         with self.node.replica.database.read() as connection:
             rows = load_timeline(connection, self.branch.num, 0, 10_000)
             found = timeline_items(connection, self.node.replica, rows, 0)

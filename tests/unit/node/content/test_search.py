@@ -53,11 +53,11 @@ class Room:
 
     @property
     def posts(self) -> Posts:
-        """What its user does."""
+        """Return the service of its user."""
         return Posts(self.node.hub, self.node.author, self.node.branch)
 
     async def write(self, text: str) -> str:
-        """A post's id."""
+        """Return a post's id."""
         return (await self.posts.write("main", text))["commit"]
 
     def catch_up(self) -> None:
@@ -72,13 +72,13 @@ class Room:
         return [one["text"] if one["text"] is not None else ", ".join(one["files"]) for one in hits]
 
     async def hits(self, query: str, **more: Any) -> list[SearchHit]:  # noqa: ANN401  # fields of Question
-        """The first hits."""
+        """Return the first hits."""
         question = Question(parse_query(query), [self.branch], 20)
         found = await Search(self.node.hub, is_enabled=True).find(replace(question, **more))
         return found.hits
 
     def num_of(self, post: str) -> int:
-        """A commit's number in the store."""
+        """Return a commit's number in the store."""
         query = select(commits.c.num).where(commits.c.commit_id == parse_id(post))
         with self.node.replica.database.read() as connection:
             return int(connection.execute(query).scalar_one())
@@ -209,7 +209,7 @@ async def test_erased_posts_leave_the_index(room: Room, tmp_path: Path) -> None:
 
 
 async def test_what_comes_later_is_entered(room: Room) -> None:
-    """A commit that was looked at while its body was absent; and one that is noted before it is looked at."""
+    # A commit that was looked at while its body was absent; and one that is noted before it is looked at.
     post = await room.write("late words")
     room.catch_up()
     with room.node.replica.database.read() as connection:
@@ -397,7 +397,7 @@ async def test_other_rules_make_the_index_anew(room: Room, monkeypatch: pytest.M
 async def test_a_removal_that_was_interrupted_is_ended(
     room: Room, monkeypatch: pytest.MonkeyPatch, *, is_enabled: bool
 ) -> None:
-    """After a change of rules, and where the index was switched off and on again meanwhile."""
+    # After a change of rules, and where the index was switched off and on again meanwhile.
     monkeypatch.setattr(index_module, "SEARCH_PART_COUNT_MAX", 1)
     for _ in range(3):
         await room.write("a word")
@@ -416,7 +416,7 @@ async def test_a_removal_that_was_interrupted_is_ended(
 async def test_a_body_that_goes_while_it_is_read_is_looked_at_again(
     room: Room, monkeypatch: pytest.MonkeyPatch, *, is_indexed: bool
 ) -> None:
-    """It is noted while its older note is worked off; in the end nothing of it is in the index."""
+    # It is noted while its older note is worked off; in the end nothing of it is in the index.
     room.indexer.work()
     num = room.num_of(await room.write("erase everything"))
     if is_indexed:
@@ -560,7 +560,7 @@ async def test_a_damaged_index_is_made_anew_at_the_next_start(room: Room, damage
 async def test_large_posts_are_opened_few_at_once(
     room: Room, monkeypatch: pytest.MonkeyPatch, *, is_edited: bool
 ) -> None:
-    """An answer with many of them takes no more memory; and the clock is looked at between them."""
+    # An answer with many of them takes no more memory; and the clock is looked at between them.
     for number in range(5):
         text = f"flowers {'x' * 2000}{number}"
         post = await room.write("small flowers" if is_edited else text)
@@ -594,7 +594,7 @@ async def test_large_posts_are_opened_few_at_once(
 async def test_the_indexer_rests_longer_while_a_long_batch_is_being_written(
     room: Room, autojump_clock: MockClock
 ) -> None:
-    """No commit of it is accepted for many slices."""
+    # No commit of it is accepted for many slices.
     hub, rests = room.node.hub, list[float]()
 
     def rest() -> None:

@@ -45,7 +45,7 @@ class Editor:
         self.document: Doc[Any] = Doc(client_id=client_id)
 
     def write(self, text: str, root: str = "text", title: str = "") -> bytes:
-        """The update by which a text says just this."""
+        """Return the update by which a text says just this."""
         before = self.document.get_state()
         found = self.document.get(root, type=Text)
         del found[:]
@@ -70,14 +70,14 @@ class Desk:
         self.indexer = TextIndexer(self.node.hub, self.texts)
 
     def edit(self, branch: Branch, *updates: bytes) -> Editor:
-        """An editor of a branch, which has taken these updates."""
+        """Make an editor of a branch, which has taken these updates."""
         editor = Editor(client_id(self.node.author.user, branch.branch_id))
         for one in updates:
             editor.document.apply_update(one)
         return editor
 
     async def say(self, text: str, root: str = "text", title: str = "") -> str:
-        """The commit that changes the text so."""
+        """Write the commit that changes the text so."""
         return str((await self.texts.push("main", self.editor.write(text, root, title)))["commit"])
 
     async def catch_up(self) -> None:
@@ -87,7 +87,7 @@ class Desk:
         await self.indexer.work()
 
     async def hits(self, query: str, **branches: Branch) -> list[SearchHit]:
-        """The first hits, as the index is; in all branches unless some are given."""
+        """Return the first hits, as the index is; in all branches unless some are given."""
         chosen = list(branches.values()) or list(self.node.replica.branches.values())
         found = await Search(self.node.hub, is_enabled=True).find(Question(parse_query(query), chosen, 20))
         return found.hits
@@ -97,13 +97,13 @@ class Desk:
         return [one["text"] for one in await self.hits(query)]
 
     def num_of(self, commit: str) -> int:
-        """A commit's number in the store."""
+        """Return a commit's number in the store."""
         query = select(commits.c.num).where(commits.c.commit_id == parse_id(commit))
         with self.node.replica.database.read() as connection:
             return int(connection.execute(query).scalar_one())
 
     def mark(self, commit: str, *, is_void: bool) -> None:
-        """As an exclusion, or the end of one, does."""
+        """Void commits as an exclusion, or the end of one, does."""
         replica = self.node.replica
         with replica.change() as change:
             mark_void(
@@ -111,7 +111,7 @@ class Desk:
             )
 
     def content(self) -> bytes | None:
-        """The clear text that is kept of main."""
+        """Return the clear text that is kept of main."""
         with self.node.replica.database.read() as connection:
             return load_content(connection, self.main.num)
 

@@ -17,7 +17,7 @@ from protocol.limits.users import (
 
 
 def _finds(query: str, text: str) -> bool:
-    """Whether the clear text fits. What fits must be in the index under all keys of the query."""
+    """Return True if the clear text fits. What fits must be in the index under all keys of the query."""
     terms = parse_query(query)
     fits = Words(text).has(terms)
     keys = set(index_keys([text]))

@@ -315,7 +315,7 @@ async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_an
 
 @pytest.mark.extended
 async def test_types_in_types_end_at_a_bound(nodes: list[Node]) -> None:
-    """The library runs out of stack where it deletes the outermost of some ten thousand."""
+    # The library runs out of stack where it deletes the outermost of some ten thousand.
     alice = nodes[0]
     half = 20_000
     with fail_after(60):

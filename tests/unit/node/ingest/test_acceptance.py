@@ -70,7 +70,7 @@ def _forge(
     signed_by: UserSeed | None = None,
     **changes: Any,  # noqa: ANN401  # as `forge` takes them
 ) -> bytes:
-    """A publication by anyone who holds the secrets but not necessarily the rights: each argument breaks one thing."""
+    """Publish as someone who holds the secrets but not necessarily the rights: each argument breaks one thing."""
     target = target_in(world, branch or world.branch)
     key, secret = signing.key_pair(signed_by or seed)
     changes = {"author": signing.public_key(seed) if signed_by else key, **changes}
@@ -180,7 +180,7 @@ def test_an_ack_of_a_rejected_commit_is_rejected_whichever_comes_first(world: Wo
 
 
 def test_what_is_not_published_where_it_says_is_dropped_and_not_held_against_it(world: World) -> None:
-    """Who holds one topic's key may publish another's commits there: that says nothing about these."""
+    # Who holds one topic's key may publish another's commits there: that says nothing about these.
     writers = target_in(world, world.branch)
     own = replace(writers, by_writer=False)
     replica, _ = world.copy()
@@ -329,7 +329,7 @@ def test_what_an_older_version_could_not_read_is_taken_up_at_start(world: World)
 def test_a_bad_publication_of_what_cannot_be_read_yet_does_not_stand_in_for_the_good_one(
     world: World,
 ) -> None:
-    """Without its body, which an older version does not look for; the nodes that it passes it on to do."""
+    # Without its body, which an older version does not look for; the nodes that it passes it on to do.
     (good,) = world.write("a")
     replica, branch = world.copy()
     publication, key = decode_publication(good), _open(world, good).key
@@ -420,7 +420,7 @@ def test_a_branch_is_seen_by_others_when_it_is_committed_and_never_if_it_is_not(
 
 
 def _root_verdict(world: World, body: object, *, seed: UserSeed = WRITER, **changes: Any) -> str:  # noqa: ANN401  # as `_forge` takes them
-    """The verdict on a root branch commit by the holder of `seed`."""
+    """Return the verdict on a root branch commit by the holder of `seed`."""
     root = world.replica.root_branch(world.repo)
     replica, _ = world.copy()
     changes = {"acks": (world.repo.init_id,)} | changes

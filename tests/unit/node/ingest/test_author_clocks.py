@@ -1,4 +1,4 @@
-"""The difference of two clocks is told by commits that arrive one after the other, each just after it was written."""
+"""Difference of two clocks, found by commits that arrive one after the other, each just after it was written."""
 
 from pathlib import Path
 

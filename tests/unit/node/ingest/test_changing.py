@@ -66,7 +66,7 @@ def watched(nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> _Watched:
 
 
 def _link(number: int = 0) -> BranchCapability:
-    """What opens some branch of some repo."""
+    """Return what opens some branch of some repo."""
     some = iter(bytes([number, kind]) * 16 for kind in range(6))
     repo, init, branch, epoch, topic, secret = some
     channel = BranchChannel(

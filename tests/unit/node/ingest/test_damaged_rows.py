@@ -42,7 +42,7 @@ def test_a_changed_row_of_a_root_branch_keeps_the_node_from_starting_with_a_reas
 
 
 def test_what_is_back_is_in_the_sets_of_all_topics_on_which_it_stands(world: World) -> None:
-    """An init stands on two topics, and what is written in a branch with a link on that link's topic, too."""
+    # An init stands on two topics, and what is written in a branch with a link on that link's topic, too.
     root = world.replica.root_branch(world.repo)
     world.author.write(root, BranchLink(world.branch.branch_id))
     world.author.start_epoch(world.repo)

@@ -165,7 +165,7 @@ def test_where_no_kind_is_said_the_body_decides_as_ever(world: World, metadata: 
 
 
 def test_a_body_whose_header_says_no_kind_is_never_erased(world: World) -> None:
-    """A newcomer would take neither the commit without it nor what follows."""
+    # A newcomer would take neither the commit without it nor what follows.
     forger = Forger(world)
     silent, said = [forger.write(encode_body(Post("words")), metadata) for metadata in (b"", None)]
     give(world.replica, [silent, said])
@@ -204,7 +204,7 @@ def test_what_is_wrong_with_the_publication_is_its_carriers_fault(world: World) 
 
 
 def _row(replica: Replica, item: bytes) -> dict[str, object]:
-    """What the store says of a commit, but when it came."""
+    """Return all that the store says of a commit but its arrival."""
     wanted = decode_publication(item).commit_id
     with replica.database.read() as connection:
         row = connection.execute(select(commits).where(commits.c.commit_id == wanted)).one()

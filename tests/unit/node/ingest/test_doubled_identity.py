@@ -45,7 +45,7 @@ def _by_backup(alice: Path, home: Path) -> None:
 
 
 def _by_tar(alice: Path, home: Path) -> None:
-    """As into the volume of a container."""
+    """Copy a folder as into the volume of a container."""
     archive = alice.parent / "home.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add(alice, ".")
@@ -61,7 +61,7 @@ def _by_keys_alone(alice: Path, home: Path) -> None:
 
 @dataclass(frozen=True)
 class Origin:
-    """How a folder got its user, and what is said of it; `has_repo`: the store came along."""
+    """Origin of a folder's user; `has_repo`: the store came along."""
 
     make: Callable[[Path, Path], object]
     said: str
@@ -79,14 +79,14 @@ ORIGINS = {
 
 @pytest.fixture
 def alice_home(tmp_path: Path) -> Path:
-    """A folder for alice with all that a home has; its store is made by the test."""
+    """Make a folder for alice with all that a home has; its store is made by the test."""
     home = tmp_path / "alice"
     create_home(home, listen="127.0.0.1:0", api="127.0.0.1:0")
     return home
 
 
 def _start(home: Path) -> Node:
-    """As a daemon does."""
+    """Open it as a daemon does."""
     note_copy(home)
     return Node(home, "alice")
 
@@ -206,7 +206,7 @@ def test_a_copy_is_named_by_doctor_before_it_is_started(tmp_path: Path, alice_ho
 async def test_a_store_that_a_snapshot_brought_back_is_noticed_when_own_commits_come(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """The same inodes with older content: nothing in the folder tells. The first own commit from a peer does."""
+    # The same inodes with older content: nothing in the folder tells. The first own commit from a peer does.
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         await together(alice, bob)
@@ -263,7 +263,7 @@ async def test_two_nodes_of_one_user_that_write_apart_are_told_of_their_forks(
 
 
 def _set_back(tmp_path: Path) -> tuple[Node, Branch, list[bytes]]:
-    """A node whose folder is an older one of alice's, and what alice has published since."""
+    """Make a node whose folder is an older one of alice's, with what alice has published since."""
     alice = Node(tmp_path / "alice", "alice")
     _, branch = alice.create_repo()
     alice.replica.close()
@@ -278,7 +278,7 @@ def _set_back(tmp_path: Path) -> tuple[Node, Branch, list[bytes]]:
 def test_a_write_that_waits_while_own_commits_come_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was encoded before they were here, for a place of the feed that one of them has."""
+    # It was encoded before they were here, for a place of the feed that one of them has.
     again, branch, new = _set_back(tmp_path)
 
     def after_they_came(*args: Any, **options: Any) -> IngestResult:  # noqa: ANN401  # as the real one
@@ -330,7 +330,7 @@ def test_own_commits_that_came_keep_writes_waiting_though_the_disk_is_full(
 
 
 def _take(node: Node, items: list[bytes]) -> None:
-    """As of a peer."""
+    """Take publications in as from a peer."""
     (topic,) = {decode_publication(item).topic for item in items}
     known = node.replica.by_topic[topic]
     assert accept_batch(node.replica, known, open_batch(known, items), 0).accepted

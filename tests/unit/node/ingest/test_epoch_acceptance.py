@@ -53,7 +53,7 @@ def _start(world: World) -> tuple[Epoch, bytes]:
 
 
 def _sent(replica: Replica, topic: TopicKey) -> list[bytes]:
-    """What is sent on a topic to who has nothing of it."""
+    """Return what is sent on a topic to a peer that has nothing of it."""
     found = replica.by_topic[topic]
     with replica.database.read() as connection:
         return load_publications(connection, found, plan_sending(connection, found.num, ()).nums, 1 << 20)
@@ -78,7 +78,7 @@ def _codes(ingested: IngestResult) -> list[str]:
 
 
 def _stands_on(replica: Replica, commit_id: CommitId) -> list[TopicKey]:
-    """The topic on which a commit was published, then further ones on which it stands."""
+    """Return the topic on which a commit was published, then further ones on which it stands."""
     with replica.database.read() as connection:
         row = load_rows(connection, [commit_id])[commit_id]
         query = select(topic_inits.c.topic_num).where(topic_inits.c.commit_num == row.num)
@@ -241,7 +241,7 @@ def test_who_follows_two_epochs_writes_in_one_that_opens_the_other(world: World)
 
 
 def _make(world: World, published_in: Epoch, key: EpochKey) -> EpochStarting:
-    """An epoch with this key that follows all that the world knows of."""
+    """Make an epoch with this key that follows all that the world knows of."""
 
     def make(repo_num: int, repo_id: RepoId) -> tuple[Epoch, EpochStatement]:
         epoch, states = real(repo_num, repo_id)
@@ -258,7 +258,7 @@ def _make(world: World, published_in: Epoch, key: EpochKey) -> EpochStarting:
 
 
 def _publish(world: World, made: EpochStarting, target: Target, seed: TopicSeed) -> bytes:
-    """The init of an epoch, as the holder of a topic's seed publishes it there."""
+    """Make the init of an epoch, as the holder of a topic's seed publishes it there."""
     acks = heads_of(world, _root(world))
     place = CommitPosition(target.epoch.epoch_id, 1, acks=acks, rank=rank_behind(world, acks))
     draft = Draft(made.body, acks, further_blocks=made.blocks)
@@ -277,7 +277,7 @@ def _take(world: World, made: EpochStarting, item: bytes) -> Epoch:
 def test_an_init_that_was_published_on_the_topic_of_the_epoch_that_it_starts_stands_there_once(
     world: World,
 ) -> None:
-    """An epoch before may have stated that topic as its writers' topic: nobody knows its key then."""
+    # An epoch before may have stated that topic as its writers' topic: nobody knows its key then.
     root, repo_id = _root(world), world.repo.repo_id
     later = EpochKey(b"2" * 32)
     keys = epoch_keys(repo_id, later)
@@ -302,7 +302,7 @@ def test_an_init_that_was_published_on_the_topic_of_the_epoch_that_it_starts_sta
 
 
 def test_a_link_topic_that_an_init_states_as_its_writers_topic_carries_both(world: World) -> None:
-    """Who has no link there takes all that is written on it, so who has one must."""
+    # Who has no link there takes all that is written on it, so who has one must.
     root = _root(world)
     world.author.write(root, BranchLink(world.branch.branch_id))
     (link,) = world.replica.tables.links_of(world.branch.num)

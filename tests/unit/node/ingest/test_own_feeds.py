@@ -33,7 +33,7 @@ def _damage_log(folder: Path, place: float) -> None:
 
 
 def _to_file(node: Node) -> None:
-    """What was written until now is in the database's file, and out of its log."""
+    """Move what was written until now into the database's file, out of its log."""
     with closing(sqlite3.connect(node.replica.database.path)) as other:
         assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
 

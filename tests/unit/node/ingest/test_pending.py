@@ -1,4 +1,4 @@
-"""What waits costs nothing to keep waiting: it is opened once when it comes and once when it is judged, in short slices."""
+"""Costs of pending commits: each is opened once when it comes and once when it is judged, in short slices."""
 
 import weakref
 from collections.abc import AsyncIterator, Callable
@@ -49,7 +49,7 @@ BODY = encode_body(Post("words"))
 
 
 def _state(replica: Replica) -> tuple[int, int, int]:
-    """How many commits wait, how many publications are kept of them, and how many causes."""
+    """Return how many commits wait, how many publications are kept of them, and how many causes."""
     with replica.database.read() as connection:
         assert list(find_wrong_pending(connection)) == []
         counts = [
@@ -267,7 +267,7 @@ def test_a_crash_after_a_rejection_leaves_nothing_waiting_for_it(
 def test_causes_whose_keys_are_equal_wake_too_early_and_harm_nothing(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two ids that begin alike can be made; what waits for either is judged by whole ids."""
+    # Two ids that begin alike can be made; what waits for either is judged by whole ids.
     for module in (
         "node.ingest.acceptance_transaction",
         "storage.commits.pending_release",
@@ -402,7 +402,7 @@ def test_what_is_missing_is_asked_for_on_all_topics_that_may_have_it(world: Worl
 
 
 def _wanted(ingested: IngestResult) -> list[CommitId]:
-    """What is asked for, on each topic the same."""
+    """Return what is asked for, on each topic the same."""
     (ids,) = {tuple(ids) for ids in ingested.wanted.values()}
     return list(ids)
 
@@ -415,7 +415,7 @@ def test_what_waits_itself_is_not_asked_for(world: World) -> None:
 
 
 class _Ear:
-    """A listener that notes what it is told."""
+    """Listener that notes its calls."""
 
     def __init__(self) -> None:
         self.told: list[int] = []
@@ -461,7 +461,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
 
 
 async def test_who_left_while_its_commit_was_stored_is_not_remembered(world: World) -> None:
-    """It was forgotten before: noted again, it would stay, and with it all that its connection remembers."""
+    # It was forgotten before: noted again, it would stay, and with it all that its connection remembers.
     _, second = world.write("a, a <- b")
     replica, branch = world.copy()
     peer = _Ear()

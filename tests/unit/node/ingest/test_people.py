@@ -1,4 +1,4 @@
-"""What people are called in one repo: petnames first, look-alikes marked, devices as their person; and whom a name means."""
+"""Names of people in one repo: petnames first, look-alikes marked, devices as their person; and whom a name means."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ ANN, BEN, CAT, DAN = map(user, range(1, 5))
 
 
 def short(one: UserId, length: int = 8) -> str:
-    """The beginning of an id, as it stands beside a name."""
+    """Return the beginning of an id, as it stands beside a name."""
     return id_text(one)[:length]
 
 
@@ -31,7 +31,7 @@ def people(
     petnames: dict[UserId, str] | None = None,
     persons: dict[UserId, UserId] | None = None,
 ) -> People:
-    """A repo of these."""
+    """Make a repo of these."""
     made = People()
     names = {one: StatedName(name, None, 0) for one, name in stated.items()}
     facts = replace(NO_FACTS, stated=names, persons=persons or {})

@@ -38,7 +38,7 @@ def _tamper(mallory: Node) -> None:
 
 
 async def _count_kept(relay: Node, member: Node) -> int:
-    """How many publications the relay keeps of the topic of a member's branch, beside those of the root branch."""
+    """Return how many publications the relay keeps of the topic of a member's branch, beside those of the root branch."""
     assert relay.hub.relay is not None
     kept, topic = await relay.hub.relay.list_all(), writing_topic(member.replica, member.branch())
     root = member.replica.root_branch(member.repo())
@@ -84,7 +84,7 @@ async def test_a_relay_that_was_given_bad_publications_first_hands_on_the_good_o
 async def test_a_bad_publication_that_is_passed_on_live_does_not_stand_in_for_the_good_one(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """All are there at once: Bob has refused Mallory's form when Alice's comes, and both come from the relay."""
+    # All are there at once: Bob has refused Mallory's form when Alice's comes, and both come from the relay.
     with (
         fail_after(600),
         open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory),

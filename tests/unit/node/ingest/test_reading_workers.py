@@ -221,7 +221,7 @@ DEADLY = "import sys; sys.stdout.write('+'); sys.stdout.flush(); sys.stdin.buffe
 
 
 def _start_deadly() -> Worker:
-    """A worker that says that it is ready, and dies of the first request."""
+    """Make a worker that says that it is ready, and dies of the first request."""
     return _start_with(DEADLY)
 
 
@@ -278,7 +278,7 @@ async def test_a_batch_that_kills_two_workers_is_refused_with_a_reason(
 
 
 class Done:
-    """What there is nothing to wait for."""
+    """Work before, of which nothing is left to wait for."""
 
     async def wait(self) -> None:
         """Return at once."""

@@ -31,7 +31,7 @@ from tests.support.tables import assert_tables_are_stored
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> "Counter[str]":
-    """How often each kind of value was made of a row: no other rows are read."""
+    """Count how often each kind of value is made of a row: no other rows are read."""
     counts: Counter[str] = Counter()
     for module, name in (
         (repos_module, "_repo"),
@@ -60,7 +60,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 @contextmanager
 def _statements(replica: Replica) -> Iterator[list[str]]:
-    """All statements that the store's connections run meanwhile."""
+    """Collect all statements that the store's connections run meanwhile."""
     heard: list[str] = []
 
     def hear(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
@@ -183,13 +183,13 @@ def test_commits_are_summed_up_as_they_stand(world: World) -> None:
 
 
 def digest_of(replica: Replica, topic: TopicKey, sketches: Sketches) -> Digest:
-    """What a topic is compared by."""
+    """Return what a topic is compared by."""
     with replica.database.read() as connection:
         return sketches.digest(connection, topic_set(replica.by_topic[topic], of_publications=False))
 
 
 def test_a_topic_of_two_repos_goes_with_the_last_of_them(world: World) -> None:
-    """An init may state the topic of another repo as its writers' topic."""
+    # An init may state the topic of another repo as its writers' topic.
     replica = world.replica
     first, second = [repo for repo in replica.repos.values() if repo.name in ("repo 1", "repo 2")]
     shared = replica.writing_epoch(first).topic

@@ -21,7 +21,7 @@ _WRONG = Signature(bytes(63) + b"\x01")
 
 @pytest.fixture
 def signed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """What is signed in order to be sent."""
+    """Return what is signed in order to be sent."""
     found: list[object] = []
 
     def count(*arguments: object) -> Signature:

@@ -56,7 +56,7 @@ class Person:
 
     @property
     def root(self) -> Branch:
-        """Its root branch."""
+        """Return its root branch."""
         return self.replica.root_branch(self.repo)
 
     @property
@@ -71,12 +71,12 @@ class Person:
 
     @property
     def epochs(self) -> list[Operation]:
-        """What started the epochs that are known here."""
+        """Return what started the epochs that are known here."""
         return self.replica.membership(self.repo.repo_id).operations.epochs
 
     @property
     def hands(self) -> list[tuple[Operation, EpochHand]]:
-        """What hands epochs over."""
+        """Return what hands epochs over."""
         operations = self.replica.membership(self.repo.repo_id).operations
         return [
             (one, one.body)
@@ -146,7 +146,7 @@ class Person:
         return has_taken
 
     def act(self, now: float) -> float | None:
-        """Do what is due at a time; in how many seconds more is due, once nothing more is due at once."""
+        """Perform duties at a time; return in how many seconds more follow, once none is left now."""
         while (wait := self.duties.perform(self.repo, now, IngestResult())) == 0.0:
             pass
         return wait
@@ -161,7 +161,7 @@ class Person:
         rank: int = 1,
         by_writer: bool = False,
     ) -> tuple[CommitId, bytes]:
-        """A root branch commit that this node does not take in itself: its id, and its publication on the epoch's topic.
+        """Make a root branch commit that this node does not take in; returns its id, and its publication on the epoch's topic.
 
         That is the writers' topic if the commit is `by_writer`. It waits for ever, unless the acks say otherwise. `seed` is
         of another author who holds the epoch.
@@ -175,7 +175,7 @@ class Person:
         return written.commit_id, written.encoded
 
     def holds(self, epoch: EpochId) -> bool:
-        """Whether an epoch was accepted here, and so its key is."""
+        """Return True if an epoch was accepted here, and so its key is."""
         return epoch in self.replica.tables.held_epochs(self.repo.num)
 
     def claims(self, epoch: EpochId) -> list[Epoch]:
@@ -195,7 +195,7 @@ def open_people(folder: Path, *names: str) -> Iterator[list[Person]]:
 
 
 def init_of(person: Person, epoch: EpochId) -> EpochInit:
-    """The body that started an epoch."""
+    """Return the body that started an epoch."""
     body = next(one.body for one in person.epochs if one.started_epoch == epoch)
     assert isinstance(body, EpochInit)
     return body

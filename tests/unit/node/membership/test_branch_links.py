@@ -134,7 +134,7 @@ async def test_a_link_ends_with_the_epoch_and_members_go_on(
 async def test_the_first_link_states_the_topic_once_for_all_writers(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
-    """Whoever holds the writers' secret serves who follows by a link, and makes the same link; also of later epochs."""
+    # Whoever holds the writers' secret serves who follows by a link, and makes the same link; also of later epochs.
     alice, bob, carol = nodes
     with fail_after(120):
         await share(alice, bob)

@@ -28,23 +28,23 @@ from tests.support.served import service_of
 
 
 def user(node: Node) -> str:
-    """The id of a node's user."""
+    """Return the id of a node's user."""
     return id_text(node.author.user)
 
 
 def repo_of(node: Node, repo: Repo) -> Repo | None:
-    """The same repo on another node."""
+    """Return the same repo on another node."""
     return next((one for one in node.replica.repos.values() if one.repo_id == repo.repo_id), None)
 
 
 def held(node: Node, repo: Repo, other: Node) -> Permission | None:
-    """What the other's user may do in a repo, as far as a node knows."""
+    """Return what the other's user may do in a repo, as far as a node knows."""
     here = repo_of(node, repo)
     return None if here is None else node.replica.permission(here, other.author.user)
 
 
 def persons(node: Node, repo: Repo) -> dict[UserId, UserId]:
-    """Who is whose device, as a node shows it."""
+    """Return who is whose device, as a node shows it."""
     return dict(node.replica.persons(repo.repo_id))
 
 
@@ -58,12 +58,12 @@ async def settle(*nodes: Node) -> None:
 
 
 async def add(laptop: Node, folder: Path) -> DeviceLink:
-    """A link for a device of the laptop's user."""
+    """Return a link for a device of the laptop's user."""
     return parse_device_link((await service_of(laptop, folder).people.pairing.add(3600))["link"])
 
 
 async def join(phone: Node, laptop: Node, folder: Path) -> DeviceLink:
-    """The phone becomes a device of the laptop's user."""
+    """Make the phone a device of the laptop's user."""
     link = await add(laptop, folder)
     await phone.joiner.begin(link.opened(), link.person)
     await settle(laptop, phone)
@@ -101,7 +101,7 @@ async def test_one_link_brings_all_repos_with_what_the_first_holds(
 
 
 async def member_of(boss: Node, laptop: Node, permission: Permission = Permission.WRITE) -> Repo:
-    """A repo of the boss's that the laptop's user is in."""
+    """Make a repo of the boss's that the laptop's user is in."""
     repo, _ = boss.create_repo("work")
     await laptop.joiner.begin(boss.invite(repo, permission))
     await settle(boss, laptop)

@@ -1,4 +1,4 @@
-"""What liars, ex-admins and accidents can do about epochs, as a review with fresh eyes found it: and now cannot."""
+"""Attacks by liars and ex-admins on epochs, and accidents, that an independent review found."""
 
 import secrets
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _tell(target: Node, liar: Node, body: Body) -> None:
 async def test_the_secrets_of_a_fork_do_not_reach_whom_it_excludes(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
-    """Two admins exclude different people; they meet, and nobody has merged yet."""
+    # Two admins exclude different people; they meet, and nobody has merged yet.
     alice, bob, carol, dave, erin = nodes
     with fail_after(240):
         await _among(nodes, bob)

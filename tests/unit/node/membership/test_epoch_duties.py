@@ -1,4 +1,4 @@
-"""What nodes do for the others' access, and when (E9 to E11): the times are the test's."""
+"""Duties of nodes for the others' access, and their times (E9 to E11): the times are the test's."""
 
 import secrets
 from collections.abc import Iterator
@@ -44,14 +44,14 @@ def people(tmp_path: Path) -> Iterator[list[Person]]:
 
 
 def settle(*people: Person) -> None:
-    """All hear all, twice."""
+    """Have all hear all, twice."""
     for _ in range(2):
         for one in people:
             one.hear(*(other for other in people if other is not one))
 
 
 def precede(person: Person, *others: Person) -> int:
-    """How many of these have smaller ids."""
+    """Return how many of these have smaller ids."""
     return sum(other.user < person.user for other in others)
 
 
@@ -73,7 +73,7 @@ def all_members(people: list[Person], **permissions: Permission) -> None:
 
 
 def handed(person: Person) -> list[tuple[UserId, EpochId, EpochId, UserId, bool]]:
-    """Who handed which epoch over in which, to whom, and whether with the writers' secret."""
+    """List who handed which epoch over in which, to whom, and whether with the writers' secret."""
     return [
         (one.author, body.epoch, one.epoch, item.user, item.writers_box is not None)
         for one, body in person.hands
@@ -456,7 +456,7 @@ def test_nothing_is_looked_at_again_while_the_root_branch_stays(
 
 
 def invite(person: Person, *, renews: bool) -> None:
-    """An invitation to write, used by nobody yet."""
+    """Return an invitation to write, used by nobody yet."""
     body = Invite(key_pair(InvitationSeed(bytes(reversed(person.seed))))[0], Permission.WRITE, 1, 2**52)
     person.author.write(person.root, Draft(body, metadata=RENEWAL_NOTE if renews else b""))
 

@@ -59,7 +59,7 @@ def people(tmp_path: Path) -> Iterator[list[Person]]:
 
 
 def start(person: Person, epoch: Epoch | None = None) -> EpochStarting:
-    """What would start an epoch after all that somebody knows."""
+    """Return what would start an epoch after all that somebody knows."""
     replica, repo = person.replica, person.repo
     membership = replica.membership(repo.repo_id)
     return make_init(membership, replica.tables, repo, person.heads, epoch or person.epoch)
@@ -77,7 +77,7 @@ def tell(
 def box_up(
     person: Person, boxes: list[bytes], mark: Mark, key: EpochKey, given: tuple[GivenEpoch, ...] = ()
 ) -> EpochStarting:
-    """An init with just these boxes, whatever they hold."""
+    """Return an init with just these boxes, whatever they hold."""
     repo_id = person.repo.repo_id
     topic = person.epoch.topic
     states = EpochStatement(mark, mark, seal_topic(key, repo_id, mark, topic, bytes(NONCE_SIZE)))
@@ -91,14 +91,14 @@ def box_up(
 
 
 def boxed(person: Person, *users: UserId, given: tuple[GivenEpoch, ...] = ()) -> EpochStarting:
-    """An init with right boxes for these users."""
+    """Return an init with right boxes for these users."""
     key = EpochKey(secrets.token_bytes(32))
     sealer = Sealer.of_epoch(key, person.repo.repo_id)
     return box_up(person, [sealer.seal(user) for user in users], sealer.mark, key, given)
 
 
 def unknown(number: int) -> GivenEpoch:
-    """A key that is said to be of an epoch of which nothing is known."""
+    """Return a key that is said to be of an epoch of which nothing is known."""
     return GivenEpoch(EpochId(as_commit_id(number.to_bytes(32, "big"))), EpochKey(secrets.token_bytes(32)))
 
 
@@ -119,7 +119,7 @@ def test_the_own_box_of_an_init_that_waits_gives_its_key(people: list[Person]) -
 
 @pytest.mark.parametrize("is_handed", [True, False])
 def test_what_waits_gives_the_key_of_an_init_that_waits(people: list[Person], *, is_handed: bool) -> None:
-    """The init has no box for bob."""
+    # The init has no box for bob.
     alice, bob, carol = people
     made = boxed(alice, alice.user, carol.user)
     epoch_id = tell(bob, made, by=alice)
@@ -134,7 +134,7 @@ def test_what_waits_gives_the_key_of_an_init_that_waits(people: list[Person], *,
 
 
 def test_an_opening_that_came_before_the_init_is_not_lost(people: list[Person]) -> None:
-    """And what the init gives is found in the same go."""
+    # And what the init gives is found in the same go.
     alice, bob, carol = people
     further = unknown(1)
     made = boxed(alice, alice.user, carol.user, given=(further,))
@@ -177,7 +177,7 @@ def test_what_waits_is_opened_once(people: list[Person], monkeypatch: pytest.Mon
 
 
 def test_an_init_is_judged_once_its_key_comes(people: list[Person], tmp_path: Path) -> None:
-    """Its past is here; but dave, who follows by a link of the epoch before, is no member, and has no box."""
+    # Its past is here; but dave, who follows by a link of the epoch before, is no member, and has no box.
     alice, bob, _ = people
     with open_people(tmp_path / "more", "dave") as (dave,):
         dave.follow(alice).hear(alice)
@@ -206,7 +206,7 @@ def test_what_finds_no_room_gives_its_keys(people: list[Person], monkeypatch: py
 
 @pytest.mark.parametrize("is_handed", [True, False])
 def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: bool) -> None:
-    """No order of arrival matters: it might have waited."""
+    # No order of arrival matters: it might have waited.
     alice, bob, carol = people
     before = bob.heads
     alice.author.start_epoch(alice.repo)
@@ -321,12 +321,12 @@ def test_all_who_are_no_members_claim_so_many_together(people: list[Person]) -> 
 
 
 def made_up(number: int) -> UserSeed:
-    """The seed of an author whom nobody knows."""
+    """Return the seed of an author whom nobody knows."""
     return UserSeed(number.to_bytes(32, "big"))
 
 
 def claimed(person: Person, given: list[GivenEpoch]) -> list[GivenEpoch]:
-    """Those of some keys that are tried."""
+    """Return the keys of these that are tried."""
     return [one for one in given if person.claims(one.epoch)]
 
 

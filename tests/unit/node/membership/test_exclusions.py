@@ -38,7 +38,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
 
 
 def _can_read(reader: Node, source: Node) -> bool:
-    """Whether anything that the source has on its current topics opens with what the reader has."""
+    """Return True if anything that the source has on its current topics opens with what the reader has."""
     for name in source.replica.tables.writing_topics(source.repo().num):
         topic = source.replica.by_topic[name]
         with source.replica.database.read() as connection:
@@ -53,7 +53,7 @@ def _can_read(reader: Node, source: Node) -> bool:
 
 
 def _is_cut_off(node: Node) -> bool:
-    """Whether a node knows that members have gone on to secrets that are not here."""
+    """Return True if a node knows that members have gone on to secrets that are not here."""
     return find_absence(node.replica, node.repo(), node.author.user).behind_since is not None
 
 

@@ -38,7 +38,7 @@ def _repo(node: Node, name: str) -> Repo:
 
 
 def _branch(node: Node, name: str) -> Branch:
-    """As REPO:BRANCH."""
+    """Find a branch by REPO:BRANCH."""
     repo, branch = name.split(":")
     return next(
         one

@@ -1,4 +1,4 @@
-"""What a node does by itself for its repos when a root branch has grown."""
+"""Upkeep by a node of its repos when a root branch has grown."""
 
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -101,13 +101,13 @@ class _Listener:
     def commits_accepted(
         self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """Nothing here."""
+        """Do nothing."""
 
     def topics_changed(self) -> None:
         self.changes += 1
 
     def missed(self) -> None:
-        """Nothing here."""
+        """Do nothing."""
 
 
 async def test_what_was_stored_before_a_step_failed_is_told(

@@ -1,4 +1,4 @@
-"""What a user is shown of a repo's epochs, and starts by hand."""
+"""List of a repo's epochs, and epochs started by hand."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What docs/communities says to do: after a disk was lost, with several devices, when a key is not one's own any more."""
+"""Steps that docs/communities gives: after a disk was lost, with several devices, when a key is not one's own any more."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +33,7 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
 
 
 def _restored(folder: Path, lost: Node) -> Node:
-    """The lost node's user on a new node, which has nothing but the user's key."""
+    """Return the lost node's user on a new node, which has nothing but the user's key."""
     lost.replica.close()
     again = Node(folder / "again", "again")
     again.user_seed = lost.user_seed
@@ -82,7 +82,7 @@ async def test_who_lost_a_disk_comes_back_by_an_invitation(
 async def test_who_may_only_be_shown_a_capability_writes_on_and_an_admin_renews(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
-    """The founder's disk is lost, and a member who may only read is left: from there everything comes back."""
+    # The founder's disk is lost, and a member who may only read is left: from there everything comes back.
     alice, bob = nodes
     with fail_after(120):
         await share(alice, bob, permission=Permission.READ)
@@ -135,7 +135,7 @@ async def test_secrets_that_were_sealed_for_a_member_open_again(
 async def test_one_key_on_two_nodes_forks_its_feed(
     tmp_path: Path, nodes: list[Node], autojump_clock: MockClock
 ) -> None:
-    """Why a device has a user of its own."""
+    # Why a device has a user of its own.
     alice, bob = nodes
     with fail_after(120):
         await share(alice, bob)

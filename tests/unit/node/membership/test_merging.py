@@ -29,7 +29,7 @@ def _merging(node: Node) -> Merging:
 
 
 async def _texts(node: Node, branch: str) -> list[str]:
-    """Of the whole state."""
+    """Return the texts of the whole state."""
     return [item["text"] for item in (await _merging(node).state(branch, 1000))["items"] if item["text"]]
 
 

@@ -1,4 +1,4 @@
-"""What a user calls itself is stated in every repo, once a minute at most; petnames stay on the node."""
+"""Names that users state: in every repo, once a minute at most; petnames stay on the node."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,18 +41,18 @@ def nodes(tmp_path: Path) -> Iterator[list[Node]]:
 
 
 def keeper_of(node: Node, clock: Clock) -> ProfileKeeper:
-    """What states the name of a node's user, by a clock of the test's."""
+    """Return the keeper that states the name of a node's user, by a clock of the test's."""
     return ProfileKeeper(node.replica, node.author, clock, node.replica.database.folder)
 
 
 def call(keeper: ProfileKeeper, name: str | None, at: int) -> float | None:
-    """The user calls itself so from then on; gives in how many seconds more can be stated."""
+    """Give the user a name from then on; return in how many seconds more can be stated."""
     keeper.keep(msgspec.structs.replace(keeper.file, me=OwnProfile(name, None, at)))
     return keeper.state(IngestResult())
 
 
 def names(node: Node, of: Node) -> str:
-    """How a node shows another's user in its one repo."""
+    """Return how a node shows another's user in its one repo."""
     return node.replica.people.name(node.repo().repo_id, of.author.user)
 
 

@@ -39,7 +39,7 @@ def _user(node: Node) -> str:
 
 
 async def _with_quorum(alice: Node, bob: Node, carol: Node, *, removals: bool = False) -> None:
-    """Alice, who founded the repo, bob and carol, of whom two must approve."""
+    """Let Alice found the repo with bob and carol; two of the three must approve."""
     await share(alice, bob, carol)
     signers = [_user(node) for node in (alice, bob, carol)]
     await _quorums_of(alice).name("", signers, 2, removals=removals)

@@ -1,4 +1,4 @@
-"""Why a join was refused, as the rules' codes say it: the words of a rule are for people, and may change."""
+"""Reasons of refused joins, by the rules' codes: the words of a rule are for people, and may change."""
 
 from pathlib import Path
 

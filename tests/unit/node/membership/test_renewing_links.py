@@ -32,7 +32,7 @@ async def settle(first: Node, *others: Node) -> None:
 
 
 async def invite(node: Node, folder: Path, *, uses: int = 1, renews: bool = True) -> InvitationLink:
-    """A bearer link to the node's one repo."""
+    """Return a bearer link to the node's one repo."""
     made = await service_of(node, folder).people.invite("repo", "write", 3600, uses, "machine", renews)
     return parse_invitation(made["invitation"])
 
@@ -43,7 +43,7 @@ async def join(node: Node, link: InvitationLink) -> None:
 
 
 def epoch(node: Node, repo: Repo) -> EpochId:
-    """The epoch in which a node writes."""
+    """Return the epoch in which a node writes."""
     here = next(one for one in node.replica.repos.values() if one.repo_id == repo.repo_id)
     return node.replica.writing_epoch(here).epoch_id
 
@@ -94,7 +94,7 @@ async def test_a_link_with_a_use_left_stays_until_it_is_revoked(
 async def test_only_the_node_of_who_made_the_link_renews(
     autojump_clock: trio.testing.MockClock, nodes: list[Node], tmp_path: Path
 ) -> None:
-    """Two who start epochs at once would leave some members with the one and some with the other."""
+    # Two who start epochs at once would leave some members with the one and some with the other.
     alice, bob, carol = nodes
     repo, _ = alice.create_repo()
     await join(bob, alice.invite(repo))

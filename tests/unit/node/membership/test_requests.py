@@ -48,11 +48,11 @@ class People:
         self.ann.write(self.main, "hello")
 
     def service(self, node: Node) -> Services:
-        """A node's service."""
+        """Return a node's service."""
         return self.of[node]
 
     async def link(self, uses: int = 16, expires: int = DAY, permission: str = "write") -> AskLink:
-        """A link that asks of Ann's."""
+        """Return a link that asks of Ann's."""
         made = await self.service(self.ann).people.requests.make_link("photos", permission, expires, uses)
         return parse_ask_link(made["link"])
 
@@ -63,7 +63,7 @@ class People:
         await self.check_lists()
 
     async def check_lists(self) -> None:
-        """Each node shows its repos as they are: requests, too, come with commits of other repos, and go with time."""
+        """Check that each node shows its repos as they are: requests come with commits of other repos, and go with time."""
         for service in self.of.values():
             await assert_listed_as_new(service)
 
@@ -73,7 +73,7 @@ class People:
         return {one["name"]: one["status"] for one in answer["requests"]}
 
     async def made(self, node: Node) -> list[str]:
-        """What became of a user's own requests."""
+        """Return what became of a user's own requests."""
         return [one["status"] for one in (await self.service(node).people.requests.list_all())["made"]]
 
     async def answer(self, name: str, *, accepts: bool = True, node: Node | None = None) -> str:
@@ -84,7 +84,7 @@ class People:
         return answered
 
     def held(self, node: Node, by: Node | None = None) -> Permission | None:
-        """What a user may do in the repo, as a node knows."""
+        """Return what a user may do in the repo, as a node knows."""
         repo = find_repo((by or node).replica, self.repo.repo_id)
         return None if repo is None else (by or node).replica.permission(repo, node.author.user)
 
@@ -112,7 +112,7 @@ async def settle(*nodes: Node) -> None:
 
 
 def lobby_of(node: Node, link: AskLink) -> Repo | None:
-    """The lobby of a link, where it is here."""
+    """Return the lobby of a link, where it is here."""
     return find_repo(node.replica, link.opened().repo)
 
 
@@ -264,7 +264,7 @@ async def test_accepting_twice_writes_nothing_more(
 async def test_an_excluded_admin_lets_nobody_in(
     autojump_clock: trio.testing.MockClock, people: People
 ) -> None:
-    """The link of an excluded admin is of no use with any node that knows of the exclusion; other admins' links are."""
+    # The link of an excluded admin is of no use with any node that knows of the exclusion; other admins' links are.
     await people.make_admin(people.cat)
     made = await people.service(people.cat).people.requests.make_link("photos", "write", DAY, 16)
     link = parse_ask_link(made["link"])
@@ -397,7 +397,7 @@ async def test_a_node_follows_so_many_links_at_once_and_no_more(
 async def test_who_asks_ten_thousand_times_fills_one_lobby_to_its_bound(
     autojump_clock: trio.testing.MockClock, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same rule at a bound of 24 instead of 256: what comes beyond is dropped, and owners still answer."""
+    # The same rule at a bound of 24 instead of 256: what comes beyond is dropped, and owners still answer.
     assert LOBBY_COMMIT_COUNT_MAX == 256
     link = await people.link(uses=128)
     await people.ask(people.bob, link)

@@ -1,4 +1,4 @@
-"""The caller's own right is looked at first, and what lacks it is told what to do."""
+"""Check of the caller's own right, which comes first, with advice for a caller who lacks it."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a user has not seen: counted by branch from a mark, with mentions, bounded."""
+"""Counts of unseen commits by branch from a mark, with mentions, bounded."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -357,7 +357,7 @@ async def test_a_revoked_invitation_admits_nobody_who_was_not_seen(
 async def test_nothing_that_who_leaves_wrote_is_looked_at_again(
     nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A member may leave any number of times at once, and to look at all of its commits takes as long as there are many."""
+    # A member may leave any number of times at once, and to look at all of its commits takes as long as there are many.
     alice, bob, _ = nodes
     looked_at: list[object] = []
     with fail_after(120):
