@@ -161,7 +161,7 @@ class Person:
         rank: int = 1,
         by_writer: bool = False,
     ) -> tuple[CommitId, bytes]:
-        """Make a root branch commit that this node does not take in; returns its id, and its publication on the epoch's topic.
+        """Make a root branch commit that this node does not take in; returns its id and publication on the epoch's topic.
 
         That is the writers' topic if the commit is `by_writer`. It waits for ever, unless the acks say otherwise. `seed` is
         of another author who holds the epoch.
