@@ -1,54 +1,36 @@
 """One connection of the API: requests of HTTP/1.1, answered one after the other by an ASGI application.
 
-All of it runs in the connection's own task, so that a request costs no other. While one is answered, nothing is read. A
-client that leaves is noticed by an application that waits for that, and by the watch where the answer takes long. What the
-application sends is not shielded from cancellation. A connection on which something was sent in part is used no more.
+Requests are parsed and answered in one task. While one is answered, nothing is read, unless the application waits for
+the client to leave or the answer takes long. What the application sends is not shielded from cancellation. A connection on
+which something was sent in part is used no more.
 """
 
-from typing import Any, Final, Protocol
+import math
+from typing import Any, Final
 from urllib.parse import unquote
 
 import structlog
 import trio
 from starlette.types import ASGIApp, Message, Scope
 
-from node.api.connection_watch import ConnectionWatch
 from node.api.http_answer import CONTINUE, AnswerWriter
 from node.api.http_parsing import BadRequest, Request, RequestParser
-from protocol.limits.formats import KIB
+from node.api.http_strangers import Stranger
 from protocol.limits.users import BODY_WAIT_SECONDS
 
 log = structlog.get_logger()
 
-_READ_SIZE: Final = 64 * KIB
-"""Bytes read at a time; chunks of a byte are parsed in a millisecond, small requests in four. So many wait, of a client that
-sends its next request before it is answered, or faster than read."""
+IDLE_SECONDS: Final = 5.0
+"""Seconds until a request's headers have come whole. Clients open another connection when they need one."""
+_LOOK_SECONDS: Final = 0.5
+"""Seconds between two looks whether an answer takes so long that its client may have left."""
 _AFTER_CLIENT_LEFT_SECONDS: Final = 1.0
-"""What still runs for a client that has left may end by itself for so long; a transaction is never cut."""
+"""Seconds that a request still runs after its client has left; a transaction is never cut."""
 _LINGER_SECONDS: Final = 1.0
-"""How long what a client still sends is thrown away: a system that closes with bytes unread also takes the answer back."""
+"""Seconds for which further bytes are thrown away: closing with bytes unread would take the answer back."""
+_UNREAD_SIZE: Final = 1 << 16
+"""Bytes thrown away at a time."""
 _REFUSAL_HEADERS: Final = ((b"content-length", b"0"), (b"connection", b"close"))
-
-
-class Pace(Protocol):
-    """How fast what a client sends is parsed, and refused."""
-
-    @property
-    def slice_size(self) -> int:
-        """Bytes that are parsed at a time."""
-        ...
-
-    async def rest(self) -> None:
-        """Return when the next slice of what has come may be parsed: others have had their turn."""
-        ...
-
-    async def wait_to_refuse(self) -> None:
-        """Return when what is no request may be refused. An application sees to that itself where it answers."""
-        ...
-
-    def note_left(self) -> None:
-        """The client has left."""
-        ...
 
 
 class BodyStopped(Exception):
@@ -58,24 +40,21 @@ class BodyStopped(Exception):
 class HttpConnection:
     """Serves one connection.
 
-    `ends` is what the application learns of it in each request's scope: scheme, addresses, extensions.
+    `stranger` limits it until it has shown a token. `ends` goes into each request's scope: scheme, addresses, extensions.
     """
 
     def __init__(
         self,
         app: ASGIApp,
         stream: trio.abc.Stream,
-        watch: ConnectionWatch,
-        pace: Pace,
+        stranger: Stranger,
         ends: dict[str, Any],
     ) -> None:
         self._app = app
         self._stream = stream
-        self._watch = watch
-        self._pace = pace
+        self._stranger = stranger
         self._ends = ends
         self._parser = RequestParser()
-        self._unparsed = memoryview(b"")
         self._nursery: trio.Nursery
         self._has_ended = False
         self._idle = trio.CancelScope()
@@ -88,6 +67,7 @@ class HttpConnection:
         self._has_read: trio.Event | None = None  # for another who waits for it
         # Of the request that is being answered:
         self._request: Request
+        self._is_answering = False
         self._answer: AnswerWriter
         self._is_body_given = False
         self._is_over = False
@@ -99,55 +79,37 @@ class HttpConnection:
         try:
             async with trio.open_nursery() as self._nursery:
                 try:
+                    self._nursery.start_soon(self._look_for_client)
                     with self._idle:
                         await self._serve()
                 finally:  # a nursery that is being left takes no further task
                     self._has_ended = True
-                    self._watch.forget(self)
                 self._nursery.cancel_scope.cancel()
         finally:
             self._parser.close()
 
-    # --- what the watch calls ---
-
-    def end_idle(self) -> None:
-        """Wait for a request no longer."""
-        self._idle.cancel()
-
-    def look_for_client(self) -> None:
-        """Notice if the client leaves."""
-        if not self._is_reading:
-            self._nursery.start_soon(self._read_ahead)
-
     # --- reading ---
 
-    async def _take(self) -> bytes:
-        """What came next; empty when nothing more comes."""
+    async def _take(self, size: int) -> bytes:
+        """Return the next bytes, at most `size` new ones; empty when nothing more comes."""
         while self._is_reading:
             self._has_read = self._has_read or trio.Event()
             await self._has_read.wait()
         piece, self._piece = self._piece, b""
         if piece or self._client_left.is_set():
             return piece
-        return await self._read()
+        return await self._read(size)
 
     async def _parse_more(self) -> bool:
-        """Parse a slice of what has come, or of what comes next; False when nothing more comes."""
-        if self._unparsed:
-            await self._pace.rest()
-        else:
-            self._unparsed = memoryview(await self._take())
-            if not self._unparsed:
-                return False
-        size = self._pace.slice_size
-        piece, self._unparsed = self._unparsed[:size], self._unparsed[size:]
+        """Parse the next bytes. Return False when nothing more comes."""
+        piece = await self._take(self._stranger.read_size)
         self._parser.feed(piece)
-        return True
+        return bool(piece)
 
-    async def _read(self) -> bytes:
+    async def _read(self, size: int) -> bytes:
         self._is_reading = True
         try:
-            piece = bytes(await self._stream.receive_some(_READ_SIZE))
+            piece = bytes(await self._stream.receive_some(size))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             piece = b""
         finally:
@@ -160,14 +122,23 @@ class HttpConnection:
         return piece
 
     async def _read_ahead(self) -> None:
-        """Notice if the client leaves, unless it has sent more: then that waits until it is its turn."""
+        """Notice if the client leaves. Of a client that sends its next request, one piece waits for its turn."""
         if not (self._is_reading or self._piece or self._client_left.is_set()):
-            self._piece = await self._read()
+            self._piece = await self._read(self._stranger.read_size)
+
+    async def _look_for_client(self) -> None:
+        """Notice a client that leaves during a long answer."""
+        seen: Request | None = None
+        while True:
+            await trio.sleep(_LOOK_SECONDS)
+            request = self._request if self._is_answering else None
+            if request is not None and request is seen:
+                await self._read_ahead()
+            seen = request
 
     def _note_client_left(self) -> None:
         if not self._client_left.is_set():
             self._client_left.set()
-            self._pace.note_left()
             if not self._has_ended:
                 self._nursery.start_soon(self._end_soon)
 
@@ -198,8 +169,10 @@ class HttpConnection:
         await self._end(is_unread=is_unread or self._parser.has_failed)
 
     async def _next_request(self) -> Request | None:
-        """The next request; None when the client has left. Raises BadRequest."""
-        self._watch.wait_for_request(self)
+        """Return the next request; None when the client has left. Raises BadRequest."""
+        self._is_answering = False
+        self._idle.deadline = trio.current_time() + IDLE_SECONDS
+        self._stranger.begin_request()
         if self._parser.has_request:
             await (
                 trio.lowlevel.checkpoint()
@@ -207,13 +180,17 @@ class HttpConnection:
         while not self._parser.has_request:
             if not await self._parse_more() or self._idle.cancel_called:
                 return None
-        self._watch.begin_answer(self)
+            if not self._parser.has_request:
+                await self._stranger.take_turn()
+        self._idle.deadline = math.inf
         return self._parser.pop_request()
 
     # --- a request ---
 
     async def _serve_one(self, request: Request) -> None:
-        self._request = request
+        self._request, self._is_answering = request, True
+        if request.is_whole:
+            self._stranger.end_request()
         self._answer = AnswerWriter(request.method, request.version, keeps_open=request.keeps_open)
         self._is_body_given = self._is_over = False
         self._head = b""
@@ -261,9 +238,12 @@ class HttpConnection:
         if request.fault is None:
             # Here, and not by the application: a body that is there needs no timer.
             with trio.move_on_after(BODY_WAIT_SECONDS) as waiting:
+                await self._stranger.take_turn()
                 await self._parse_more()
             if waiting.cancelled_caught:
                 raise BodyStopped
+            if request.is_whole:
+                self._stranger.end_request()
         if request.fault is not None and not request.parts:
             self._is_over = True
             await self._refuse(request.fault.status)
@@ -278,6 +258,7 @@ class HttpConnection:
         if self._is_broken or self._is_over:
             return
         if message["type"] == "http.response.start":
+            await self._stranger.take_turn()
             if self._request.awaits_continue and not self._request.is_whole:
                 # Its body may never come, and what comes instead must not be taken for it.
                 self._answer.keeps_open = False
@@ -310,7 +291,7 @@ class HttpConnection:
             self._head = b""
             self._answer = AnswerWriter(self._request.method, self._request.version, keeps_open=False)
         if not self._answer.is_begun and not self._is_broken:
-            await self._pace.wait_to_refuse()
+            await self._stranger.take_turn()
             self._answer.keeps_open = False
             await self._send_bytes(self._answer.write_head(status, _REFUSAL_HEADERS))
 
@@ -319,6 +300,7 @@ class HttpConnection:
         with trio.move_on_after(_LINGER_SECONDS):
             while not request.is_whole and request.fault is None and not self._client_left.is_set():
                 request.take()
+                await self._stranger.take_turn()
                 await self._parse_more()
 
     async def _end(self, *, is_unread: bool) -> None:
@@ -330,5 +312,5 @@ class HttpConnection:
             return
         if is_unread:
             with trio.move_on_after(_LINGER_SECONDS):
-                while await self._take():
+                while await self._take(_UNREAD_SIZE):
                     pass

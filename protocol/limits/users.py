@@ -130,10 +130,6 @@ API_STRANGERS_MAX: Final = 192
 Beside them and all event streams there is room for 64 more. A program that opens more than these ends those of a page."""
 API_STRANGER_SECONDS: Final = 10.0
 """Seconds in which a request on such a connection must have come whole, or shown the token: it needs milliseconds."""
-API_STRANGER_ANSWERS_AT_ONCE_MAX: Final = 400
-"""Requests of this machine's programs without the token that are answered at once: five pages, of some 70 files each."""
-API_STRANGER_ANSWERS_PER_SECOND_MAX: Final = 100
-"""Further ones, each second; more wait. They take some 5 % of a processor."""
 PAGE_CODE_BODY_SIZE_MAX: Final = KIB
 """Bytes of the one request body that is read without the token: a code has 32 characters."""
 API_TOKENS_MAX: Final = 100

@@ -3,15 +3,10 @@
 import trio
 from starlette.types import ASGIApp
 
-from node.api.connection_watch import ConnectionWatch
-from node.api.http_server import Strangers, serve_connection
+from node.api.http_server import serve_connection
+from node.api.http_strangers import Strangers
 
 
 async def serve_alone(app: ASGIApp, stream: trio.SocketStream, strangers: Strangers | None = None) -> None:
     """Serve one connection to its end, as the only one of its listener."""
-    watch, strangers = ConnectionWatch(), strangers or Strangers()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch.run)
-        nursery.start_soon(strangers.run)
-        await serve_connection(app, stream, strangers, watch)
-        nursery.cancel_scope.cancel()
+    await serve_connection(app, stream, strangers or Strangers())

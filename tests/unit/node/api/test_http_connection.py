@@ -8,8 +8,8 @@ import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from trio.testing import MockClock, memory_stream_pair
 
-from node.api.connection_watch import ConnectionWatch
 from node.api.http_connection import HttpConnection
+from node.api.http_strangers import Stranger
 from tests.support.machine import fail_after
 
 _GET = b"GET /a%20b?c=d HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -34,39 +34,21 @@ async def _echo(_scope: Scope, receive: Receive, send: Send) -> None:
     await _say(send, content)
 
 
-class _Pace:
-    """Parses so many bytes at a time, and counts how often others have their turn."""
-
-    def __init__(self, slice_size: int = 1 << 20) -> None:
-        self.slice_size = slice_size
-        self.rests = 0
-
-    async def rest(self) -> None:
-        self.rests += 1
-        await trio.lowlevel.checkpoint()
-
-    async def wait_to_refuse(self) -> None:
-        await trio.lowlevel.checkpoint()
-
-    def note_left(self) -> None:
-        """It counts no clients."""
-
-
 @asynccontextmanager
-async def _connected(app: ASGIApp, pace: _Pace | None = None) -> AsyncIterator[trio.abc.HalfCloseableStream]:
+async def _connected(app: ASGIApp) -> AsyncIterator[trio.abc.HalfCloseableStream]:
     """A client of a server that serves it by this application, for at most ten minutes of the mock clock."""
     client, server = memory_stream_pair()
-    watch = ConnectionWatch()
+    stranger = Stranger(trio.Semaphore(1))
+    stranger.trust()
     ends = {"scheme": "http", "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2)}
 
     async def serve() -> None:
-        await HttpConnection(app, server, watch, pace or _Pace(), ends).run()
+        await HttpConnection(app, server, stranger, ends).run()
         await server.aclose()
         nursery.cancel_scope.cancel()
 
     with fail_after(600):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch.run)
             nursery.start_soon(serve)
             yield client
             await client.aclose()
@@ -124,34 +106,6 @@ async def test_a_body_may_come_in_parts(head: bytes, body: list[bytes], autojump
                 await client.send_all(part)
                 await trio.sleep(1)
             assert (await _read(client, b"abcde")).endswith(b"\r\n\r\nabcde")
-
-
-@pytest.mark.parametrize("is_wanted", [True, False])
-async def test_others_have_their_turn_while_what_came_at_once_is_parsed(
-    is_wanted: bool, autojump_clock: MockClock
-) -> None:
-    sizes: list[int] = []
-    pace = _Pace(slice_size=200)
-
-    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
-        has_more = is_wanted
-        while has_more:
-            message = await receive()
-            sizes.append(len(message["body"]))
-            has_more = message["more_body"]
-        await _say(send)
-
-    async with _connected(app, pace) as client:
-        for _ in range(2):  # and the connection is used again, also where the body was thrown away
-            await client.send_all(
-                b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-                + b"1\r\nx\r\n" * 1000
-                + b"0\r\n\r\n"
-            )
-            assert await _read(client, b"ok") == _OK
-    assert sum(sizes) == (2000 if is_wanted else 0)
-    assert max(sizes, default=0) <= 200 // 6 + 1
-    assert pace.rests >= 2 * 6000 // 200
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,11 +13,11 @@ import trio.testing
 from starlette.types import Receive, Scope, Send
 from trio.testing import MemoryReceiveStream, MemorySendStream, MockClock, memory_stream_pair
 
-from node.api import http_connection
+from node.api import http_connection, http_strangers
 from node.api import http_server as http_server_module
 from node.api import requests as api_requests
 from node.api.authentication import TRUSTED
-from node.api.http_server import Stranger, Strangers
+from node.api.http_strangers import Strangers
 from protocol.limits.users import (
     API_STRANGER_SECONDS,
     PAGE_CODE_BODY_SIZE_MAX,
@@ -301,7 +300,7 @@ async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http_server_module, "API_CONNECTIONS_MAX", 5)
-    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
+    monkeypatch.setattr(http_strangers, "API_STRANGERS_MAX", 3)
     async with _served(tmp_path) as client:
         port = client.base_url.port or 0
         strangers = [await trio.open_tcp_stream("127.0.0.1", port) for _ in range(20)]
@@ -313,200 +312,27 @@ async def test_strangers_do_not_keep_the_api_from_who_has_the_token(
             await stream.aclose()
 
 
-@pytest.mark.parametrize("shows_token", [True, False])
-async def test_strangers_are_answered_at_a_bounded_rate(
-    shows_token: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    """All together: each request takes a fraction of a millisecond, and any number may come at once."""
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 3)
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
-
-    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        if shows_token:
-            scope["extensions"][TRUSTED]()
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
-
-    strangers = Strangers()
-
-    async def ask() -> None:
-        client, stream = _connection()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_alone, app, stream, strangers)
-            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 4)
-            said = b""
-            while said.count(b"ok") < 4:
-                said += await client.receive_some()
-            await client.aclose()
-
-    began = trio.current_time()
-    with fail_after(600):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            nursery.start_soon(ask)
-    seconds = trio.current_time() - began
-    assert seconds < 3 if shows_token else 5 <= seconds < 10
-
-
 @pytest.mark.parametrize(
-    "said", [b"nonsense\r\n\r\n", b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: x\r\n\r\n"]
+    "said, answers",
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n" * 400, 400),
+        (
+            b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
+            + b"1\r\nx\r\n" * 70_000
+            + b"0\r\n\r\n",
+            1,
+        ),
+    ],
+    ids=["requests at once", "small chunks"],
 )
-async def test_what_is_no_request_of_strangers_is_refused_at_the_same_rate(
-    said: bytes, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 3)
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
-
-    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        raise AssertionError("no request has come")
-
-    strangers = Strangers()
-
-    async def ask() -> None:
-        client, stream = _connection()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(serve_alone, app, stream, strangers)
-            await client.send_all(said)
-            assert (await client.receive_some()).startswith(b"HTTP/1.1 400 ")
-            await client.aclose()
-
-    began = trio.current_time()
-    with fail_after(600):
-        async with trio.open_nursery() as nursery:
-            for _ in range(8):
-                nursery.start_soon(ask)
-    assert 5 <= trio.current_time() - began < 10
-
-
-@pytest.mark.parametrize("are_always_new", [True, False])
-async def test_a_page_gets_its_turns_beside_many_other_connections(
-    are_always_new: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
-    strangers = Strangers()
-    others = 4 if are_always_new else 150
-
-    async def ask_without_end() -> None:
-        one = Stranger(strangers)
-        while True:
-            one = Stranger(strangers) if are_always_new else one
-            await strangers.wait_for_turn(one)
-
-    with fail_after(6000):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(strangers.run)
-            for _ in range(others):
-                nursery.start_soon(ask_without_end)
-            await trio.sleep(1000)  # each of them has had some
-            page = Stranger(strangers)
-            began = trio.current_time()
-            for _ in range(6):
-                await strangers.wait_for_turn(page)
-            turns = others + 2 if are_always_new else 2  # until it is the page's
-            assert trio.current_time() - began <= 6 * turns
-            nursery.cancel_scope.cancel()
-
-
-async def test_a_page_gets_all_turns_beside_what_is_refused(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    """What is refused may come from clients that have left, any number of them."""
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 1)
-    strangers = Strangers()
-    with fail_after(6000):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(strangers.run)
-            for _ in range(50):
-                nursery.start_soon(Stranger(strangers).wait_to_refuse)
-            await trio.sleep(5)
-            page, began = Stranger(strangers), trio.current_time()
-            for _ in range(6):
-                await page.wait_for_turn()
-            assert trio.current_time() - began <= 7
-            nursery.cancel_scope.cancel()
-
-
-async def test_who_waits_for_an_answer_comes_before_clients_that_have_left(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_AT_ONCE_MAX", 1)
-    monkeypatch.setattr(http_server_module, "API_STRANGER_ANSWERS_PER_SECOND_MAX", 10)
-    strangers = Strangers()
-
-    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
-
-    with fail_after(600):
-        async with trio.open_nursery() as nursery:
-            for _ in range(50):
-                client, stream = _connection()
-                nursery.start_soon(serve_alone, app, stream, strangers)
-                await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-                await client.aclose()
-            await trio.testing.wait_all_tasks_blocked()
-            client, stream = _connection()
-            nursery.start_soon(serve_alone, app, stream, strangers)
-            began = trio.current_time()
-            await client.send_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert (await client.receive_some()).endswith(b"ok")
-            assert trio.current_time() - began <= 0.25, "the next turn"
-            await client.aclose()
-
-
-async def test_of_too_many_strangers_one_goes_that_left_or_sends_nothing_or_had_the_most_answers(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    monkeypatch.setattr(http_server_module, "API_STRANGERS_MAX", 3)
-    strangers = Strangers()
-    ended: list[str] = []
-
-    async def hold(name: str, answers: int, *, has_request: bool) -> None:
-        stranger = Stranger(strangers)
-        stranger.answers, stranger.comes_last = answers, name == "left"
-        with trio.CancelScope() as scope, strangers.admitting(stranger, scope):
-            if has_request:
-                with stranger.asking({"headers": []}):
-                    await trio.sleep_forever()
-            await trio.sleep_forever()
-        if scope.cancelled_caught:
-            ended.append(name)
-
-    with fail_after(60):
-        async with trio.open_nursery() as nursery:
-
-            async def come(name: str, answers: int = 0, *, has_request: bool = True) -> None:
-                nursery.start_soon(partial(hold, name, answers, has_request=has_request))
-                await trio.testing.wait_all_tasks_blocked()
-
-            await come("page", 12)
-            await come("busy", 90)
-            await come("left")
-            await come("about to show the token", has_request=False)
-            assert ended == ["left"]
-            ended.clear()
-            await come("second")
-            assert ended == ["busy"], "all requests have come, or may come at once"
-            await trio.sleep(2)
-            await come("third")
-            assert ended == ["busy", "about to show the token"], "it did not"
-            await come("fourth")
-            assert ended == ["busy", "about to show the token", "page"]
-            await come("fifth")
-            assert ended == ["busy", "about to show the token", "page", "second"], "of equals the oldest"
-            nursery.cancel_scope.cancel()
-
-
 @pytest.mark.parametrize("shows_token", [True, False])
-async def test_small_chunks_of_strangers_are_read_slowly(
-    shows_token: bool, autojump_clock: MockClock
+async def test_strangers_are_served_at_a_bounded_rate(
+    shows_token: bool, said: bytes, answers: int, autojump_clock: MockClock
 ) -> None:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if shows_token:
             scope["extensions"][TRUSTED]()
-        while (await receive())["more_body"]:
+        while (await receive()).get("more_body"):
             pass
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
@@ -516,21 +342,51 @@ async def test_small_chunks_of_strangers_are_read_slowly(
     with fail_after(600):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve_alone, app, stream)
-            head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
-            await client.send_all(head + b"1\r\nx\r\n" * 10_000 + b"0\r\n\r\n")
-            said = b""
-            while not said.endswith(b"ok"):
-                said += await client.receive_some()
+            await client.send_all(said)
+            answered = b""
+            while answered.count(b"ok") < answers:
+                answered += await client.receive_some()
             seconds = trio.current_time() - began
             await client.aclose()
-    assert seconds < 0.1 if shows_token else seconds >= 50 * 0.06
+    assert seconds < 0.1 if shows_token else seconds >= 3.9
+
+
+async def test_one_stranger_too_many_ends_the_one_with_the_oldest_request(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    monkeypatch.setattr(http_strangers, "API_STRANGERS_MAX", 3)
+    strangers, ended = Strangers(), list[str]()
+
+    async def hold(name: str) -> None:
+        with trio.CancelScope() as scope, strangers.admit(scope) as stranger:
+            if name == "page":
+                await trio.sleep(2)
+                stranger.begin_request()
+            elif name == "does not read its answer":
+                stranger.end_request()
+            elif name == "has the token":
+                stranger.trust()
+            await trio.sleep_forever()
+        if scope.cancelled_caught:
+            ended.append(name)
+
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+            for name in ("has the token", "page", "does not read its answer", "sends nothing"):
+                nursery.start_soon(hold, name)
+                await trio.testing.wait_all_tasks_blocked()
+            await trio.sleep(3)
+            assert not ended
+            for name in ("fourth", "fifth", "sixth"):
+                nursery.start_soon(hold, name)
+                await trio.testing.wait_all_tasks_blocked()
+            assert ended == ["does not read its answer", "sends nothing", "page"]
+            nursery.cancel_scope.cancel()
 
 
 async def test_a_stranger_gets_its_refusal_though_it_sends_more_than_is_read(
     autojump_clock: MockClock,
 ) -> None:
-    """What it sends is parsed slowly; what nobody wants is then thrown away at once, or the answer would go with it."""
-
     async def refuse(_scope: Scope, _receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": 401, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"no"})

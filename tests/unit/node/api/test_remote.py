@@ -9,9 +9,9 @@ import trio
 from starlette.types import Scope
 from trio.testing import MockClock, memory_stream_pair
 
-from node.api import http_server
+from node.api import http_strangers
 from node.api.codes import OneTimeCodes
-from node.api.http_server import Strangers
+from node.api.http_strangers import Strangers
 from node.api.remote import REMOTE, Remote, StrangerLimits
 from node.contract.access import ACTIONS
 from node.home.api_config import ApiConfig
@@ -361,7 +361,7 @@ async def test_who_speaks_no_tls_is_left(tmp_path: Path) -> None:
 async def test_one_subnet_does_not_take_the_places_of_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(http_server, "REMOTE_STRANGERS_SUBNET_MAX", 2)
+    monkeypatch.setattr(http_strangers, "REMOTE_STRANGERS_SUBNET_MAX", 2)
     strangers = Strangers(_remote(tmp_path))
     scopes = {}
     async with trio.open_nursery() as nursery:
@@ -369,7 +369,7 @@ async def test_one_subnet_does_not_take_the_places_of_others(
         async def hold(name: str, subnet: str) -> None:
             with (
                 trio.CancelScope() as scopes[name],
-                strangers.admitting(http_server.Stranger(strangers, subnet), scopes[name]),
+                strangers.admit(scopes[name], subnet),
             ):
                 await trio.sleep_forever()
 
