@@ -1873,7 +1873,7 @@ export interface NewToken {
 /** Makes a token. */
 export interface TokenRequest {
   name: string;
-  may: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
+  actions: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   repos?: string[];
   branches?: string[];
   origins?: string[];
@@ -1887,6 +1887,7 @@ export interface TokenList {
 
 /** A token, without its secret. */
 export interface TokenView {
+  actions: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   branches: TokenBranch[];
   created_at: number | null;
   expired: boolean;
@@ -1894,7 +1895,6 @@ export interface TokenView {
   kind: "app" | "page" | "browser" | "home";
   last_used_at: number | null;
   made: MadeThing[];
-  may: ("admin" | "manage" | "metrics" | "node" | "read" | "write")[];
   name: string;
   origins: string[];
   repos: TokenRepo[];

@@ -1,4 +1,4 @@
-"""What a caller may: compares a request with its endpoint's needs, and takes out of answers what the caller is not for.
+"""What a caller may: compares a request with its endpoint's scopes, and takes out of answers what the caller is not for.
 
 For a caller that is for some repos, what it is not for looks as if it were not there: the same refusal, whatever there
 is. A name that it may use is replaced by the id, so that the service finds the same repo or branch, and no other that
@@ -12,7 +12,7 @@ from typing import Any, Final
 from node.api.callers import Caller, Callers
 from node.api.event_streams import Event, EventSource
 from node.api.targets import Targets
-from node.contract.access import ACTIONS, About, Action, Need
+from node.contract.access import ACTIONS, Action, TargetKind, TokenScope
 from node.contract.endpoint import Endpoint
 from node.observe.standing_view import without_peers
 from node.runtime.blocking import RunBlocking
@@ -22,8 +22,8 @@ from node.runtime.wording import counted
 _SHOWN_MAX: Final = 100
 """Characters of a name that a refusal repeats."""
 _CHANGING: Final[frozenset[Action]] = frozenset({"manage", "admin"})
-_NAMED: Final[frozenset[About]] = frozenset({"repo", "branch", "repo of branch"})
-"""What needs are about whose field names a repo or branch."""
+_NAMED: Final[frozenset[TargetKind]] = frozenset({"repo", "branch", "repo of branch"})
+"""Targets of scopes whose field names a repo or branch."""
 _PEERS: Final = ("peers", "known", "banned")
 """Keys of lists of peers, which the action `node` shows."""
 LISTS: Final = frozenset({"repos", "gone", "branches", *_PEERS})
@@ -50,53 +50,53 @@ class Access:
         """
         if caller.is_home:
             return
-        for need in endpoint.needs:
-            if need.about == "home" or (need.about == "person" and not caller.is_person):
+        for scope in endpoint.scopes:
+            if scope.target == "home" or (scope.target == "person" and not caller.is_person):
                 raise _needs_home(caller, endpoint)
-            if need.action not in caller.may:
-                raise refusal(caller, endpoint, need, arguments)
-        needs = [need for need in endpoint.needs if (need.field in endpoint.body_fields) == of_body]
-        for need in needs if caller.is_limited else ():
-            await self._find(need, caller, arguments, endpoint)
-        for need in needs if not caller.is_person else ():
-            await self._spare_devices(need, caller, arguments)
+            if scope.action not in caller.actions:
+                raise refusal(caller, endpoint, scope, arguments)
+        scopes = [scope for scope in endpoint.scopes if (scope.field in endpoint.body_fields) == of_body]
+        for scope in scopes if caller.is_limited else ():
+            await self._find(scope, caller, arguments, endpoint)
+        for scope in scopes if not caller.is_person else ():
+            await self._spare_devices(scope, caller, arguments)
 
     def follow(self, source: EventSource, caller: Caller) -> EventSource:
         """The events of a source that a caller may see, while its token is good."""
         return source if caller.is_home else _CallerSource(source, caller, self._callers)
 
     async def _find(
-        self, need: Need, caller: Caller, arguments: dict[str, Any], endpoint: Endpoint[Any]
+        self, scope: TokenScope, caller: Caller, arguments: dict[str, Any], endpoint: Endpoint[Any]
     ) -> None:
-        text = str(arguments.get(need.field, ""))
+        text = str(arguments.get(scope.field, ""))
         try:
-            if need.about == "repo":
+            if scope.target == "repo":
                 found = self._targets.repo(text, caller)
-                arguments[need.field] = self._targets.text_of(found)
-            elif need.about == "branches":
-                arguments[need.field] = self._targets.text_of(self._targets.repo_of_branches(text, caller))
-            elif need.about == "branch":
-                arguments[need.field] = self._targets.name(self._targets.branch(text, caller))
-            elif need.about == "commit":
-                arguments[need.field] = await self.run_blocking(self._targets.commit, text, caller)
-            elif need.about not in ("repos", "readable") and not self._is_for_rest(need, caller, text):
-                raise refusal(caller, endpoint, need, arguments)
+                arguments[scope.field] = self._targets.text_of(found)
+            elif scope.target == "branches":
+                arguments[scope.field] = self._targets.text_of(self._targets.repo_of_branches(text, caller))
+            elif scope.target == "branch":
+                arguments[scope.field] = self._targets.name(self._targets.branch(text, caller))
+            elif scope.target == "commit":
+                arguments[scope.field] = await self.run_blocking(self._targets.commit, text, caller)
+            elif scope.target not in ("repos", "readable") and not self._is_for_rest(scope, caller, text):
+                raise refusal(caller, endpoint, scope, arguments)
         except ServiceError as error:
             if error.code != "not_found":
                 raise
-            raise refusal(caller, endpoint, need, arguments) from None
+            raise refusal(caller, endpoint, scope, arguments) from None
 
-    async def _spare_devices(self, need: Need, caller: Caller, arguments: dict[str, Any]) -> None:
+    async def _spare_devices(self, scope: TokenScope, caller: Caller, arguments: dict[str, Any]) -> None:
         """Refuse to let an app or a paired browser change who is in the repo of this person's devices.
 
         Whoever comes into that repo is handed on all repos of the person, later ones too. What is admitted is named by its
         id from here on, so that no other repo takes its name meanwhile.
         """
-        if need.action not in _CHANGING or need.about not in _NAMED:
+        if scope.action not in _CHANGING or scope.target not in _NAMED:
             return
-        text = str(arguments.get(need.field, ""))
+        text = str(arguments.get(scope.field, ""))
         try:
-            if need.about == "repo":
+            if scope.target == "repo":
                 repo = self._targets.repo(text, caller)
                 name = self._targets.text_of(repo)
             else:
@@ -110,11 +110,11 @@ class Access:
                 f"this person's devices find each other in the repo {repo.name!r}, so that only the person changes it",
                 "use the command on the node's machine, or open the page there: ravel open",
             )
-        arguments[need.field] = name
+        arguments[scope.field] = name
 
-    def _is_for_rest(self, need: Need, caller: Caller, text: str) -> bool:
-        """Of needs that are about a whole repo, or about all: whether a caller that is for some repos has them."""
-        if need.about != "repo of branch":
+    def _is_for_rest(self, scope: TokenScope, caller: Caller, text: str) -> bool:
+        """Return True if a caller that is for some repos has a scope whose target is a whole repo, or all repos."""
+        if scope.target != "repo of branch":
             return False
         return caller.is_for_repo(self._targets.repo_text(self._targets.branch(text, caller)))
 
@@ -130,7 +130,7 @@ def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
         found["branches"] = [
             one for one in found["branches"] if caller.is_for_branch(one["repo"], one["branch"])
         ]
-    if "node" not in caller.may:
+    if "node" not in caller.actions:
         found |= {name: [] for name in _PEERS if name in found}
         if "repos" in found:
             found["repos"] = [
@@ -142,18 +142,18 @@ def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_action(caller: Caller, action: Action, what: str) -> None:
     """Refuse `what`, which is no endpoint of the table, to a token without an action. Raises `insufficient_scope`."""
-    if action not in caller.may:
+    if action not in caller.actions:
         raise _insufficient(caller, f"`{what}` needs `{action}`", (action,), "")
 
 
 def refusal(
-    caller: Caller, endpoint: Endpoint[Any], need: Need, arguments: Mapping[str, object]
+    caller: Caller, endpoint: Endpoint[Any], scope: TokenScope, arguments: Mapping[str, object]
 ) -> ServiceError:
     """Why a caller may not, and how a token is made that may."""
-    actions = tuple(action for action in ACTIONS if any(one.action == action for one in endpoint.needs))
-    text = str(arguments.get(need.field, ""))[:_SHOWN_MAX]
+    actions = tuple(action for action in ACTIONS if any(one.action == action for one in endpoint.scopes))
+    text = str(arguments.get(scope.field, ""))[:_SHOWN_MAX]
     where, option = "", ""
-    match need.about:
+    match scope.target:
         case "repo" | "branches":
             where, option = f" in the repo {text!r}", f" --repo {shlex.quote(text)}"
         case "branch":
@@ -164,21 +164,21 @@ def refusal(
             where, option = f" in the branch of the commit {text!r}", " --repo REPO"
         case "all repos":
             where = " in all repos"
-    needed = f"`{endpoint.method} {endpoint.path}` needs `{need.action}`{where}"
+    needed = f"`{endpoint.method} {endpoint.path}` needs `{scope.action}`{where}"
     return _insufficient(caller, needed, actions, option)
 
 
 def _insufficient(caller: Caller, needed: str, actions: Sequence[str], option: str) -> ServiceError:
-    may = ", ".join(f"`{action}`" for action in ACTIONS if action in caller.may)
+    held_actions = ", ".join(f"`{action}`" for action in ACTIONS if action in caller.actions)
     held = (
-        f"{may} in {counted(len(caller.repos), 'repo')} and {counted(len(caller.branches), 'branch', 'branches')}"
+        f"{held_actions} in {counted(len(caller.repos), 'repo')} and {counted(len(caller.branches), 'branch', 'branches')}"
         if caller.is_limited
-        else may
+        else held_actions
     )
     return ServiceError(
         "insufficient_scope",
         f"{needed}, and the token {caller.name!r} has {held}",
-        f"make a token that may: ravel token create --name NAME --may {','.join(actions)}{option}",
+        f"make a token that may: ravel token create --name NAME --actions {','.join(actions)}{option}",
     )
 
 
@@ -186,7 +186,7 @@ def _needs_home(caller: Caller, endpoint: Endpoint[Any]) -> ServiceError:
     return ServiceError(
         "insufficient_scope",
         f"`{endpoint.method} {endpoint.path}` is for the node's own token"
-        f"{' and for pages' if endpoint.needs[0].about == 'person' else ''}, and the token {caller.name!r} is another",
+        f"{' and for pages' if endpoint.scopes[0].target == 'person' else ''}, and the token {caller.name!r} is another",
         "use the command, which has that token from the file api-token of the node's folder, or open the page: ravel open",
     )
 
@@ -222,7 +222,7 @@ class _CallerSource:
     def _keep(self, event: Event) -> Event | None:
         if not LISTS & event.data.keys():
             return event
-        if event.name == "peers" and "node" not in self._caller.may:
+        if event.name == "peers" and "node" not in self._caller.actions:
             return None
         found = Event(event.name, event.cursor, keep_readable(self._caller, event.data))
         # That something happens in other repos must not show either.

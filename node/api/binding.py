@@ -29,7 +29,7 @@ def bind(answer: Answer, access: Access, repeats: Repeats, revoking: Revoking) -
     `admitted` has admitted the caller to what the path names. `repeats` does a write with a repeated key once.
     """
     endpoint, method = answer.endpoint, answer.method
-    is_list = any(need.about in ("repos", "branches") for need in endpoint.needs)
+    is_list = any(scope.target in ("repos", "branches") for scope in endpoint.scopes)
 
     async def handle(request: Request) -> Response:
         caller = caller_of(request)

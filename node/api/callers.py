@@ -34,7 +34,7 @@ class Caller:
     """Who makes a request. `repos` are ids as text, `branches` are REPO:BRANCH; with neither, it may everywhere."""
 
     name: str
-    may: frozenset[Action]
+    actions: frozenset[Action]
     repos: frozenset[str] = frozenset()
     branches: frozenset[str] = frozenset()
     token: Token | None = None
@@ -134,7 +134,9 @@ class Callers:
 
 def caller_of_token(token: Token) -> Caller:
     """Who has a token."""
-    return Caller(token.name, frozenset(token.may), frozenset(token.repos), frozenset(token.branches), token)
+    return Caller(
+        token.name, frozenset(token.actions), frozenset(token.repos), frozenset(token.branches), token
+    )
 
 
 def caller_of(request: Request) -> Caller:

@@ -1,7 +1,7 @@
 """The OpenAPI 3.1 document of the API, made from the table and its types (`GET /api/v1/openapi.json`).
 
 OpenAPI 3.1 has no word for the events of a stream. They stand under `x-events`, by name, with the schema of their data.
-`x-stability` says of each operation and schema whether it is stable, `x-needs` what a token needs for an operation
+`x-stability` says of each operation and schema whether it is stable, `x-scopes` what a token needs for an operation
 (docs/apps/http-api.md).
 """
 
@@ -73,7 +73,7 @@ def describe_document() -> JsonObject:
                     "type": "http",
                     "scheme": "bearer",
                     "description": (
-                        "A token that `ravel token create` made, of which `x-needs` says what it must have; or the content "
+                        "A token that `ravel token create` made, of which `x-scopes` says what it must have; or the content "
                         "of the file `api-token` in the node's folder, which may do all."
                     ),
                 }
@@ -122,7 +122,7 @@ def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], J
 def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonObject]) -> JsonObject:
     found: JsonObject = {"operationId": endpoint.name, "summary": endpoint.summary, "tags": [subject]}
     found["x-stability"] = endpoint.stability
-    found["x-needs"] = [str(need) for need in endpoint.needs]
+    found["x-scopes"] = [str(scope) for scope in endpoint.scopes]
     if endpoint.details:
         found["description"] = endpoint.details
     parameters = [

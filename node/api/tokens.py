@@ -86,14 +86,14 @@ class Tokens:
     async def create(
         self,
         name: str,
-        may: list[Action],
+        actions: list[Action],
         repos: list[str],
         branches: list[str],
         expires_seconds: int,
         origins: Sequence[str] = (),
     ) -> NewToken:
         """Make a token for an app. Raises ServiceError `bad_request`, `not_found`, `ambiguous`, `already_exists`."""
-        actions = tuple(action for action in ACTIONS if action in may)
+        granted = tuple(action for action in ACTIONS if action in actions)
         whole = OF_THE_NODE.intersection(actions)
         if (repos or branches) and whole:
             first = min(whole)
@@ -134,10 +134,10 @@ class Tokens:
                     "revoke one that `ravel token list` shows as unused",
                 )
             secret = new_secret()
-            made = self._make(name, secret, "app", actions, expires_seconds, (*of_repos,), (*of_branches,))
+            made = self._make(name, secret, "app", granted, expires_seconds, (*of_repos,), (*of_branches,))
             token = structs.replace(made, origins=tuple(dict.fromkeys(origins)))
             await self._write([*kept, token])
-        log.info("token made", name=name, may=actions, repos=len(of_repos), branches=len(of_branches))
+        log.info("token made", name=name, actions=granted, repos=len(of_repos), branches=len(of_branches))
         return {"token": secret, "name": name, "expires_at": token.expires_at}
 
     async def make_for_page(self) -> str:
@@ -300,7 +300,7 @@ class Tokens:
         return {
             "name": HOME_NAME,
             "kind": "home",
-            "may": [*ACTIONS],
+            "actions": [*ACTIONS],
             "repos": [],
             "branches": [],
             "origins": [],
@@ -335,19 +335,19 @@ class Tokens:
         name: str,
         secret: str,
         kind: Kind,
-        may: tuple[Action, ...],
+        actions: tuple[Action, ...],
         seconds: int,
         repos: tuple[str, ...],
         branches: tuple[str, ...],
     ) -> Token:
         now = self.file.now()
-        return Token(name, digest_of(secret), kind, may, now, now + seconds, repos, branches)
+        return Token(name, digest_of(secret), kind, actions, now, now + seconds, repos, branches)
 
     def _view(self, token: Token) -> TokenView:
         return {
             "name": token.name,
             "kind": token.kind,
-            "may": [*token.may],
+            "actions": [*token.actions],
             "repos": [self._repo_view(repo) for repo in token.repos],
             "branches": [self._branch_view(name) for name in token.branches],
             "origins": [*token.origins],

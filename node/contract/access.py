@@ -1,7 +1,7 @@
-"""What a token needs to call an endpoint: kinds of action, and the repo or branch that each is about.
+"""Scopes of tokens: kinds of action, and the repo or branch that is the target of each.
 
-An entry of the table states its `needs`; a token states what it `may` and where. No action includes another, so that an
-app which only writes cannot read.
+An endpoint states its `scopes`; a token has `actions`, and the repos and branches that are its targets. No action includes
+another, so that an app which only writes cannot read.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
 ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node", "metrics")
 """What tokens may be given. docs/apps/tokens.md says what each allows."""
 OF_THE_NODE: Final[frozenset[Action]] = frozenset({"node", "metrics"})
-"""Actions that are about the whole node: a token for some repos or branches has neither."""
+"""Actions whose target is the whole node: a token for some repos or branches has neither."""
 
-About = Literal[
+TargetKind = Literal[
     "repo",
     "branch",
     "repo of branch",
@@ -26,9 +26,9 @@ About = Literal[
     "person",
     "home",
 ]
-"""What a need is about.
+"""Target of a scope.
 
-- `repo`, `branch`, `commit`: what the request names in a field of that name, or in the need's own; of a commit, its branch.
+- `repo`, `branch`, `commit`: what the request names in a field of that name, or in the scope's own; of a commit, its branch.
 - `repo of branch`: the whole repo of the branch that the request names.
 - `branches`: a list of branches of the repo that the request names. A token gets those that it is for.
 - `repos`: a list of repos. A token gets those that it is for.
@@ -42,20 +42,23 @@ About = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
-    """One thing that a token needs. `field`: the part of the path, or the field of the body, that names the target."""
+class TokenScope:
+    """One scope that a token needs to call an endpoint.
+
+    `field`: the part of the path, or the field of the body, that names the target.
+    """
 
     action: Action
-    about: About
+    target: TargetKind
     field: str = ""
 
     def __str__(self) -> str:
         """As documents state it: `read` in `source`."""
-        where = _WHERE[self.about].format(field=self.field)
-        return _WHOSE.get(self.about) or f"`{self.action}`{where}"
+        where = _WHERE[self.target].format(field=self.field)
+        return _WHOSE.get(self.target) or f"`{self.action}`{where}"
 
 
-_WHERE: Final[dict[About, str]] = {
+_WHERE: Final[dict[TargetKind, str]] = {
     "repo": " in `{field}`",
     "branch": " in `{field}`",
     "repo of branch": " in the repo of `{field}`",
@@ -68,26 +71,26 @@ _WHERE: Final[dict[About, str]] = {
     "person": "",
     "home": "",
 }
-_WHOSE: Final[dict[About, str]] = {"person": "the node's own or a page's", "home": "the node's own"}
+_WHOSE: Final[dict[TargetKind, str]] = {"person": "the node's own or a page's", "home": "the node's own"}
 
 
-ANY_TOKEN: Final[tuple[Need, ...]] = ()
-"""Needs of what every valid token may do: nothing of a repo or of the node is shown or changed."""
-HOME_ONLY: Final = (Need("node", "home"),)
-PERSON: Final = (Need("node", "person"),)
-NODE: Final = (Need("node", "node"),)
-READ_LISTS: Final = (Need("read", "repos"),)
-READ_ANY: Final = (Need("read", "readable"),)
-READ_REPO: Final = (Need("read", "repo", "repo"),)
-READ_BRANCHES: Final = (Need("read", "branches", "repo"),)
-READ_BRANCH: Final = (Need("read", "branch", "branch"),)
-READ_COMMIT: Final = (Need("read", "commit", "commit"),)
-WRITE_COMMIT: Final = (Need("write", "commit", "commit"),)
-WRITE_REPO: Final = (Need("write", "repo", "repo"),)
-WRITE_BRANCH: Final = (Need("write", "branch", "branch"),)
-MANAGE_REPO: Final = (Need("manage", "repo", "repo"),)
-MANAGE_BRANCH: Final = (Need("manage", "branch", "branch"),)
-ADMIN_REPO: Final = (Need("admin", "repo", "repo"),)
-ADMIN_BRANCH: Final = (Need("admin", "branch", "branch"),)
-ADMIN_COMMIT: Final = (Need("admin", "commit", "commit"),)
-ADMIN_ALL: Final = (Need("admin", "all repos"),)
+ANY_TOKEN: Final[tuple[TokenScope, ...]] = ()
+"""Scopes of what every valid token may do: nothing of a repo or of the node is shown or changed."""
+HOME_ONLY: Final = (TokenScope("node", "home"),)
+PERSON: Final = (TokenScope("node", "person"),)
+NODE: Final = (TokenScope("node", "node"),)
+READ_LISTS: Final = (TokenScope("read", "repos"),)
+READ_ANY: Final = (TokenScope("read", "readable"),)
+READ_REPO: Final = (TokenScope("read", "repo", "repo"),)
+READ_BRANCHES: Final = (TokenScope("read", "branches", "repo"),)
+READ_BRANCH: Final = (TokenScope("read", "branch", "branch"),)
+READ_COMMIT: Final = (TokenScope("read", "commit", "commit"),)
+WRITE_COMMIT: Final = (TokenScope("write", "commit", "commit"),)
+WRITE_REPO: Final = (TokenScope("write", "repo", "repo"),)
+WRITE_BRANCH: Final = (TokenScope("write", "branch", "branch"),)
+MANAGE_REPO: Final = (TokenScope("manage", "repo", "repo"),)
+MANAGE_BRANCH: Final = (TokenScope("manage", "branch", "branch"),)
+ADMIN_REPO: Final = (TokenScope("admin", "repo", "repo"),)
+ADMIN_BRANCH: Final = (TokenScope("admin", "branch", "branch"),)
+ADMIN_COMMIT: Final = (TokenScope("admin", "commit", "commit"),)
+ADMIN_ALL: Final = (TokenScope("admin", "all repos"),)

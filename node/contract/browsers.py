@@ -63,7 +63,7 @@ MAKE_PAIRING_CODE: Final = Endpoint(
     method="POST",
     path="/browsers/codes",
     stability="may change",
-    needs=PERSON,
+    scopes=PERSON,
     summary="Make a code by which a browser of another machine gets a token of its own, once.",
     details="The browser gives it to `POST /open`, with a name, at the listener of `[api] tls`.",
     answer=PairingCode,
@@ -76,7 +76,7 @@ LIST_BROWSERS: Final = Endpoint(
     method="GET",
     path="/browsers",
     stability="may change",
-    needs=NODE,
+    scopes=NODE,
     summary="List paired browsers with when they last came, and where they reach this node.",
     answer=BrowserList,
 )
@@ -85,7 +85,7 @@ REVOKE_BROWSER: Final = Endpoint(
     method="DELETE",
     path="/browsers/{browser}",
     stability="may change",
-    needs=PERSON,
+    scopes=PERSON,
     summary="Revoke a paired browser, at once and for good.",
     details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it. "
     "Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.",

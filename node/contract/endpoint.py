@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from msgspec import structs
 
-from node.contract.access import Need
+from node.contract.access import TokenScope
 from node.contract.made import Makes
 from node.contract.values import Request
 
@@ -172,7 +172,7 @@ class Endpoint(Generic[A]):
     - `name`: unique, an order in snake case; the OpenAPI operation id.
     - `path`: below `/api/v1`.
     - `stability`: what is stable loses no field, no error code and no type of a field. What may change, may.
-    - `needs`: what a token needs, all of them.
+    - `scopes`: what a token must have, all of them.
     - `makes`: what outlives the token with which it was made. The node writes it down with the token.
     - `summary`: one sentence, imperative.
     - `answer`: the type of the JSON answer, a TypedDict; `bytes` where the answer is a file's content.
@@ -188,7 +188,7 @@ class Endpoint(Generic[A]):
     method: Method
     path: str
     stability: Stability
-    needs: tuple[Need, ...]
+    scopes: tuple[TokenScope, ...]
     summary: str
     answer: type[A]
     makes: Makes | None = None

@@ -4,7 +4,7 @@ from typing import Annotated, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, Need
+from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, TokenScope
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
@@ -95,7 +95,7 @@ LIST_OFFERS: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/offers",
     stability="may change",
-    needs=READ_REPO,
+    scopes=READ_REPO,
     summary="List what was offered to a repo.",
     answer=OfferList,
     errors=("not_permitted",),
@@ -105,7 +105,7 @@ MAKE_OFFER: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/offers",
     stability="may change",
-    needs=(*WRITE_BRANCH, Need("admin", "branch", "source")),
+    scopes=(*WRITE_BRANCH, TokenScope("admin", "branch", "source")),
     summary="Offer a branch of another repo to this branch.",
     request=OfferRequest,
     answer=OfferMade,
@@ -116,7 +116,7 @@ ANSWER_OFFER: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/offers/{offer}/answers",
     stability="may change",
-    needs=ADMIN_REPO,
+    scopes=ADMIN_REPO,
     summary="Accept an offer, refuse it, or withdraw it.",
     request=OfferAnswerRequest,
     answer=OfferAnswer,
@@ -127,7 +127,7 @@ MERGE_OFFER: Final = Endpoint(
     method="POST",
     path="/repos/{repo}/offers/{offer}/merges",
     stability="may change",
-    needs=WRITE_REPO,
+    scopes=WRITE_REPO,
     summary="Write again in its branch what an accepted offer has and the branch has not.",
     answer=MergeResult,
     errors=(*WRITE_ERRORS, "too_large"),
@@ -137,7 +137,7 @@ WRITE_COMMENT: Final = Endpoint(
     method="POST",
     path="/branches/{branch}/comments",
     stability="may change",
-    needs=WRITE_BRANCH,
+    scopes=WRITE_BRANCH,
     summary="Comment on a document, and offer the comment to its inbox.",
     request=CommentRequest,
     answer=OfferAnswer,
@@ -148,7 +148,7 @@ LIST_COMMENTS: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/comments",
     stability="may change",
-    needs=READ_BRANCH,
+    scopes=READ_BRANCH,
     summary="List the accepted comments on a document.",
     query=(limit_parameter(TIMELINE_WINDOW_MAX),),
     answer=CommentList,

@@ -106,7 +106,7 @@ SEARCH: Final = Endpoint(
     method="GET",
     path="/search",
     stability="may change",
-    needs=READ_ANY,
+    scopes=READ_ANY,
     summary="Search posts, names of files, texts, and names of branches and tags.",
     details=(
         'A hit has all words of the text. `"words in quotes"` stand in this order; `meet*` stands for every word that '

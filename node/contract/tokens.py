@@ -45,7 +45,7 @@ class TokenRequest(Request, frozen=True):
             description="Letters, digits, `.`, `_` and `-`.",
         ),
     ]
-    may: Annotated[
+    actions: Annotated[
         list[Action], Meta(min_length=1, max_length=len(ACTIONS), description="No action includes another.")
     ]
     repos: Annotated[
@@ -95,7 +95,7 @@ class TokenView(TypedDict):
             ),
         ),
     ]  # fmt: skip
-    may: list[Action]
+    actions: list[Action]
     repos: Annotated[list[TokenRepo], Meta(description="No repos and no branches: it is for all.")]
     branches: list[TokenBranch]
     origins: Annotated[list[str], Meta(description="Web origins whose pages may call with it.")]
@@ -148,7 +148,7 @@ CREATE_TOKEN: Final = Endpoint(
     method="POST",
     path="/tokens",
     stability="may change",
-    needs=PERSON,
+    scopes=PERSON,
     summary="Make a token for an app.",
     details="A name that an expired or revoked token has is free.",
     request=TokenRequest,
@@ -161,7 +161,7 @@ LIST_TOKENS: Final = Endpoint(
     method="GET",
     path="/tokens",
     stability="may change",
-    needs=PERSON,
+    scopes=PERSON,
     summary="List tokens with what they may do and when they were last used.",
     answer=TokenList,
 )
@@ -170,7 +170,7 @@ REVOKE_TOKEN: Final = Endpoint(
     method="DELETE",
     path="/tokens/{token}",
     stability="may change",
-    needs=PERSON,
+    scopes=PERSON,
     summary="Revoke a token, at once and for good.",
     details=(
         "Its event streams end within 15 s, and get no event before that. The answer lists what its holder made: a member, "
@@ -186,7 +186,7 @@ SHOW_TOKEN: Final = Endpoint(
     method="GET",
     path="/token",
     stability="may change",
-    needs=ANY_TOKEN,
+    scopes=ANY_TOKEN,
     summary="Show the token that this request carries.",
     answer=TokenView,
 )

@@ -73,7 +73,7 @@ LIST_UNSEEN: Final = Endpoint(
     method="GET",
     path="/unseen",
     stability="may change",
-    needs=READ_LISTS,
+    scopes=READ_LISTS,
     summary="List branches with commits of others that the user has not seen, archived ones left out.",
     answer=UnseenList,
 )
@@ -82,7 +82,7 @@ SHOW_UNSEEN: Final = Endpoint(
     method="GET",
     path="/branches/{branch}/unseen",
     stability="may change",
-    needs=READ_BRANCH,
+    scopes=READ_BRANCH,
     summary="Show which commits of a branch the user has not seen.",
     answer=UnseenCommitList,
 )
@@ -91,7 +91,7 @@ MARK_SEEN: Final = Endpoint(
     method="PUT",
     path="/branches/{branch}/seen",
     stability="may change",
-    needs=WRITE_BRANCH,
+    scopes=WRITE_BRANCH,
     summary="Have a branch seen up to a moment. Only this node knows.",
     request=SeenRequest,
     answer=Empty,

@@ -69,7 +69,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=API_TOKEN_NAME_SIZE_MAX)]
     digest: Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
     kind: Kind
-    may: tuple[Action, ...]
+    actions: tuple[Action, ...]
     created_at: int
     expires_at: int
     repos: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ async function asks(count) {
   while (asked.length < count) await later();
 }
 function answer(status = 200) {
-  const good = { name: "page", kind: "page", may: ["read"] };
+  const good = { name: "page", kind: "page", actions: ["read"] };
   const bad = { error: { code: "unauthorized", message: "no" } };
   asked.shift()(Response.json(status === 200 ? good : bad, { status }));
 }

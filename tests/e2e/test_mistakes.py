@@ -91,18 +91,19 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a peer's id mistyped": (("peer", "add", "127.0.0.1:1", "abc"), 3, "not a peer id", "ravel id"),
     "this node as a peer": (("peer", "add", "127.0.0.1:1", "{node}"), 3, "this node itself", "ravel id"),
     "a peer that is none": (("peer", "remove", "zzzz"), 4, "no peer", "peer list"),
-    "an action mistyped": (("token", "create", "--name", "x", "--may", "raed"), 3, "did you mean 'read'", "manage"),
-    "no action": (("token", "create", "--name", "x", "--may", ""), 3, "an action is missing", "read, write"),
-    "a token's name of two words": (("token", "create", "--name", "a b", "--may", "read"), 3, "'a b'", "letters"),
+    "an action mistyped": (("token", "create", "--name", "x", "--actions", "raed"), 3, "did you mean 'read'", "manage"),
+    "no action": (("token", "create", "--name", "x", "--actions", ""), 3, "an action is missing", "read, write"),
+    "a token's name of two words": (("token", "create", "--name", "a b", "--actions", "read"), 3, "'a b'", "letters"),
     "a token for ever": (
-        ("token", "create", "--name", "x", "--may", "read", "--expires", "9999d"), 3, "9999d", "3650d",
+        ("token", "create", "--name", "x", "--actions", "read", "--expires", "9999d"), 3, "9999d", "3650d",
     ),
-    "a token for no repo": (("token", "create", "--name", "x", "--may", "read", "--repo", "z"), 4, "'z'", "repo list"),
+    "a token for no repo": (("token", "create", "--name", "x", "--actions", "read", "--repo", "z"), 4, "'z'", "repo list"),
     "an address for an origin": (
-        ("token", "create", "--name", "x", "--may", "read", "--origin", "http://localhost:1/"), 3, "not an origin", "path",
+        ("token", "create", "--name", "x", "--actions", "read", "--origin", "http://localhost:1/"),
+        3, "not an origin", "path",
     ),
     "an origin in clear": (
-        ("token", "create", "--name", "x", "--may", "read", "--origin", "http://a.example"), 3, "need https", "https://",
+        ("token", "create", "--name", "x", "--actions", "read", "--origin", "http://a.example"), 3, "need https", "https://",
     ),
     "a token that is none": (("token", "revoke", "zzz"), 4, "no token", "token list"),
     # --- files

@@ -96,7 +96,7 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         page.until("document.getElementById('open-remote')")
         assert 'tls = ""' in (alice.home / "config.toml").read_text()
 
-        alice.client.create_token("shop", may=["read"], origins=["https://shop.example"])
+        alice.client.create_token("shop", actions=["read"], origins=["https://shop.example"])
         open_panel(page, "tokens")
         page.until(says("for pages of https://shop.example", "document.getElementById('tokens')"))
         submit(page, "#make-token", name="chat")

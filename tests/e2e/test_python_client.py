@@ -178,8 +178,8 @@ def test_files_go_there_and_back_in_both_clients(standing: Peer) -> None:
 
 def test_both_clients_refuse_alike(standing: Peer) -> None:
     standing.client.create_repo("refused")
-    made = run_ravel(standing, "token", "create", "--name", "reader", "--may", "read").stdout.strip()
-    run_ravel(standing, "token", "create", "--name", "gone", "--may", "read")
+    made = run_ravel(standing, "token", "create", "--name", "reader", "--actions", "read").stdout.strip()
+    run_ravel(standing, "token", "create", "--name", "gone", "--actions", "read")
     wanted = {
         "insufficient_scope": (made, "refused:main", "x"),
         "unauthorized": ("nobody", "refused:main", "x"),

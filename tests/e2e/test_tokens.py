@@ -40,7 +40,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
             "chat",
             "--repo",
             "notes",
-            "--may",
+            "--actions",
             "read,write",
             "--expires",
             "90d",
@@ -50,7 +50,9 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
         assert stat.S_IMODE((alice.home / TOKENS_NAME).stat().st_mode) == 0o600
         assert _tokens(alice)["chat"]["last_used_at"] is None
         absent = ERROR_KINDS["not_found"].exit_code
-        run_ravel(alice, "token", "create", "--name", "more", "--may", "read", "--repo", "no", code=absent)
+        run_ravel(
+            alice, "token", "create", "--name", "more", "--actions", "read", "--repo", "no", code=absent
+        )
 
         app = connect(url=alice.client.url, token=secret)
         assert _code(app) == ""
@@ -87,7 +89,7 @@ def test_an_app_uses_its_token_until_it_is_revoked(tmp_path: Path) -> None:
 @pytest.mark.extended
 def test_a_changed_file_of_tokens_stops_the_start_and_says_so(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
-        run_ravel(alice, "token", "create", "--name", "chat", "--may", "read")
+        run_ravel(alice, "token", "create", "--name", "chat", "--actions", "read")
         alice.stop()
         path = alice.home / TOKENS_NAME
         path.write_text(path.read_text().replace('"read"', '"node"'))

@@ -59,7 +59,7 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
         watch = endpoint.name.replace("follow_", "watch_", 1)
         clients += f"; to follow: `{watch}`, `{camel(watch)}`"
     lines += ["", f"{clients}."]
-    lines += ["", f"Token: {', '.join(map(str, endpoint.needs)) or 'any'}."]
+    lines += ["", f"Token: {', '.join(map(str, endpoint.scopes)) or 'any'}."]
     if endpoint.query:
         lines += ["", "| query | type | default | |", "|---|---|---|---|"]
         lines += [_query_row(one) for one in endpoint.query]

@@ -93,7 +93,7 @@ def _endpoint(endpoint: AnyEndpoint, operation: Any) -> dict[str, Any]:  # noqa:
         "entry": endpoint.entry.__name__ if endpoint.entry is not None else "",
         "answer": answer.rpartition("/")[2] or "object",
         "events": {event.name: event.data.__name__ for event in endpoint.events},
-        "needs": [str(need) for need in endpoint.needs],
+        "scopes": [str(scope) for scope in endpoint.scopes],
         "errors": sorted({*endpoint.error_codes} - _GENERAL),
     }
 
@@ -129,7 +129,7 @@ def _endpoint_breaks(name: str, old: dict[str, Any], new: dict[str, Any]) -> lis
         if old[part] != new[part]
     ]
     breaks += [f"{name}: its error {code} is gone" for code in old["errors"] if code not in new["errors"]]
-    breaks += [f"{name}: it needs {need}" for need in new["needs"] if need not in old["needs"]]
+    breaks += [f"{name}: it needs {scope}" for scope in new["scopes"] if scope not in old["scopes"]]
     for part in ("parameters", "events"):
         for key, kind in old[part].items():
             now = new[part].get(key, "gone")

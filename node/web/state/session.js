@@ -90,7 +90,7 @@ export async function enter(token) {
     const shown = await client.showToken();
     if (api !== client) return; // the page was locked meanwhile, or another token came
     batch(() => {
-      actions.value = shown.may;
+      actions.value = shown.actions;
       tokenKind.value = shown.kind;
       isPerson.value = shown.kind === "page" || shown.kind === "home";
       ownToken.value = shown.name;

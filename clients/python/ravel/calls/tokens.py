@@ -18,7 +18,7 @@ CREATE_TOKEN: Final[Operation[NewToken]] = Operation(
     method="POST",
     path="/tokens",
     answer="tokens.NewToken",
-    body=("name", "may", "repos", "branches", "origins", "expires_seconds"),
+    body=("name", "actions", "repos", "branches", "origins", "expires_seconds"),
     defaults={"repos": (), "branches": (), "origins": (), "expires_seconds": 7776000},
 )
 LIST_TOKENS: Final[Operation[TokenList]] = Operation(
@@ -43,7 +43,7 @@ class TokensCalls(SyncCaller):
     def create_token(
         self,
         name: str,
-        may: Sequence[str],
+        actions: Sequence[str],
         *,
         repos: Sequence[str] = (),
         branches: Sequence[str] = (),
@@ -58,7 +58,7 @@ class TokensCalls(SyncCaller):
             CREATE_TOKEN,
             {
                 "name": name,
-                "may": may,
+                "actions": actions,
                 "repos": repos,
                 "branches": branches,
                 "origins": origins,
@@ -91,7 +91,7 @@ class AsyncTokensCalls(AsyncCaller):
     async def create_token(
         self,
         name: str,
-        may: Sequence[str],
+        actions: Sequence[str],
         *,
         repos: Sequence[str] = (),
         branches: Sequence[str] = (),
@@ -106,7 +106,7 @@ class AsyncTokensCalls(AsyncCaller):
             CREATE_TOKEN,
             {
                 "name": name,
-                "may": may,
+                "actions": actions,
                 "repos": repos,
                 "branches": branches,
                 "origins": origins,

@@ -31,7 +31,7 @@ class TokenView(TypedDict):
     """`page`: of a web page that `ravel open` opened. `browser`: of a paired browser. `home`: the node's own, for
     the command.
     """
-    may: list[str]
+    actions: list[str]
     repos: list[TokenRepo]
     """No repos and no branches: it is for all."""
     branches: list[TokenBranch]

@@ -36,16 +36,16 @@ FIELDS = {
     "commit": ("commit",),
     "": ("repos", "readable", "all repos", "node", "person", "home"),
 }
-"""What a need may be about, by its field."""
+"""Targets that a scope may have, by its field."""
 
 
 @EACH
 def test_an_entry_states_what_a_token_needs(endpoint: AnyEndpoint) -> None:
     parts = [one.name for one in endpoint.path_parameters]
-    for need in endpoint.needs:
-        assert need.about in FIELDS[need.field]
-        assert not need.field or need.field in [*parts, *endpoint.body_fields]
-    named = {need.field for need in endpoint.needs}
+    for scope in endpoint.scopes:
+        assert scope.target in FIELDS[scope.field]
+        assert not scope.field or scope.field in [*parts, *endpoint.body_fields]
+    named = {scope.field for scope in endpoint.scopes}
     for part in ("repo", "branch"):
         assert part not in parts or part in named, f"a token for other repos would reach this {part}"
     assert "branch" in parts or "commit" not in parts or "commit" in named
@@ -53,20 +53,22 @@ def test_an_entry_states_what_a_token_needs(endpoint: AnyEndpoint) -> None:
         is_label = (endpoint.name, field) == ("import_commits", "source")
         assert field in named or is_label, f"a token for other repos would reach what {field} names"
     if endpoint.method == "GET":
-        assert {need.action for need in endpoint.needs} <= {"read", "node"}, "what is asked changes nothing"
-    if any(need.about in ("repos", "branches") for need in endpoint.needs):
+        assert {scope.action for scope in endpoint.scopes} <= {"read", "node"}, (
+            "what is asked changes nothing"
+        )
+    if any(scope.target in ("repos", "branches") for scope in endpoint.scopes):
         assert set(endpoint.answer.__annotations__) <= LISTS | OF_LISTS, (
             "what is not readable is taken out of such lists"
         )
 
 
 def test_only_what_shows_nothing_is_for_every_token() -> None:
-    assert {one.name for one in ENDPOINTS if not one.needs} == {"describe_api", "draw_qr", "show_token"}
+    assert {one.name for one in ENDPOINTS if not one.scopes} == {"describe_api", "draw_qr", "show_token"}
 
 
 def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
     about = {
-        name: {one.name for one in ENDPOINTS if any(need.about == name for need in one.needs)}
+        name: {one.name for one in ENDPOINTS if any(scope.target == name for scope in one.scopes)}
         for name in ("home", "person")
     }
     assert about["home"] == {"make_page_code"}
@@ -89,7 +91,7 @@ def test_a_page_is_its_persons_and_an_app_is_not(world: "_World") -> None:
     page = Token("page-1", "0" * 64, "page", ACTIONS, 0, 0)
     callers = {"page": Caller("page-1", frozenset(ACTIONS), token=page), "app": world.caller(*ACTIONS)}
     for endpoint in ENDPOINTS:
-        about = {need.about for need in endpoint.needs}
+        about = {scope.target for scope in endpoint.scopes}
         verdicts = {kind: world.verdict(endpoint, caller) for kind, caller in callers.items()}
         if "person" in about:
             assert verdicts == {"page": "admitted", "app": "insufficient_scope"}, endpoint.name
@@ -184,8 +186,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[_World]:
 @pytest.mark.slow
 @EACH
 def test_a_token_without_a_needed_action_is_refused(world: _World, endpoint: AnyEndpoint) -> None:
-    needed = {need.action for need in endpoint.needs}
-    is_home = any(need.about in ("home", "person") for need in endpoint.needs)
+    needed = {scope.action for scope in endpoint.scopes}
+    is_home = any(scope.target in ("home", "person") for scope in endpoint.scopes)
     for action in ACTIONS:
         rest = world.caller(*set(ACTIONS) - {action})
         refused = is_home or action in needed
@@ -198,7 +200,7 @@ def test_a_token_without_a_needed_action_is_refused(world: _World, endpoint: Any
 @pytest.mark.slow
 @EACH
 def test_a_token_for_another_repo_or_branch_is_refused(world: _World, endpoint: AnyEndpoint) -> None:
-    about = {need.about for need in endpoint.needs}
+    about = {scope.target for scope in endpoint.scopes}
     notes, other = world.repos["notes"], world.repos["other"]
     main = world.branch("notes:main")
     side = world.branch("notes:side")
@@ -329,19 +331,22 @@ async def test_no_route_passes_the_table_by(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         await _repos(one)
         async with (
-            _clients(one, elsewhere={"may": ["read", "write", "manage", "admin"], "repos": ["other"]}) as (
-                client,
-            ),
+            _clients(
+                one, elsewhere={"actions": ["read", "write", "manage", "admin"], "repos": ["other"]}
+            ) as (client,),
         ):
             for endpoint in ENDPOINTS:
                 parts = {part.name: "nope" for part in endpoint.path_parameters}
                 parts |= {"repo": "notes", "branch": "notes:main"}
                 path = "/api/v1" + endpoint.fill_path(parts)
                 answer = await client.request(endpoint.method, path, content=_body(endpoint.request))
-                if not {need.about for need in endpoint.needs} <= {"repos", "readable"}:
+                if not {scope.target for scope in endpoint.scopes} <= {"repos", "readable"}:
                     assert _error(answer) == (403, "insufficient_scope"), endpoint.name
             assert (await client.get("/metrics")).status_code == 403
-            async with _clients(one, node={"may": ["node"]}, scraper={"may": ["metrics"]}) as (node, scraper):
+            async with _clients(one, node={"actions": ["node"]}, scraper={"actions": ["metrics"]}) as (
+                node,
+                scraper,
+            ):
                 assert _error(await node.get("/metrics")) == (403, "insufficient_scope")
                 assert (await scraper.get("/metrics")).is_success
                 assert _error(await scraper.get("/api/v1/status")) == (403, "insufficient_scope")
@@ -353,7 +358,9 @@ async def test_no_route_passes_the_table_by(tmp_path: Path) -> None:
 async def test_a_refusal_says_what_is_missing_and_how_to_get_it(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
         await _repos(one)
-        async with _clients(one, chat={"may": ["read"], "repos": ["notes"]}, sensor={"may": ["write"]}) as (
+        async with _clients(
+            one, chat={"actions": ["read"], "repos": ["notes"]}, sensor={"actions": ["write"]}
+        ) as (
             chat,
             sensor,
         ):
@@ -365,7 +372,7 @@ async def test_a_refusal_says_what_is_missing_and_how_to_get_it(tmp_path: Path) 
                 in error["message"]
             )
             assert error["next"] == (
-                "make a token that may: ravel token create --name NAME --may write --branch notes:main"
+                "make a token that may: ravel token create --name NAME --actions write --branch notes:main"
             )
             there = (await chat.get("/api/v1/branches/other:main/digest")).json()["error"]
             nowhere = (await chat.get("/api/v1/branches/never:main/digest")).json()["error"]
@@ -397,9 +404,9 @@ async def test_a_branch_in_the_body_is_looked_at_too(tmp_path: Path) -> None:
         all_but_node = ["read", "write", "manage", "admin"]
         async with _clients(
             one,
-            both={"may": all_but_node, "repos": ["notes", "other"]},
-            half={"may": all_but_node, "repos": ["notes"]},
-            writer={"may": ["write"], "repos": ["notes", "other"]},
+            both={"actions": all_but_node, "repos": ["notes", "other"]},
+            half={"actions": all_but_node, "repos": ["notes"]},
+            writer={"actions": ["write"], "repos": ["notes", "other"]},
         ) as (both, half, writer):
             for path in ("/api/v1/branches/notes:main/merges", "/api/v1/branches/notes:main/offers"):
                 body = {"source": "other:main"}
@@ -416,9 +423,9 @@ async def test_lists_show_what_a_token_may_read(tmp_path: Path) -> None:
         await _repos(one)
         async with _clients(
             one,
-            repo={"may": ["read"], "repos": ["notes"]},
-            branch={"may": ["read"], "branches": ["notes:side"]},
-            node={"may": ["read", "node"]},
+            repo={"actions": ["read"], "repos": ["notes"]},
+            branch={"actions": ["read"], "branches": ["notes:side"]},
+            node={"actions": ["read", "node"]},
         ) as (repo, branch, node):
             assert [view["name"] for view in (await repo.get("/api/v1/repos")).json()["repos"]] == ["notes"]
             assert (await branch.get("/api/v1/repos")).json()["repos"] == []
@@ -453,8 +460,8 @@ async def test_streams_show_the_same_and_end_when_the_token_does(tmp_path: Path)
         async with (
             _clients(
                 one,
-                chat={"may": ["read", "write"], "repos": ["notes"]},
-                short={"may": ["read"], "repos": ["notes"], "expires_seconds": 60},
+                chat={"actions": ["read", "write"], "repos": ["notes"]},
+                short={"actions": ["read"], "repos": ["notes"], "expires_seconds": 60},
             ) as (chat, short),
             chat.stream("GET", "/api/v1/events", headers=stream) as events,
             chat.stream("GET", "/api/v1/branches/main/edits", headers=stream) as edits,
@@ -491,7 +498,7 @@ async def test_streams_show_the_same_and_end_when_the_token_does(tmp_path: Path)
 @pytest.mark.slow
 async def test_what_is_no_valid_token_is_told_apart(tmp_path: Path) -> None:
     async with served(tmp_path) as one:
-        made = (await one.client.post("/api/v1/tokens", json={"name": "chat", "may": ["read"]})).json()[
+        made = (await one.client.post("/api/v1/tokens", json={"name": "chat", "actions": ["read"]})).json()[
             "token"
         ]
         for given, sentence in (
@@ -520,23 +527,26 @@ async def test_what_is_no_valid_token_is_told_apart(tmp_path: Path) -> None:
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
-    "no_action": ({"may": []}, "bad_request"),
-    "unknown_action": ({"may": ["own"]}, "bad_request"),
-    "unknown_field": ({"may": ["read"], "scope": "all"}, "bad_request"),
-    "no_name": ({"may": ["read"], "name": ""}, "bad_request"),
-    "a_path_as_a_name": ({"may": ["read"], "name": "../x"}, "bad_request"),
-    "a_line_break_in_a_name": ({"may": ["read"], "name": "x\n"}, "bad_request"),
-    "a_long_name": ({"may": ["read"], "name": "x" * 65}, "bad_request"),
-    "the_name_of_the_nodes_own": ({"may": ["read"], "name": "home"}, "already_exists"),
-    "too_soon": ({"may": ["read"], "expires_seconds": 59}, "bad_request"),
-    "too_late": ({"may": ["read"], "expires_seconds": 3650 * 86_400 + 1}, "bad_request"),
-    "a_repo_that_is_not_there": ({"may": ["read"], "repos": ["nope"]}, "not_found"),
-    "a_branch_that_is_not_there": ({"may": ["read"], "branches": ["notes:nope"]}, "not_found"),
-    "a_branch_that_is_ambiguous": ({"may": ["read"], "branches": ["main"]}, "ambiguous"),
-    "the_node_in_a_repo": ({"may": ["read", "node"], "repos": ["notes"]}, "bad_request"),
-    "too_many_repos": ({"may": ["read"], "repos": ["notes"] * (API_TOKEN_TARGETS_MAX + 1)}, "bad_request"),
+    "no_action": ({"actions": []}, "bad_request"),
+    "unknown_action": ({"actions": ["own"]}, "bad_request"),
+    "unknown_field": ({"actions": ["read"], "scope": "all"}, "bad_request"),
+    "no_name": ({"actions": ["read"], "name": ""}, "bad_request"),
+    "a_path_as_a_name": ({"actions": ["read"], "name": "../x"}, "bad_request"),
+    "a_line_break_in_a_name": ({"actions": ["read"], "name": "x\n"}, "bad_request"),
+    "a_long_name": ({"actions": ["read"], "name": "x" * 65}, "bad_request"),
+    "the_name_of_the_nodes_own": ({"actions": ["read"], "name": "home"}, "already_exists"),
+    "too_soon": ({"actions": ["read"], "expires_seconds": 59}, "bad_request"),
+    "too_late": ({"actions": ["read"], "expires_seconds": 3650 * 86_400 + 1}, "bad_request"),
+    "a_repo_that_is_not_there": ({"actions": ["read"], "repos": ["nope"]}, "not_found"),
+    "a_branch_that_is_not_there": ({"actions": ["read"], "branches": ["notes:nope"]}, "not_found"),
+    "a_branch_that_is_ambiguous": ({"actions": ["read"], "branches": ["main"]}, "ambiguous"),
+    "the_node_in_a_repo": ({"actions": ["read", "node"], "repos": ["notes"]}, "bad_request"),
+    "too_many_repos": (
+        {"actions": ["read"], "repos": ["notes"] * (API_TOKEN_TARGETS_MAX + 1)},
+        "bad_request",
+    ),
     "too_many_of_both": (
-        {"may": ["read"], "repos": ["notes"] * 9, "branches": ["notes:main"] * 8},
+        {"actions": ["read"], "repos": ["notes"] * 9, "branches": ["notes:main"] * 8},
         "too_large",
     ),
 }
@@ -558,15 +568,17 @@ async def test_names_and_numbers_of_tokens_are_bounded(tmp_path: Path) -> None:
     now = NOW
     async with served(tmp_path, lambda: now) as one:
         tokens = "/api/v1/tokens"
-        brief = {"name": "brief", "may": ["read"], "expires_seconds": 60}
+        brief = {"name": "brief", "actions": ["read"], "expires_seconds": 60}
         assert (await one.client.post(tokens, json=brief)).is_success
         assert _error(await one.client.post(tokens, json=brief)) == (409, "already_exists")
         now += 60
         assert (await one.client.get(tokens)).json()["tokens"][0]["expired"]
         assert (await one.client.post(tokens, json=brief)).is_success, "the name of an expired token is free"
         for number in range(API_TOKENS_MAX - 1):
-            assert (await one.client.post(tokens, json={"name": f"n{number}", "may": ["read"]})).is_success
-        one_more = {"name": "more", "may": ["read"]}
+            assert (
+                await one.client.post(tokens, json={"name": f"n{number}", "actions": ["read"]})
+            ).is_success
+        one_more = {"name": "more", "actions": ["read"]}
         assert _error(await one.client.post(tokens, json=one_more)) == (413, "too_large")
         now += 60
         assert (await one.client.post(tokens, json=one_more)).is_success, "expired ones make room"

@@ -15,7 +15,7 @@ ALLOWED = "access-control-allow-origin"
 
 
 async def _token(one: Served, name: str, *origins: str, **more: Any) -> str:  # noqa: ANN401  # of the request
-    body = {"name": name, "may": ["read"], "origins": list(origins), **more}
+    body = {"name": name, "actions": ["read"], "origins": list(origins), **more}
     return str((await one.client.post("/api/v1/tokens", json=body)).json()["token"])
 
 
@@ -94,7 +94,7 @@ async def test_an_expired_token_of_a_page_says_that_it_has_expired(tmp_path: Pat
 )  # fmt: skip
 async def test_what_no_browser_states_as_an_origin_is_refused(tmp_path: Path, origin: str) -> None:
     async with served(tmp_path) as one:
-        body = {"name": "poll", "may": ["read"], "origins": [origin]}
+        body = {"name": "poll", "actions": ["read"], "origins": [origin]}
         assert (await one.client.post("/api/v1/tokens", json=body)).status_code == 400
-        body = {"name": "poll", "may": ["read"], "origins": [OURS] * (API_TOKEN_ORIGINS_MAX + 1)}
+        body = {"name": "poll", "actions": ["read"], "origins": [OURS] * (API_TOKEN_ORIGINS_MAX + 1)}
         assert (await one.client.post("/api/v1/tokens", json=body)).status_code == 400

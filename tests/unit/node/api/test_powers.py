@@ -118,8 +118,8 @@ def _given(actions: set[Action]) -> set[str]:
         {
             role
             for endpoint in ENDPOINTS
-            if {need.action for need in endpoint.needs} <= actions
-            and not {need.about for need in endpoint.needs} & {"person", "home"}
+            if {scope.action for scope in endpoint.scopes} <= actions
+            and not {scope.target for scope in endpoint.scopes} & {"person", "home"}
             for role in GIVES.get(endpoint.name, ())
         }
     )
@@ -152,8 +152,9 @@ async def test_only_the_person_changes_who_is_in_the_repo_of_the_devices(tmp_pat
         async with holder(one, kind) as held, holder(one, "page") as page:
             for endpoint in ENDPOINTS:
                 if not any(
-                    need.action in ("manage", "admin") and need.about in ("repo", "branch", "repo of branch")
-                    for need in endpoint.needs
+                    scope.action in ("manage", "admin")
+                    and scope.target in ("repo", "branch", "repo of branch")
+                    for scope in endpoint.scopes
                 ):
                     continue
                 answer = await _call(held, endpoint, "devices")

@@ -118,11 +118,11 @@ async def test_other_machines_get_less_than_this_one(tmp_path: Path) -> None:
         refused = await browser.get("/api/v1/status", headers=AUTH)
         assert (refused.status_code, "this machine" in refused.text) == (401, False)
         assert "node's machine alone" in refused.text
-        app = await one.client.post("/api/v1/tokens", json={"name": "chat", "may": ["node"]})
+        app = await one.client.post("/api/v1/tokens", json={"name": "chat", "actions": ["node"]})
         own = {"Authorization": f"Bearer {app.json()['token']}"}
         assert (await browser.get("/api/v1/status", headers=own)).status_code == 200
         origin = "https://app.example"
-        request = {"name": "web", "may": ["node"], "origins": [origin]}
+        request = {"name": "web", "actions": ["node"], "origins": [origin]}
         shared = (await one.client.post("/api/v1/tokens", json=request)).json()["token"]
         own = {"Authorization": f"Bearer {shared}", "Origin": origin}
         assert (await one.client.get("/api/v1/status", headers=own)).status_code == 200

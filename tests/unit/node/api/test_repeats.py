@@ -68,7 +68,7 @@ async def test_a_key_is_good_for_one_request_of_one_token(tmp_path: Path) -> Non
         ):
             refused = await one.client.post(path, json=body, headers={**KEY, **more})
             assert (refused.status_code, refused.json()["error"]["code"]) == (409, "key_reused"), path
-        made = await one.client.post("/api/v1/tokens", json={"name": "app", "may": ["write"]})
+        made = await one.client.post("/api/v1/tokens", json={"name": "app", "actions": ["write"]})
         mine = {"Authorization": f"Bearer {made.json()['token']}"}
         other = await one.client.post(POSTS, json={"text": "hello"}, headers={**KEY, **mine})
         assert other.status_code == 200, "another caller has keys of its own"

@@ -110,7 +110,7 @@ async def test_what_a_page_made_that_makes_others_goes_with_it(tmp_path: Path) -
     async with served(tmp_path, api=ApiConfig(tls="127.0.0.1:0")) as one:
         await one.client.post("/api/v1/repos", json={"name": "notes"})
         async with holder(one, "page") as page:
-            request = {"name": "chat", "may": ["admin"]}
+            request = {"name": "chat", "actions": ["admin"]}
             token = (await page.post("/api/v1/tokens", json=request)).json()["token"]
             page.headers["Authorization"], own = f"Bearer {token}", page.headers["Authorization"]
             assert (await page.post("/api/v1/repos/notes/invitations", json={})).is_success

@@ -97,7 +97,7 @@ def test_every_id_of_a_request_has_a_case() -> None:
         )
     }
     for endpoint in ENDPOINTS:
-        if endpoint.needs and {need.about for need in endpoint.needs} <= ABOUT:
+        if endpoint.scopes and {scope.target for scope in endpoint.scopes} <= ABOUT:
             parts = {one.name for one in endpoint.path_parameters} | {one.name for one in endpoint.query}
             for name in FIELDS & (parts | endpoint.body_fields.keys()):
                 assert (endpoint.name, name) in covered | LABELS, f"{endpoint.name}: {name}"
@@ -170,7 +170,9 @@ async def test_an_id_elsewhere_is_answered_like_one_that_is_nowhere(tmp_path: Pa
         made = await _fill(one)
         where = {"repos": ["notes"]} if scope == "repo" else {"branches": ["notes:main"]}
         may = [action for action in ACTIONS if action not in OF_THE_NODE]
-        token = (await one.client.post(f"{BASE}/tokens", json={"name": "app", "may": may, **where})).json()
+        token = (
+            await one.client.post(f"{BASE}/tokens", json={"name": "app", "actions": may, **where})
+        ).json()
         place = "plans:main" if scope == "repo" else "notes:side"
         elsewhere = {**made, "commit": made[place], "branch": made[f"branch {place}"]}
         headers = {"Authorization": f"Bearer {token['token']}"}

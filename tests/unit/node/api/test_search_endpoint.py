@@ -75,7 +75,11 @@ async def test_a_token_finds_in_its_own_repos_and_branches(tmp_path: Path) -> No
         made = await _fill(one)
 
         async def token(**fields: object) -> str:
-            given = {"name": f"app{len(one.service.node.tokens.file.tokens())}", "may": ["read"], **fields}
+            given = {
+                "name": f"app{len(one.service.node.tokens.file.tokens())}",
+                "actions": ["read"],
+                **fields,
+            }
             return str((await one.client.post(f"{BASE}/tokens", json=given)).json()["token"])
 
         of_repo = await token(repos=["notes"])
@@ -103,7 +107,7 @@ async def test_a_token_finds_in_its_own_repos_and_branches(tmp_path: Path) -> No
             answer = await one.client.get(f"{BASE}/search", params={"text": "hello"}, headers=headers)
             index = answer.json()["index"]
             assert {name: index[name] for name in expected} == expected
-        writer = await token(may=["write"])
+        writer = await token(actions=["write"])
         headers = {"Authorization": f"Bearer {writer}"}
         answer = await one.client.get(f"{BASE}/search", params={"text": "hello"}, headers=headers)
         assert answer.json()["error"]["code"] == "insufficient_scope"
