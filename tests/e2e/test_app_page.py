@@ -1,12 +1,14 @@
 """What the pages for developers of apps show runs as it stands there, and gives what it says."""
 
 import re
+from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from pycrdt import Doc, Text
 
 from ravel import Client, StreamEvent
 from tests.e2e.cluster import Peer, until
@@ -15,6 +17,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.extended]
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "apps" / "python.md"
 API_PAGE: Final = ROOT / "docs" / "apps" / "http-api.md"
+DATA_PAGE: Final = ROOT / "docs" / "apps" / "data-model.md"
 
 
 def test_the_lines_of_the_page_run(standing: Peer) -> None:
@@ -34,6 +37,15 @@ def test_the_lines_of_the_page_run(standing: Peer) -> None:
     window = standing.client.show_timeline("notes:main", order="time", limit=1)
     older = standing.client.show_timeline("notes:main", order="time", limit=1, before=str(window["previous"]))
     assert window["items"] != older["items"]
+
+
+def test_an_editor_types_as_the_page_of_the_data_model_says(standing: Peer) -> None:
+    [block] = re.findall(r"```python\n(.*?)```", DATA_PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"client": standing.client}
+    exec(block.replace('"main"', '"notes:main"'), names)  # noqa: S102  # lines of our own page
+    pulled = Doc[Any]()
+    pulled.apply_update(b64decode(standing.client.pull_text("notes:main")["update"]))
+    assert str(pulled.get("notes", type=Text)) == "first "
 
 
 class _Bounded:
