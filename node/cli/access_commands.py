@@ -41,10 +41,10 @@ _METHODS: Final = ("GET", "POST", "PUT", "DELETE")
 def create(
     api: "Client",
     name: Annotated[str, typer.Option("--name", help="What to call it: letters, digits, dots, _ and -.")],
-    may: Annotated[
+    actions: Annotated[
         str,
         typer.Option(
-            "--may",
+            "--actions",
             help="What it may do, separated by commas: read, write, manage, admin, node, metrics. None includes another.",
         ),
     ],
@@ -83,7 +83,7 @@ def create(
         )
     return api.create_token(
         name=name,
-        may=_actions(may),
+        actions=_actions(actions),
         repos=repo or [],
         branches=branch or [],
         origins=origin or [],
@@ -91,16 +91,18 @@ def create(
     )
 
 
-def _actions(may: str) -> list[str]:
+def _actions(text: str) -> list[str]:
     """Split actions at commas. Raises ServiceError `bad_request`."""
     from node.contract.access import ACTIONS
     from node.runtime.resolve import did_you_mean
 
-    found = [action.strip() for action in may.split(",")]
+    found = [action.strip() for action in text.split(",")]
     for one in found:
         if one not in ACTIONS:
             what = f"{one!r} is no action{did_you_mean(one, ACTIONS)}" if one else "an action is missing"
-            raise ServiceError("bad_request", what, f"--may takes {', '.join(ACTIONS)}, separated by commas")
+            raise ServiceError(
+                "bad_request", what, f"--actions takes {', '.join(ACTIONS)}, separated by commas"
+            )
     return found
 
 
@@ -133,7 +135,7 @@ def _gone(target: str) -> str:
     Table(
         "tokens",
         "name",
-        ("may", lambda item: ",".join(item["may"])),
+        ("actions", lambda item: ",".join(item["actions"])),
         ("for", _targets),
         ("expires", _end_of),
         ("last used", time_of("last_used_at")),
