@@ -11,6 +11,7 @@ from node.api.repo_views import RepoViews
 from node.api.repos import Repos
 from node.api.targets import Targets
 from node.authoring.author import Author
+from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
@@ -31,9 +32,8 @@ from node.observe.standing import Standings
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
 from node.timelines.commit_history import describe, list_past
-from node.timelines.feeds import Feeds
 from node.timelines.tangles import TangleQuestion, show_tangle
-from node.timelines.timelines import HEADS_SHOWN_MAX, Timelines
+from node.timelines.timelines import HEADS_SHOWN_MAX, Feeds, Timelines
 from node.timelines.unseen import UnseenCommits
 from node.timelines.views import branch_view
 from node.timelines.why import explain, list_voids
@@ -98,9 +98,7 @@ class BranchService:
     async def create(self, repo: str, name: str) -> BranchView:
         """Add a branch to a repo."""
         target = self._targets.repo_with_members(repo)
-        create = partial(self._author.create_branch, target, check_name(name), is_unique=True)
-        branch, ingested = await self._hub.write(create)
-        self._hub.announce(ingested)
+        branch = await create_branch(self._hub, self._author, target, check_name(name), is_unique=True)
         return await self._view(branch)
 
     async def fork(self, branch: str, name: str, commit: str) -> BranchView:

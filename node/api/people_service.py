@@ -11,7 +11,7 @@ from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members
 from node.membership.pairing import Pairing
 from node.membership.peers import Peers
-from node.membership.profiles import People
+from node.membership.profiles import NameActions
 from node.membership.quorums import Quorums
 from node.membership.requests import Requests
 from node.membership.sharing import Sharing
@@ -43,7 +43,7 @@ class PeopleService:
         self.key_rotation = KeyRotation(hub, author, find_repo, find_branch)
         self.requests = Requests(hub, author, self.sharing, joiner, find_repo)
         self.pairing = Pairing(hub, author, self.sharing, self.members)
-        self.profiles = People(
+        self.profiles = NameActions(
             hub, author, joiner.profiles, joiner.topics_changed, lambda: [one.peer for one in network.peers]
         )
 

@@ -1,10 +1,9 @@
 """`Repos`: creates, joins, follows, forks and deletes whole repos."""
 
-from functools import partial
-
 from node.api.repo_list import ListedRepos
 from node.api.targets import Targets
 from node.authoring.author import Author
+from node.authoring.writing import create_repo
 from node.contract.repos import RepoFork, RepoView
 from node.contract.values import Empty
 from node.membership.lobbies import find_repo
@@ -43,9 +42,7 @@ class Repos:
 
     async def create(self, name: str) -> RepoView:
         """Create a repo with a first branch called `main`."""
-        create = partial(self._author.create_repo, check_name(name), "main", is_unique=True)
-        repo, ingested = await self._hub.write(create)
-        self._hub.announce(ingested)
+        repo = await create_repo(self._hub, self._author, check_name(name), "main", is_unique=True)
         return await self._list.show(repo)
 
     async def fork(self, repo: str, name: str) -> RepoFork:
