@@ -96,7 +96,7 @@ class BranchesCalls(SyncCaller):
 
 
 class AsyncBranchesCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_branches(self, repo: str) -> BranchList:
         """List the branches of a repo."""

@@ -51,7 +51,7 @@ class BrowsersCalls(SyncCaller):
 
 
 class AsyncBrowsersCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def make_pairing_code(self) -> PairingCode:
         """Make a code by which a browser of another machine gets a token of its own, once.

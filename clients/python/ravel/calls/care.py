@@ -108,7 +108,7 @@ class CareCalls(SyncCaller):
 
 
 class AsyncCareCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_settings(self) -> SettingList:
         """List all settings as they hold for the next start, and where each comes from."""

@@ -68,7 +68,7 @@ class CommitsCalls(SyncCaller):
 
 
 class AsyncCommitsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def write_post(
         self, branch: str, text: str, *, resolve_mentions: bool = False

@@ -57,7 +57,7 @@ class DevicesCalls(SyncCaller):
 
 
 class AsyncDevicesCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_devices(self) -> DeviceList:
         """List the devices of this user's person, and how each stands in the repos."""

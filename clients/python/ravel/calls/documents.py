@@ -220,7 +220,7 @@ class DocumentsCalls(SyncCaller):
 
 
 class AsyncDocumentsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def show_set(self, branch: str, *, offset: int = 0, limit: int = 100) -> SetWindow:
         """Show a window of a branch's set."""

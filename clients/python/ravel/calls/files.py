@@ -96,7 +96,7 @@ class FilesCalls(SyncCaller):
 
 
 class AsyncFilesCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_files(self, branch: str, *, after: int = 0, limit: int = 100) -> FileList:
         """List the files of a branch, window by window."""

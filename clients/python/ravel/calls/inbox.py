@@ -81,7 +81,7 @@ class InboxCalls(SyncCaller):
 
 
 class AsyncInboxCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_offers(self, repo: str) -> OfferList:
         """List what was offered to a repo."""

@@ -133,7 +133,7 @@ class MembersCalls(SyncCaller):
 
 
 class AsyncMembersCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_members(self, repo: str) -> MemberList:
         """List the members of a repo and what they may do."""

@@ -109,7 +109,7 @@ class NodeCalls(SyncCaller):
 
 
 class AsyncNodeCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def show_status(self) -> NodeStatus:
         """Show the node at a glance."""

@@ -147,7 +147,7 @@ class PeersCalls(SyncCaller):
 
 
 class AsyncPeersCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_peers(self) -> PeerList:
         """List peers, learned addresses and banned peers."""

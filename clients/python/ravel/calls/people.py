@@ -59,7 +59,7 @@ class PeopleCalls(SyncCaller):
 
 
 class AsyncPeopleCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def show_me(self) -> OwnName:
         """Show what this user calls itself, and in which repos others see it."""

@@ -85,7 +85,7 @@ class PostsCalls(SyncCaller):
 
 
 class AsyncPostsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def reply_to_post(self, commit: str, text: str, *, resolve_mentions: bool = False) -> WrittenPost:
         """Write a reply to a post, in its branch."""

@@ -82,7 +82,7 @@ class QuorumsCalls(SyncCaller):
 
 
 class AsyncQuorumsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def show_quorum(self, repo: str) -> QuorumState:
         """Show the quorums in force and the latest proposals."""

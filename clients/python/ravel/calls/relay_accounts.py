@@ -62,7 +62,7 @@ class RelayAccountsCalls(SyncCaller):
 
 
 class AsyncRelayAccountsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_relay_accounts(self) -> RelayAccountList:
         """List the accounts of this relay, with their quotas and what they use."""

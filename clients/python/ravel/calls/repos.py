@@ -121,7 +121,7 @@ class ReposCalls(SyncCaller):
 
 
 class AsyncReposCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_repos(self, *, since: str = "") -> RepoList:
         """List the repos of this node."""

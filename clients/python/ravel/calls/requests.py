@@ -98,7 +98,7 @@ class RequestsCalls(SyncCaller):
 
 
 class AsyncRequestsCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def make_ask_link(
         self,

@@ -66,7 +66,7 @@ class SearchCalls(SyncCaller):
 
 
 class AsyncSearchCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def search(
         self,

@@ -173,7 +173,7 @@ class TimelinesCalls(SyncCaller):
 
 
 class AsyncTimelinesCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def show_timeline(
         self,

@@ -86,7 +86,7 @@ class TokensCalls(SyncCaller):
 
 
 class AsyncTokensCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def create_token(
         self,

@@ -39,7 +39,7 @@ class UnseenCalls(SyncCaller):
 
 
 class AsyncUnseenCalls(AsyncCaller):
-    """The same to be awaited."""
+    """Methods to await."""
 
     async def list_unseen(self) -> UnseenList:
         """List branches with commits of others that the user has not seen, archived ones left out."""
