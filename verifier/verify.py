@@ -140,7 +140,7 @@ def author_claim(commit: Commit) -> Claim:
 def sign_off(
     commit: Commit, body: Body | UnknownBody, parts: StartParts | None = None, *, holds: bool
 ) -> SignedCommit | Rejected:
-    """Return the commit signed if its author's claim holds, else rejected (docs/protocol.md, section 6).
+    """Return the commit signed if its author's claim holds, else rejected (docs/specification/protocol.md, section 6).
 
     Args:
         commit: A commit that was decoded.
@@ -185,7 +185,7 @@ def judge(
     lookup: CommitLookup,
     membership: Membership,
 ) -> Verdict:
-    """Judge a signed commit by the rules V1 to V12 and M1 to M15 (docs/protocol.md, section 6).
+    """Judge a signed commit by the rules V1 to V12 and M1 to M15 (docs/specification/protocol.md, section 6).
 
     Costs O(acks), what its rights and its epoch ask of the membership, and for an init or a hand-over O(boxes).
 

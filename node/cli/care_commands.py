@@ -29,7 +29,7 @@ _ADVICE: Final = {
 }
 _ELSE: Final = (
     "restore a backup (`ravel restore`), or fetch the repo from a peer into a new folder "
-    "(docs/how-to/recover-a-lost-node.md)"
+    "(docs/communities/backups.md)"
 )
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
