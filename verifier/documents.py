@@ -285,7 +285,7 @@ def _said_again(
             yield name, key, value
 
 
-def say_nothing(body_kind: str) -> DocumentBody | None:
+def empty_body(body_kind: str) -> DocumentBody | None:
     """Return an empty body for one that cannot be read, by the kind in its header; None: of no document.
 
     It keeps its name and place: snapshots may say of it what they say of one whose body is not here.

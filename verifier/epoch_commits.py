@@ -28,7 +28,7 @@ def mark_of(repo_id: RepoId, key: EpochKey) -> Mark:
     return epoch_mark(key, repo_id)
 
 
-def stated_by(operation: Operation) -> EpochStatement:
+def epoch_statement(operation: Operation) -> EpochStatement:
     """Return what the operation that starts an epoch states of it."""
     return operation.body.states  # type: ignore[union-attr]  # both kinds of inits have it
 
@@ -60,7 +60,7 @@ def check_init(
         raise CommitRefused("bad_epoch", "M9: not one box for each member")
     if len(parts.writers_boxes) != BOX_SIZE * len(plan.writers):
         raise CommitRefused("bad_epoch", "M9: not one writers' box for each member who may write")
-    if any(stated_by(one).mark == body.states.mark for one in epochs.started_within(before)):
+    if any(epoch_statement(one).mark == body.states.mark for one in epochs.started_within(before)):
         raise CommitRefused("bad_epoch", "M9: the key of an earlier epoch")
     check_statement(repo_id, body.states, key)
     given = open_keys(key, repo_id, body.states.mark, parts.keys)
@@ -103,7 +103,7 @@ def check_hand(
     Costs a multiplication on the curve (60 us) for each box. `key` gives the mark that it names, where one is held.
     """
     started = _find(epochs, before, body.epoch, "M10")
-    states = stated_by(started)
+    states = epoch_statement(started)
     if (body.mark, body.writers_mark) != (states.mark, states.writers_mark):
         raise CommitRefused("bad_epoch", "M10: the epoch's init says another mark")
     _check_order([item.user for item in body.boxes], "M10")
@@ -122,7 +122,7 @@ def check_hand(
 def _check_key(
     epochs: Epochs, before: Resolution, repo_id: RepoId, epoch: EpochId, key: EpochKey, rule: str
 ) -> None:
-    if stated_by(_find(epochs, before, epoch, rule)).mark != mark_of(repo_id, key):
+    if epoch_statement(_find(epochs, before, epoch, rule)).mark != mark_of(repo_id, key):
         raise CommitRefused("bad_epoch", f"{rule}: another key than the epoch's")
 
 

@@ -43,12 +43,12 @@ def describe_epoch(before: Resolution) -> EpochPlan:
     )
 
 
-def prefer(epochs: Iterable[Operation]) -> Operation:
+def preferred_epoch(epochs: Iterable[Operation]) -> Operation:
     """Choose among epochs that could be written in (E8): made for the fewest members, then of the smallest id."""
-    return min(epochs, key=lambda one: (len(boxed_in(one)), one.commit_id))
+    return min(epochs, key=lambda one: (len(box_holders(one)), one.commit_id))
 
 
-def boxed_in(started: Operation) -> tuple[UserId, ...]:
+def box_holders(started: Operation) -> tuple[UserId, ...]:
     """Return the users who have a box in the init of an epoch, sorted: nobody in the founding one."""
     return started.start.members if started.start is not None else ()
 
@@ -251,7 +251,7 @@ class Epochs:
     def find_preferred(self, before: Resolution) -> Operation | None:
         """Return the epoch that members write in, or None if a new one must be started."""
         clean = self.find_clean(before)
-        return prefer(clean) if clean else None
+        return preferred_epoch(clean) if clean else None
 
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
         if any(self._is_cut(one, before) for one in self._find_unseen_cuts(tip)):
@@ -294,7 +294,7 @@ class Epochs:
         found: set[UserId] = set()
         for num in self._who_opens(self._nums[tip.started_epoch], before):
             epoch = self._started(num)
-            found.update(boxed_in(epoch))
+            found.update(box_holders(epoch))
             if before.is_whole:
                 found |= self._published[num]
                 continue
@@ -413,7 +413,7 @@ class _SureHolders:
         if isinstance(body, EpochInit):
             self._gain(operation.author, number(operation.started_epoch))
             self._latest[number(operation.started_epoch)] = self._epochs.latest_before(operation)
-            self._seal(boxed_in(operation), number(operation.started_epoch), published_in)
+            self._seal(box_holders(operation), number(operation.started_epoch), published_in)
         elif isinstance(body, EpochHand):
             users, handed = [item.user for item in body.boxes], number(body.epoch)
             self._seal(users, handed, published_in)
@@ -484,7 +484,7 @@ def find_followed(operations: Operations, epoch: Operation) -> list[Operation]:
     return sorted(found, key=lambda one: one.commit_id)
 
 
-def why_started(operations: Operations, epoch: Operation) -> str:
+def epoch_reason(operations: Operations, epoch: Operation) -> str:
     """Tell people why an epoch was started, by what stands in its past and in that of no epoch that it follows.
 
     Gives `founding`; of the latest removals `removal`, `leave` (a member's own) or `revocation`; else `merge` of several

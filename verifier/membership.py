@@ -80,7 +80,7 @@ from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
-from verifier.refusal import CommitRefused, need
+from verifier.refusal import CommitRefused, require_permission
 from verifier.removal_check import authorise_removal
 from verifier.removals import decide, find_resting, settle
 from verifier.resolution import Resolution, Settled
@@ -227,7 +227,7 @@ class Membership:
             if needs == Permission.WRITE
             else "M15: compacting needs manage"
         )
-        need(self.at(seen).permission(author), needs, rule)
+        require_permission(self.at(seen).permission(author), needs, rule)
 
     def authorise_checkpoint(
         self, proposal: CommitId, branch: BranchId, acks: tuple[CommitId, ...], seen: tuple[CommitId, ...]
@@ -266,11 +266,11 @@ class Membership:
         match body:
             case BranchAdd():
                 needs = Permission.MANAGE
-                need(held, needs, "M2: adding a branch needs the permission to manage")
+                require_permission(held, needs, "M2: adding a branch needs the permission to manage")
                 self._check_branch(before, body)
             case Invite():
                 needs = Permission.ADMIN
-                need(held, needs, "M3: inviting needs the permission of an admin")
+                require_permission(held, needs, "M3: inviting needs the permission of an admin")
                 if body.permission > Permission.WRITE:
                     raise CommitRefused("not_permitted", "M3: an invitation grants writing at most")
             case Join():
@@ -278,7 +278,7 @@ class Membership:
                 self._check_join(commit, body, before)
             case Grant():
                 needs = max(Permission.ADMIN, body.permission)
-                need(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
+                require_permission(held, needs, f"M6: granting {_name(body.permission)} needs {_name(needs)}")
                 _check_user(body.user)
                 if (before.permission(body.user) or 0) >= body.permission:
                     raise CommitRefused("already_holds", "M6: the user holds that permission")
@@ -286,12 +286,14 @@ class Membership:
                 needs = None if body.user == author else Permission.ADMIN
                 demands, acts = authorise_removal(self.operations, author, body, before)
             case BranchLink():
-                need(held, Permission.WRITE, "M2: linking a branch needs the permission to write")
+                require_permission(
+                    held, Permission.WRITE, "M2: linking a branch needs the permission to write"
+                )
                 if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
                     raise CommitRefused("bad_branch", "M2: no such branch in the commit's past")
             case BranchEdit() | Tag():
                 needs = Permission.MANAGE
-                need(held, needs, "M2: naming and archiving need the permission to manage")
+                require_permission(held, needs, "M2: naming and archiving need the permission to manage")
             case EpochInit():
                 needs = self._check_starter(held, before)
                 assert key is not None, "it waits for it"
@@ -307,35 +309,39 @@ class Membership:
                     checks_boxes=checks_boxes,
                 )
             case EpochHand():
-                need(held, Permission.WRITE, "M10: handing over an epoch needs the permission to write")
+                require_permission(
+                    held, Permission.WRITE, "M10: handing over an epoch needs the permission to write"
+                )
                 check_hand(self.epochs, before, body, self._repo_id, key, checks_boxes=checks_boxes)
             case EpochOpen():
-                need(held, Permission.WRITE, "M11: opening epochs needs the permission to write")
+                require_permission(
+                    held, Permission.WRITE, "M11: opening epochs needs the permission to write"
+                )
                 check_open(self.epochs, before, body, self._repo_id)
             case Offer():
                 needs = Permission.READ
-                need(held, needs, "M12: offering needs the permission to read")
+                require_permission(held, needs, "M12: offering needs the permission to read")
                 if not any(before.is_within(one) for one in self.operations.branch_adds(body.branch)):
                     raise CommitRefused("bad_branch", "M12: no such branch in the commit's past")
             case Answer():
                 needs = self._check_answer(author, held, body, before)
             case Quorum():
                 needs = Permission.OWNER
-                need(held, needs, "M13: naming a quorum needs the permission of an owner")
+                require_permission(held, needs, "M13: naming a quorum needs the permission of an owner")
                 check_quorum(body, before)
             case Approve():
                 needs = Permission.READ
-                need(held, needs, "M14: approving needs the permission to read")
+                require_permission(held, needs, "M14: approving needs the permission to read")
                 check_approval(self.operations, author, body, before)
             case Revoke() | Adopt():
                 needs = Permission.ADMIN
-                need(held, needs, "M8: revoking and adopting need the permission of an admin")
+                require_permission(held, needs, "M8: revoking and adopting need the permission of an admin")
                 if isinstance(body, Revoke) and not self._find_invitation(body.invitation, before):
                     raise CommitRefused("unknown_invitation", "M8: no such invitation in the commit's past")
                 if isinstance(body, Revoke):
                     acts = frozenset(before.rights_held(author, Permission.ADMIN))
             case _:
-                need(held, Permission.WRITE, "M5: the author may not write here")
+                require_permission(held, Permission.WRITE, "M5: the author may not write here")
         content = commit.content
         renews = isinstance(body, Invite) and content.metadata == RENEWAL_NOTE
         note = requester_name(content.metadata) if isinstance(body, Join) and content.metadata else None
@@ -396,9 +402,13 @@ class Membership:
 
     def _check_starter(self, held: Permission | None, before: Resolution) -> Permission:
         if self.epochs.is_due(before):
-            need(held, Permission.WRITE, "M9: starting an epoch that is due needs the permission to write")
+            require_permission(
+                held, Permission.WRITE, "M9: starting an epoch that is due needs the permission to write"
+            )
             return Permission.WRITE
-        need(held, Permission.ADMIN, "M9: starting an epoch that is not due needs the permission of an admin")
+        require_permission(
+            held, Permission.ADMIN, "M9: starting an epoch that is not due needs the permission of an admin"
+        )
         return Permission.ADMIN
 
     def _check_init(self, commit: Commit, body: RepoInit, key: EpochKey | None) -> None:
@@ -432,7 +442,7 @@ class Membership:
             raise CommitRefused("unknown_offer", "M12: no such offer in the commit's past")
         if offer.author == author and not body.accepts:
             return None
-        need(held, Permission.ADMIN, "M12: answering needs the permission of an admin")
+        require_permission(held, Permission.ADMIN, "M12: answering needs the permission of an admin")
         return Permission.ADMIN
 
     def _find_invitation(self, commit_id: CommitId, before: Resolution) -> Operation | None:

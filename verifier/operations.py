@@ -269,7 +269,7 @@ class Operations:
         """
         return self._deciding.get(user, ())
 
-    def under(self, commit_id: CommitId) -> Sequence[Operation]:
+    def resting_on(self, commit_id: CommitId) -> Sequence[Operation]:
         """Return the removals that rest on this quorum or approval (R6)."""
         return self._under.get(commit_id, ())
 

@@ -26,7 +26,7 @@ class CommitRefused(Exception):
         self.seniors = seniors
 
 
-def need(held: Permission | None, needed: Permission, rule: str) -> None:
+def require_permission(held: Permission | None, needed: Permission, rule: str) -> None:
     """Raise CommitRefused unless what is held is what is needed."""
     if held is None:
         raise CommitRefused("unknown_author", rule)

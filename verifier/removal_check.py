@@ -7,7 +7,7 @@ from protocol.body import Permission, Remove
 from protocol.ids import UserId
 from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_covering, find_removal_demands
-from verifier.refusal import CommitRefused, Seniors, need
+from verifier.refusal import CommitRefused, Seniors, require_permission
 from verifier.resolution import Resolution
 
 _ADMINS_LOOKED_AT: Final = 64
@@ -40,7 +40,9 @@ def authorise_removal(
         raise CommitRefused("bad_feed_ends", "M7: a branch is named twice")
     if body.user == author:
         return (), NO_RIGHTS
-    need(before.permission(author), Permission.WRITE, "M7: removing another needs the permission to write")
+    require_permission(
+        before.permission(author), Permission.WRITE, "M7: removing another needs the permission to write"
+    )
     covering = find_covering(operations, before)
     acts = {
         *before.rights_held(author, Permission.ADMIN),

@@ -78,7 +78,7 @@ def find_resting(operations: Operations, removals: Iterable[Operation]) -> Resti
             case Invite():
                 add(operations.joins_by(one.commit_id))
             case Quorum() | Approve():
-                add(operations.under(one.commit_id))
+                add(operations.resting_on(one.commit_id))
             case _:
                 resting.removals.append(one)
     return resting

@@ -149,7 +149,7 @@ class Resolution:
             one.commit_id: one
             for right in self._rights_for(deed, needs)
             if rights.counts(operations[right.credential])
-            for one in rights.takers(deed, right)
+            for one in rights.removals_taking(deed, right)
         }
         return operations.in_order(found.values())
 

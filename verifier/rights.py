@@ -206,7 +206,7 @@ class Rights:
         if not self.counts(credential):
             return False
         is_own = not isinstance(credential.body, Quorum)
-        if is_own and any(True for _ in self.takers(deed, right)):
+        if is_own and any(True for _ in self.removals_taking(deed, right)):
             return False
         return self.is_approved(deed.demands, right)
 
@@ -222,13 +222,13 @@ class Rights:
             return None
         while permission >= lowest:
             right = Right(credential.commit_id, Permission(permission))
-            taker = next(self.takers(deed, right, below), None)
+            taker = next(self.removals_taking(deed, right, below), None)
             if taker is None:
                 return right.permission
             permission = left_by(taker)
         return None
 
-    def takers(self, deed: Deed, right: Right, below: Right | None = None) -> Iterator[Operation]:
+    def removals_taking(self, deed: Deed, right: Right, below: Right | None = None) -> Iterator[Operation]:
         """Yield the removals that take a right from a deed, the latest first."""
         for removal in reversed(self._operations.removals_of(deed.user)):
             if self.takes(removal, right, deed, below):

@@ -179,12 +179,12 @@ def reduce_text(edits: Iterable[TextEdit], *, look_count_max: int = TEXT_LOOK_CO
     if missing:
         raise ErasedValues(missing)
     walk = _Walk(look_count_max)
-    takers = [(one, runs) for one in ordered if (runs := walk.take(one)) is not None]
+    removals_taking = [(one, runs) for one in ordered if (runs := walk.take(one)) is not None]
     misplaced = walk.place()
     shown: list[ShownEdit] = []
     waiting: list[Run] = []
     passed_over = walk.passed_over
-    for one, runs in takers:
+    for one, runs in removals_taking:
         ends = [(run, min(run[2], walk.places.end(run[0]))) for run in runs]
         here = tuple((client, start, end) for (client, start, _), end in ends if start < end)
         deletes = walk.count_deletes(one, here)

@@ -37,7 +37,7 @@ from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.epochs import open_topic
 from protocol.ids import BlockId, CommitId, EpochId, Mark, TopicKey, root_branch
 from protocol.keys import EpochKey, StoreKey
-from storage.blobs.files import find_unawaited
+from storage.blobs.files import find_unawaited_adders
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
     recount_forks,
@@ -81,7 +81,7 @@ from storage.repos.repos import Branch, Repo
 from storage.schema.schema import commits, pending
 from storage.schema.search_schema import search_queue
 from verifier.documents import find_false_snapshots
-from verifier.epoch_commits import stated_by
+from verifier.epoch_commits import epoch_statement
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
 from verifier.verify import Accepted, find_causes, judge
@@ -172,7 +172,7 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
 def _check_epochs(tables: Tables, repo: Repo, membership: Membership, findings: CheckFindings) -> None:
     """See that the writers' topics of epochs are those that their inits state."""
     for started in membership.operations.epochs:
-        states = stated_by(started)
+        states = epoch_statement(started)
         for epoch in tables.epochs_in(repo.num):
             is_it = epoch.epoch_id == started.started_epoch and epoch.keys.mark == states.mark
             if is_it and epoch.writers_topic != open_topic(epoch.key, repo.repo_id, states):
@@ -289,7 +289,7 @@ class _Judging:
             self._findings.add("file", commit.commit_id.hex(), "its files are not kept as it says")
         if self._removals.get(num, set()) != find_removed_files(self._connection, self._branch.num, commit):
             self._findings.add("file", commit.commit_id.hex(), "what it removes is not kept as it says")
-        if find_unawaited(self._connection, num, commit):
+        if find_unawaited_adders(self._connection, num, commit):
             self._findings.add("file", commit.commit_id.hex(), "not all are awaited whose files it removes")
 
 

@@ -33,7 +33,7 @@ from protocol.body import Checkpoint
 from protocol.commit import Commit
 from protocol.ids import BlockId, ObjectId
 from protocol.keys import BlockKey, StoreKey
-from storage.blobs.files import await_adders, find_unawaited
+from storage.blobs.files import await_adders, find_unawaited_adders
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_search import drop_index
@@ -45,9 +45,9 @@ from storage.check.kept_rows import (
     load_second_places,
 )
 from storage.check.rebuild_derived import (
-    begin_edits_anew,
     drop_wrong_pending,
     drop_wrong_sketches,
+    reset_edits,
     restate_forks,
     restate_heads,
     restate_keys,
@@ -64,7 +64,7 @@ from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_da
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import DATABASE_NAME, Database, LostStore, StorageError, read_store
 from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
-from storage.engine.losses import Loss, begin_anew, read_loss, settle_loss
+from storage.engine.losses import Loss, discard_lost_store, read_loss, settle_loss
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
 from storage.schema.schema import checkpoints, commits, erasures, file_removals, files, topic_inits
@@ -177,7 +177,7 @@ class _Work:
         changed["passed"] += sum(passed.values())
         changed["orders"] += restate_order(connection)
         changed["counts"] += restate_sums(connection)
-        begin_edits_anew(self._database, connection, sorted(moved.keys() | passed.keys()))
+        reset_edits(self._database, connection, sorted(moved.keys() | passed.keys()))
         changed["sketches"] += drop_wrong_sketches(connection, {} if tables is None else tables.by_topic)
         changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += restate_relayed(connection)
@@ -195,7 +195,7 @@ class _Work:
                     self._restate_part(tables, topic, tables.branches[branch_num], part)
         for num, branch_num, commit in self._removers:
             self._restate_removals(num, find_removed_files(self._connection, branch_num, commit))
-            if find_unawaited(self._connection, num, commit):
+            if find_unawaited_adders(self._connection, num, commit):
                 await_adders(self._connection, num, commit)
                 self.changed["files"] += 1
 
@@ -348,7 +348,7 @@ def accept_loss(home: Path) -> Loss | None:
             with read_store(home):
                 pass
         except LostStore:
-            begin_anew(home, home / DATABASE_NAME)
+            discard_lost_store(home, home / DATABASE_NAME)
         except StorageError:  # it is looked at next, by who accepts the loss
             pass
         loss = read_loss(home)

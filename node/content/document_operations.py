@@ -23,7 +23,7 @@ from verifier.documents import (
     DocumentCommit,
     DocumentValue,
     ErasedValues,
-    say_nothing,
+    empty_body,
 )
 
 _LOADED_AT_ONCE: Final = 500
@@ -96,7 +96,7 @@ class DocumentOperationReader:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
             _, body, encoded = open_encoded(self._replica, row, blocks[row.num])
-            said = say_nothing(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
+            said = empty_body(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
             content = said if isinstance(said, ValuesEdit | ValuesSnapshot) else None
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
 

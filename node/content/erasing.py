@@ -33,7 +33,13 @@ from protocol.declared_kind import ERASABLE, WORDS, declared_kind
 from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
 from protocol.keys import StoreKey
-from storage.commits.absent_bodies import Erasure, erase_bodies, load_compactions, load_whole, measure_bodies
+from storage.commits.absent_bodies import (
+    Erasure,
+    erase_bodies,
+    load_ids_of_kind,
+    load_with_bodies,
+    measure_bodies,
+)
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.commits import TimelineRow
 from storage.engine.database import Database, read_store
@@ -64,7 +70,7 @@ def find_erasable(
     tables: Replica | Tables, connection: Connection, branch: Branch, before_ms: int
 ) -> list[TimelineRow]:
     """Commits whose bodies may go, by the compactions that came here before. Raises StorageError."""
-    compactions = load_compactions(connection, branch.num, kind_name(Compaction), before_ms)
+    compactions = load_ids_of_kind(connection, branch.num, kind_name(Compaction), before_ms)
     pasts = find_pasts(connection, [(branch, ())], dict.fromkeys(compactions, 1))
     if not pasts:
         return []
@@ -73,7 +79,7 @@ def find_erasable(
 
 def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
     """Commits whose bodies might go if a compaction came now. Raises StorageError."""
-    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    whole = load_with_bodies(connection, branch.num, ERASABLE_KINDS)
     if all(row.body_kind in _TIMELINE_KINDS for row in whole):
         return _saying_kinds(tables, connection, whole)
     settled = set(_find_settled(tables, connection, branch)) - _find_continued(tables, connection, branch)
@@ -83,7 +89,7 @@ def find_unneeded(tables: Replica | Tables, connection: Connection, branch: Bran
 
 def find_compactable(tables: Replica | Tables, connection: Connection, branch: Branch) -> list[TimelineRow]:
     """Find the commits whose bodies could be erased if all documents were snapshotted first. Raises StorageError."""
-    whole = load_whole(connection, branch.num, ERASABLE_KINDS)
+    whole = load_with_bodies(connection, branch.num, ERASABLE_KINDS)
     settled = set(_find_settled(tables, connection, branch))
     continued = _find_continued(tables, connection, branch)
     # Kinds of bodies of which a snapshot would make some needless, and with them earlier snapshots.

@@ -40,10 +40,10 @@ from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
 from protocol.object import MissingBlocks, ObjectBuilder
 from protocol.text import id_text, parse_id_prefix
-from storage.blobs.files import FileRow, StoredObject, find_files, find_same, load_files
+from storage.blobs.files import FileRow, StoredObject, find_files, find_same_files, load_files
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_relayed
-from storage.blobs.unfetched import note_added
+from storage.blobs.unfetched import note_files_added
 from storage.commits.commits import load_rows
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
@@ -334,7 +334,7 @@ class _Adding:
     def plan(self, connection: Connection) -> list[Draft]:
         """Draft the commits that add what the branch lacks now."""
         wanted = [(file.name, file.reference) for file in self._files]
-        same = find_same(connection, self._branch.num, wanted)
+        same = find_same_files(connection, self._branch.num, wanted)
         self._known = {place: same[one] for place, one in enumerate(wanted) if one in same}
         new = [place for place in range(len(wanted)) if place not in self._known]
         self._groups = group_files(self._files, new)
@@ -360,7 +360,7 @@ def _keep_added(
 ) -> None:
     """Keep in the storing transaction the content that commits add, and note that it is here alone."""
     draft.keep(connection)
-    note_added(connection, branch_num, {one.commit_id for one in written})
+    note_files_added(connection, branch_num, {one.commit_id for one in written})
 
 
 def _finish_batch(batch: FileBatch, draft: PackDraft) -> list[EncryptedFile]:

@@ -43,11 +43,11 @@ from storage.commits.search_index import (
     load_state,
     load_times,
     prepare_items,
+    remove_from_queue,
     remove_items,
-    take_from_queue,
     write_items,
 )
-from storage.commits.search_texts import note_texts
+from storage.commits.search_texts import mark_texts_due
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import PackedNums
 
@@ -74,7 +74,7 @@ class _Batch:
     upto: int = 0
     queued: dict[int, PackedNums | None] = field(
         default_factory=dict
-    )  # each with its blocks: see `take_from_queue`
+    )  # each with its blocks: see `remove_from_queue`
     text_branches: set[int] = field(default_factory=set)  # their texts have grown
 
     def is_full(self, state: IndexState) -> bool:
@@ -161,8 +161,8 @@ class SearchIndexer:
                 changes = prepare_items(connection, state.key, batch.items)
             with replica.database.write(is_patient=True) as connection:
                 write_items(connection, changes)
-                take_from_queue(connection, batch.queued)
-                note_texts(connection, batch.text_branches)
+                remove_from_queue(connection, batch.queued)
+                mark_texts_due(connection, batch.text_branches)
                 keep_upto(connection, batch.upto)
         self._batch = _Batch()
         return not is_last
@@ -187,7 +187,7 @@ class SearchIndexer:
             write_items(connection, changes)
             # What is put back may have the numbers of blocks that it had, so these do not tell.
             mended = load_whole_blocks(connection, [row for row in rows if row.num in damaged])
-            take_from_queue(connection, _as_read([num for num in done if num not in mended], rows))
+            remove_from_queue(connection, _as_read([num for num in done if num not in mended], rows))
         return True
 
     def _read(

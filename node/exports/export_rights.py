@@ -23,7 +23,7 @@ from storage.export.rows import Pseudonym
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 from verifier.devices import find_persons
-from verifier.epochs import boxed_in, why_started
+from verifier.epochs import box_holders, epoch_reason
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
 
@@ -91,7 +91,7 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
     body = operation.body
     match body:
         case RepoInit():
-            reason = why_started(operations, operation)
+            reason = epoch_reason(operations, operation)
             return [
                 _Effect(owner, Permission.OWNER, operation.started_epoch, reason, len(body.owners))
                 for owner in body.owners
@@ -105,8 +105,10 @@ def _effects(operations: Operations, operation: Operation) -> list[_Effect]:
         case Invite():
             return [_Effect(permission=body.permission)]
         case EpochInit():
-            reason = why_started(operations, operation)
-            return [_Effect(epoch=operation.started_epoch, reason=reason, sealed_to=len(boxed_in(operation)))]
+            reason = epoch_reason(operations, operation)
+            return [
+                _Effect(epoch=operation.started_epoch, reason=reason, sealed_to=len(box_holders(operation)))
+            ]
         case EpochHand():
             return [_Effect(epoch=body.epoch, sealed_to=len(body.boxes))]
     return [_Effect()]

@@ -43,7 +43,7 @@ from protocol.ids import (
 from protocol.keys import EpochKey
 from protocol.limits.peers import WANT_COUNT_MAX
 from storage.blobs.files import apply_files
-from storage.commits.absent_bodies import keep_bare
+from storage.commits.absent_bodies import await_missing_bodies
 from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import keep_checkpoints
 from storage.commits.commits import NewCommit, accept_commits, load_facts
@@ -57,8 +57,8 @@ from storage.commits.pending import (
 from storage.commits.pending_release import (
     ReleasedCommit,
     drop_causes,
-    find_arrivals,
     is_any_pending,
+    load_arrival_times,
     pop_released,
 )
 from storage.engine.errors import StorageError
@@ -244,7 +244,7 @@ class Acceptance:
     def _judge_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
         self.refresh_tables()
-        self._is_releasing, self._arrived = True, find_arrivals(connection, released)
+        self._is_releasing, self._arrived = True, load_arrival_times(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
             part = list(group)
@@ -438,7 +438,7 @@ class Acceptance:
         places: dict[tuple[EpochId, bool], tuple[Epoch, Topic] | None] = {}
         new = [self._new_commit(one, came_on, places) for one in judged]
         nums = accept_commits(database, connection, branch, new, self._now_ms, self._arrived)
-        self.ingested.has_bare |= keep_bare(
+        self.ingested.has_bare |= await_missing_bodies(
             connection,
             branch.num,
             ((num, one.topic_num, one.publication) for num, one in zip(nums, new, strict=True)),

@@ -10,7 +10,7 @@ from node.ingest.publication_parsing import Opened, OpenedBatch
 from node.ingest.replica import Replica
 from protocol.block import Block
 from protocol.ids import CommitId
-from storage.commits.absent_bodies import fill_bodies, is_any_missing
+from storage.commits.absent_bodies import fill_bodies, is_any_body_missing
 from storage.commits.damaged import find_damaged, restore_commit
 from storage.engine.database import Database
 from storage.repos.epochs import Topic
@@ -74,7 +74,7 @@ def fill_missing(
 
     Each body is what its commit names, no matter who sent it: the way in has looked at that.
     """
-    if not again or not is_any_missing(connection):
+    if not again or not is_any_body_missing(connection):
         return
     bodies: dict[CommitId, Block] = {}
     for opened in again:

@@ -12,10 +12,10 @@ from sqlalchemy import Connection
 from protocol.limits.peers import RELEASED_CAUSE_COUNT_MAX, RELEASED_COUNT_MAX, RELEASED_SIZE_MAX
 from storage.commits.pending_release import (
     ReleasedCommit,
-    foresee,
     is_any_pending,
     load_ready,
     mark_ready,
+    release_if_accepted,
     settle_causes,
 )
 
@@ -54,7 +54,7 @@ def find_released(
     front = [one.key for one in released if not one.is_doomed]
     # What there is no room for is then of one step, in which none waits for another: it may be judged in any order later.
     while front and budget.causes > 0 and _have_room(released, budget):
-        further, looked_at = foresee(connection, front, budget.causes)
+        further, looked_at = release_if_accepted(connection, front, budget.causes)
         budget.causes -= looked_at
         released += further
         front = [one.key for one in further]

@@ -26,7 +26,7 @@ from storage.engine.id_keys import chunks
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 from verifier.ended_links import is_renewal_due
-from verifier.epoch_commits import stated_by
+from verifier.epoch_commits import epoch_statement
 from verifier.epochs import EPOCHS_TOLD_IN_MAX
 from verifier.membership import Membership
 from verifier.operations import Operation
@@ -216,7 +216,7 @@ class EpochDuties:
             for part in chunks(users, EPOCH_HANDED_COUNT_MAX):
                 if len(heads) > ACK_COUNT_MAX:
                     return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
-                body = make_hand(epoch, stated_by(started), list(part))
+                body = make_hand(epoch, epoch_statement(started), list(part))
                 stored.add(self._author.write_in(root, place, Draft(body, heads)))
                 heads = self._heads(membership)
         return bool(told)

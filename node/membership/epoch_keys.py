@@ -37,7 +37,7 @@ from storage.engine.id_keys import id_key
 from storage.repos.deletion import forget_claim
 from storage.repos.epochs import Epoch, add_epoch
 from storage.repos.repos import Repo, set_writing_epoch
-from verifier.epoch_commits import stated_by
+from verifier.epoch_commits import epoch_statement
 from verifier.verify import key_mark
 
 log = structlog.get_logger()
@@ -136,7 +136,7 @@ class KeyTaker:
         replica = self._replica
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
-            marks = {one.started_epoch: stated_by(one).mark for one in membership.operations.epochs}
+            marks = {one.started_epoch: epoch_statement(one).mark for one in membership.operations.epochs}
             members = list(membership.now().members())
         seen = self._marks.setdefault(repo.repo_id, {})
         memory = self._memories.setdefault(repo.repo_id, ClaimMemory())
@@ -310,7 +310,7 @@ class KeyTaker:
                     continue
                 start = started.start
                 if start is not None and user in start.writers and started.commit_id not in self._opened:
-                    inits.append((epoch, stated_by(started), start.writers.index(user)))
+                    inits.append((epoch, epoch_statement(started), start.writers.index(user)))
                 for one in membership.operations.hands_of(started.started_epoch):
                     if isinstance(one.body, EpochHand) and one.commit_id not in self._opened:
                         self._opened.add(one.commit_id)

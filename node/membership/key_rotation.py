@@ -5,7 +5,7 @@ from node.contract.repos import EpochList, EpochView, NewEpoch
 from node.membership.repo_actions import RepoActions
 from protocol.text import id_text
 from storage.repos.repos import Repo
-from verifier.epochs import boxed_in, find_followed
+from verifier.epochs import box_holders, find_followed
 
 
 class KeyRotation(RepoActions):
@@ -40,7 +40,7 @@ class KeyRotation(RepoActions):
                     "author": id_text(one.author),
                     "author_name": replica.people.name(repo.repo_id, one.author),
                     "follows": [id_text(other.commit_id) for other in find_followed(operations, one)],
-                    "readers": len(boxed_in(one)),
+                    "readers": len(box_holders(one)),
                     "counts": now.counts(one),
                     "tip": one.commit_id in tips,
                     "clean": one.commit_id in clean,

@@ -25,10 +25,10 @@ from protocol.limits.peers import (
 from storage.commits.damaged import (
     DamagedCommit,
     DamagedCount,
+    clear_damaged_blocks,
     count_damaged,
     load_damaged_blocks,
     load_damaged_commits,
-    settle_blocks,
 )
 from storage.engine.database import StorageError
 
@@ -139,4 +139,4 @@ class BlockRepairer:
 
     def _settle(self, found: list[Block]) -> None:
         with self._hub.replica.database.write() as connection:
-            settle_blocks(connection, [block.block_id for block in found])
+            clear_damaged_blocks(connection, [block.block_id for block in found])

@@ -30,7 +30,11 @@ from protocol.limits.peers import (
     FETCH_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
 )
-from storage.commits.absent_bodies import count_bodies_missing, find_missing, load_missing
+from storage.commits.absent_bodies import (
+    count_bodies_missing,
+    find_topics_missing_bodies,
+    load_commits_missing_bodies,
+)
 from storage.engine.database import StorageError
 from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room
@@ -99,7 +103,7 @@ class _Opened:
         self, connection: Connection, before: int, after: int, *, alone: bool
     ) -> list[tuple[int, CommitId]]:
         del alone  # one form of each commit is kept
-        return load_missing(connection, self.opened.num, before, after, WANT_COUNT_MAX)
+        return load_commits_missing_bodies(connection, self.opened.num, before, after, WANT_COUNT_MAX)
 
     def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
         del connection, visitor, quotas
@@ -290,7 +294,7 @@ class BodyFetcher:
         """Topics of which bodies are missing, each with the number of the newest commit of which one may be."""
         hub = self._hub
         with hub.replica.database.read() as connection:
-            missing = find_missing(connection)
+            missing = find_topics_missing_bodies(connection)
             topics = [one for one in hub.replica.topics.values() if one.num in missing]
             found: dict[_Topic, int] = {_Opened(one): missing[one.num] for one in topics}
             if hub.relay is not None:

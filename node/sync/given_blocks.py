@@ -12,7 +12,7 @@ from protocol.codec import DecodeError
 from protocol.ids import BlockId, ObjectId
 from protocol.limits.formats import INNER_CHILD_COUNT_MAX, LEAF_SIZE
 from protocol.limits.peers import FETCHED_COUNT_MAX, GIVEN_BLOCKS_MAX, GIVEN_FILES_MAX
-from storage.blobs.unfetched import find_unfetched, note_fetched
+from storage.blobs.unfetched import find_unfetched, note_files_fetched
 from storage.commits.blocks import DamagedBlock
 
 _Sent = tuple[int, BlockId]  # number of the repo
@@ -86,7 +86,7 @@ def keep_fetched(replica: Replica, whole: Sequence[_Root]) -> None:
     """Enter files that peers have fetched. Raises StorageError."""
     with replica.database.write() as connection:
         for repo_num, object_id in whole:
-            note_fetched(connection, repo_num, object_id)
+            note_files_fetched(connection, repo_num, object_id)
 
 
 def _height(size: int) -> int:

@@ -50,7 +50,7 @@ from storage.relay.files import (
     KeptBlocks,
     begin_file,
     drop_file,
-    find_kept,
+    find_kept_blocks,
     finish_file,
     is_kept_whole,
     keep_blocks,
@@ -63,9 +63,9 @@ from storage.relay.relay import (
     StoreResult,
     allow_peer,
     deny_peer,
+    find_kept_topics,
     load_allowed,
-    load_kept,
-    load_some,
+    load_kept_topics,
     open_topics,
     pin_topic,
     store_publications,
@@ -285,7 +285,7 @@ class RelayService:
     def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
         """Those of these blocks that are here. Blocks. Raises StorageError."""
         with self._database.read() as connection:
-            return find_kept(connection, ids)
+            return find_kept_blocks(connection, ids)
 
     async def drop_damaged(self, damage: DamagedKeptBlock) -> None:
         """Take out a block of a file that is damaged: members that have it deposit it again. Raises StorageError.
@@ -475,7 +475,7 @@ class RelayService:
         found = {one.topic: one for one in new}
         if known:
             with self._database.read() as connection:
-                found |= load_some(connection, known)
+                found |= find_kept_topics(connection, known)
         return room, found
 
     def _note_full(self, place: PeerId | str) -> None:
@@ -531,7 +531,7 @@ class RelayService:
         """Read what is kept now. `has_lost`: publications were forgotten, and `take_forgotten` will be called for them."""
         self._has_lost |= has_lost
         with self._database.read() as connection:
-            topics = load_kept(connection)
+            topics = load_kept_topics(connection)
             if self._has_lost:
                 was = self.topics.items()
                 self._forgotten.append(

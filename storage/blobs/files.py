@@ -137,7 +137,7 @@ def apply_files(
             _remove_late(connection, branch_num, commit_num, commit.commit_id)
 
 
-def load_awaited(connection: Connection, commit: Commit) -> list[CommitId]:
+def find_absent_adders(connection: Connection, commit: Commit) -> list[CommitId]:
     """Return the commits whose files this one removes, as far as they are not here."""
     if not commit.links.nfiles:
         return []
@@ -145,22 +145,22 @@ def load_awaited(connection: Connection, commit: Commit) -> list[CommitId]:
     return [dep for dep in deps if dep not in _find_adders(connection, deps)]
 
 
-def find_unawaited(connection: Connection, commit_num: int, commit: Commit) -> list[CommitId]:
-    """Return those of a commit's absent adders (`load_awaited`) that are not recorded as they must be."""
+def find_unawaited_adders(connection: Connection, commit_num: int, commit: Commit) -> list[CommitId]:
+    """Return those of a commit's absent adders (`find_absent_adders`) that are not recorded as they must be."""
     query = select(awaited_adders.c.adder, late_removals.c.objects).join(
         late_removals, late_removals.c.commit_num == awaited_adders.c.commit_num
     )
     rows = connection.execute(query.where(awaited_adders.c.commit_num == commit_num))
     kept = {row[0]: row[1] for row in rows}
     objects = b"".join(commit.links.nfiles)
-    return [dep for dep in load_awaited(connection, commit) if kept.get(dep) != objects]
+    return [dep for dep in find_absent_adders(connection, commit) if kept.get(dep) != objects]
 
 
 def await_adders(connection: Connection, commit_num: int, commit: Commit) -> None:
     """Record the absent commits whose files this one removes, in place of what was recorded."""
     for table in (awaited_adders, late_removals):
         connection.execute(delete(table).where(table.c.commit_num == commit_num))
-    rows = [(id_key(dep), commit_num, dep) for dep in load_awaited(connection, commit)]
+    rows = [(id_key(dep), commit_num, dep) for dep in find_absent_adders(connection, commit)]
     if rows:
         insert_rows(connection, awaited_adders, ("id_key", "commit_num", "adder"), rows)
         removed = [(commit_num, b"".join(commit.links.nfiles))]
@@ -185,7 +185,7 @@ def find_files(
     return _load(connection, branch_num, files.c.object_id.between(*ids), limit)
 
 
-def find_same(
+def find_same_files(
     connection: Connection, branch_num: int, wanted: Collection[tuple[str, Reference]]
 ) -> dict[tuple[str, Reference], FileRow]:
     """Find those of these names and contents that the branch has, each with its first file. Costs O(files of the names)."""

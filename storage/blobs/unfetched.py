@@ -13,7 +13,7 @@ from protocol.deposits import short_file
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
 from storage.blobs.files import IS_REMOVED
 from storage.blobs.relayed_files import find_relayed
-from storage.engine.bulk import beside_keys, select_in
+from storage.engine.bulk import select_in, unindexed
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, branches, commits, files, unfetched_files
 
@@ -22,7 +22,7 @@ _ADDED: Final = (
     .join(commits, commits.c.num == files.c.commit_num)
     .where(
         commits.c.id_key.in_(bindparam("keys", expanding=True)),
-        beside_keys(commits.c.branch_num) == bindparam("branch"),
+        unindexed(commits.c.branch_num) == bindparam("branch"),
     )
 )
 _BRANCHES: Final = select(branches.c.repo_num, branches.c.num).where(
@@ -55,7 +55,7 @@ _ROOTS: Final = (
 )
 
 
-def note_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
+def note_files_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
     """Record that this node wrote these commits of a branch: no other has the content of the files that they add."""
     nums: list[int] = []
     for part in chunks([id_key(one) for one in commit_ids]):
@@ -94,7 +94,7 @@ def find_unfetched(
     ]
 
 
-def note_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
+def note_files_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
     """Record that other nodes have all of this content: of each file in the repo that has it."""
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     same = select(files.c.num).where(files.c.object_id == object_id, files.c.branch_num.in_(of_repo))

@@ -25,7 +25,7 @@ from storage.check.check_derived import (
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_pending import find_wrong_pending
 from storage.commits.position_index import FIRST, count_changes
-from storage.engine.database import Database, remember_last_number
+from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import chunks, id_key
 from storage.repos.epochs import Topic
 from storage.schema.schema import (
@@ -201,11 +201,11 @@ def restate_order(connection: Connection) -> int:
     return changed
 
 
-def begin_edits_anew(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
+def reset_edits(database: Database, connection: Connection, branch_nums: Iterable[int]) -> None:
     """Have followers of these timelines read them from the start: they are not what their edits led to."""
     for branch_num in branch_nums:
         last = database.next_nums(connection, commits, 1)[0]
-        remember_last_number(connection, commits, last)
+        reserve_numbers_to(connection, commits, last)
         connection.execute(update(branches).where(branches.c.num == branch_num).values(changes_from=last))
 
 

@@ -16,7 +16,7 @@ from protocol.ids import CommitId, ObjectId
 from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.commits.search_index import look_again
+from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
 from storage.engine.id_keys import BLOCK_NUM_SIZE, PackedNums, chunks, id_key, pack_nums, unpack_nums
@@ -39,7 +39,7 @@ class Erasure(NamedTuple):
     body_id: ObjectId
 
 
-def load_compactions(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[CommitId]:
+def load_ids_of_kind(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[CommitId]:
     """Load the ids of a branch's commits of a kind that are not void and came before a time (unix ms)."""
     query = select(commits.c.commit_id).where(
         commits.c.branch_num == branch_num,
@@ -50,7 +50,7 @@ def load_compactions(connection: Connection, branch_num: int, kind: str, before_
     return list(connection.execute(query).scalars())
 
 
-def load_whole(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
+def load_with_bodies(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
     """Load commits of a branch whose bodies are of these kinds and here, without void ones. Costs O(commits)."""
     query = ROWS.where(
         commits.c.branch_num == branch_num,
@@ -89,10 +89,10 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
     ]
     if rows:
         connection.execute(insert(erasures), rows)
-    look_again(connection, [one.num for one in erased], is_gone=True)
+    queue_for_index(connection, [one.num for one in erased], is_gone=True)
 
 
-def keep_bare(
+def await_missing_bodies(
     connection: Connection,
     branch_num: int,
     came: Iterable[tuple[int, int, Publication]],
@@ -119,7 +119,7 @@ def keep_bare(
     return bool(rows)
 
 
-def is_any_missing(connection: Connection) -> bool:
+def is_any_body_missing(connection: Connection) -> bool:
     """Return True if any body is missing. Costs O(1)."""
     query = select(erasures.c.commit_num).where(erasures.c.is_missing)
     return connection.execute(query.limit(1)).first() is not None
@@ -140,11 +140,11 @@ def fill_bodies(
         size = commits.c.size + len(block.encoded)
         connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
-    look_again(connection, [num for num, _ in found.values()])
+    queue_for_index(connection, [num for num, _ in found.values()])
     return set(found)
 
 
-def find_missing(connection: Connection) -> dict[int, int]:
+def find_topics_missing_bodies(connection: Connection) -> dict[int, int]:
     """Find topics with missing bodies, by number, each with its newest such commit's. Costs O(those topics)."""
     found: dict[int, int] = {}
     missing, last = erasures.c, -1
@@ -158,7 +158,7 @@ def find_missing(connection: Connection) -> dict[int, int]:
         found[last] = connection.execute(newest).scalar_one()
 
 
-def load_missing(
+def load_commits_missing_bodies(
     connection: Connection, topic_num: int, before: int, after: int, limit: int
 ) -> list[tuple[int, CommitId]]:
     """Load (number, id) of a topic's commits whose bodies are missing, between two numbers, the latest first."""

@@ -252,7 +252,7 @@ def accept_commits(
     rows = []
     gains: list[Gain] = []
     places: list[FeedPlace] = []
-    counting = load_merged(connection, branch.num)
+    counting = load_merged_heads(connection, branch.num)
     cipher = cipher_of(connection)
     before = {ack for commit in stored for ack in commit.acks}.difference(ids)
     times = find_display_times(connection, stored, before, received_at)
@@ -501,7 +501,7 @@ def relation_columns(stated: PostRelation | None) -> tuple[str, CommitId | None]
     return ("", None) if stated is None else (stated.relation.value, stated.about)
 
 
-def load_merged(connection: Connection, branch_num: int) -> set[PackedIds]:
+def load_merged_heads(connection: Connection, branch_num: int) -> set[PackedIds]:
     """Load the heads that a branch's counting checkpoints merge (`checkpoints.merged`). Costs O(checkpoints)."""
     return set(select_rows(connection, _MERGED, branch=branch_num).scalars())
 

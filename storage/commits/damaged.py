@@ -14,10 +14,10 @@ from protocol.body import Body, UnknownBody, body_kind
 from protocol.commit import Commit
 from protocol.ids import BlockId, CommitId
 from protocol.publication import Publication
-from storage.commits.absent_bodies import keep_bare
+from storage.commits.absent_bodies import await_missing_bodies
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns
-from storage.commits.search_index import look_again
+from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
@@ -171,12 +171,14 @@ def restore_commit(
     is_unknown = (commits.c.num == damaged.num) & (commits.c.body_kind == "")
     connection.execute(update(commits).where(is_unknown).values(body_kind=body_kind(body)))
     connection.execute(delete(erasures).where(erasures.c.commit_num == damaged.num))
-    keep_bare(connection, damaged.branch_num, [(damaged.num, damaged.topic_num, publication)], now_ms)
+    await_missing_bodies(
+        connection, damaged.branch_num, [(damaged.num, damaged.topic_num, publication)], now_ms
+    )
     connection.execute(delete(damaged_commits).where(damaged_commits.c.commit_num == damaged.num))
-    look_again(connection, [damaged.num])
+    queue_for_index(connection, [damaged.num])
 
 
-def settle_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:
+def clear_damaged_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:
     """Note that these blocks are here again."""
     for part in chunks(sorted(set(ids))):
         connection.execute(delete(damaged_blocks).where(damaged_blocks.c.block_id.in_(part)))

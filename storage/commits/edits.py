@@ -24,7 +24,7 @@ from protocol.ids import CommitId
 from protocol.limits.users import CHANGES_KEPT_MAX, EDIT_POSITIONS_MAX, EDIT_WINDOW_MAX
 from storage.commits.position_index import OrderKey, find_position
 from storage.engine.bulk import insert_rows, select_in, select_rows
-from storage.engine.database import Database, remember_last_number
+from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import chunks
 from storage.schema.schema import branches, changes, commits
 
@@ -231,7 +231,7 @@ def record_changes(
         _COLUMNS,
         [(num, branch_num, *change) for num, change in zip(nums, new, strict=True)],
     )
-    remember_last_number(connection, commits, nums[-1])
+    reserve_numbers_to(connection, commits, nums[-1])
     query = (
         select(changes.c.num)
         .where(changes.c.branch_num == branch_num)

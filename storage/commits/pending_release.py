@@ -57,7 +57,7 @@ def is_any_pending(connection: Connection) -> bool:
     return select_rows(connection, _ANY_PENDING).first() is not None
 
 
-def foresee(
+def release_if_accepted(
     connection: Connection, woken: Collection[int], count_max: int
 ) -> tuple[list[ReleasedCommit], int]:
     """Find what would lack nothing if the commits with these keys were accepted, and cross off that alone.
@@ -171,7 +171,7 @@ def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> 
     return [popped[one.num] for one in released]
 
 
-def find_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, int]:
+def load_arrival_times(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, int]:
     """Load when each came (unix ms), where that is known: before they are popped."""
     found: dict[CommitId, int] = {}
     for part in chunks([one.num for one in released]):

@@ -20,7 +20,7 @@ from protocol.ids import CommitId
 from protocol.keys import HashKey
 from protocol.limits.users import SEARCH_PART_COUNT_MAX
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.commits.search_texts import TEXT_KINDS, clear_texts, withdraw_texts
+from storage.commits.search_texts import TEXT_KINDS, clear_texts, invalidate_texts
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.column_encryption import BadSecret, cipher_of, search_place
 from storage.engine.id_keys import PackedNums, chunks, id_key
@@ -191,12 +191,12 @@ def clear_index(connection: Connection) -> bool:
     return True
 
 
-def look_again(connection: Connection, nums: Iterable[int], *, is_gone: bool = False) -> None:
+def queue_for_index(connection: Connection, nums: Iterable[int], *, is_gone: bool = False) -> None:
     """Queue commits whose bodies have come or gone, if there is an index. Costs O(nums)."""
     if connection.execute(select(search_state.c.num)).first() is None:
         return
     wanted = sorted(set(nums))
-    withdraw_texts(connection, wanted, is_gone=is_gone)
+    invalidate_texts(connection, wanted, is_gone=is_gone)
     for some in chunks(wanted):
         connection.execute(delete(search_queue).where(search_queue.c.commit_num.in_(some)))
         connection.execute(insert(search_queue), [{"commit_num": num} for num in some])
@@ -347,7 +347,7 @@ def remove_items(connection: Connection, part: IndexPart, nums: Sequence[int]) -
     _rewrite(connection, part, {num - part.base for num in nums if part.first <= num <= part.last})
 
 
-def take_from_queue(connection: Connection, seen: Mapping[int, PackedNums | None]) -> None:
+def remove_from_queue(connection: Connection, seen: Mapping[int, PackedNums | None]) -> None:
     """Remove commits from the queue, each with the blocks that it had when looked at, or None.
 
     One that has changed since stays: it was noted again, and one row stands for both notes.

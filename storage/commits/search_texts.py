@@ -34,7 +34,7 @@ class DueText:
     due: int
 
 
-def note_texts(connection: Connection, branch_nums: Iterable[int]) -> None:
+def mark_texts_due(connection: Connection, branch_nums: Iterable[int]) -> None:
     """Note that something was added to the texts of these branches."""
     for some in chunks(sorted(set(branch_nums))):
         known = select(search_texts.c.branch_num).where(search_texts.c.branch_num.in_(some))
@@ -48,7 +48,7 @@ def note_texts(connection: Connection, branch_nums: Iterable[int]) -> None:
             connection.execute(insert(search_texts), new)
 
 
-def withdraw_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool) -> None:
+def invalidate_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool) -> None:
     """Note that these commits count, or their bodies are here, otherwise than before.
 
     Where something `is_gone`, the clear text of each text that they may be a part of is removed.

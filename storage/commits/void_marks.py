@@ -11,8 +11,8 @@ from protocol.keys import BlockKey
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.edits import Change, record_changes
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
-from storage.commits.search_texts import withdraw_texts
-from storage.engine.bulk import beside_keys
+from storage.commits.search_texts import invalidate_texts
+from storage.engine.bulk import unindexed
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
@@ -49,7 +49,7 @@ def load_judged(connection: Connection, branch_num: int, ids: Sequence[CommitId]
     found: list[Judged] = []
     wanted, cipher = set(ids), cipher_of(connection)
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = _query().where(commits.c.id_key.in_(part), beside_keys(commits.c.branch_num) == branch_num)
+        query = _query().where(commits.c.id_key.in_(part), unindexed(commits.c.branch_num) == branch_num)
         found += [_judged(cipher, row) for row in connection.execute(query) if row.commit_id in wanted]
     return found
 
@@ -67,7 +67,7 @@ def mark_void(
             gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
     count_changes(connection, branch_num, gains)
-    withdraw_texts(connection, nums, is_gone=is_void)
+    invalidate_texts(connection, nums, is_gone=is_void)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     row_changes(connection).counted.add(branch_num)

@@ -11,7 +11,7 @@ from storage.engine.copies import copy_database, copy_to_file, load_from_file
 from storage.engine.database import FAILURES, explain, read_store
 from storage.engine.errors import NoStore, StorageError
 from storage.engine.last_write import read_last_write
-from storage.engine.losses import check_has_rows, guard_unused
+from storage.engine.losses import check_has_rows, check_unused_log
 from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import newest_revision, revision_of
 from storage.engine.sqlite import DATABASE_NAME, SqliteBackend
@@ -27,7 +27,7 @@ def save_database(folder: Path, url: str, path: Path) -> None:
         check_unbound(folder)
         if not SqliteBackend(folder).exists():
             raise NoStore(f"{folder} has no store yet: `ravel run` makes one")
-        guard_unused(folder, folder / DATABASE_NAME)
+        check_unused_log(folder, folder / DATABASE_NAME)
         copy_database(folder / DATABASE_NAME, path)
         with closing(sqlite3.connect(path)) as connection:
             check_has_rows(connection, folder / DATABASE_NAME, read_last_write(folder))

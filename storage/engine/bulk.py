@@ -103,7 +103,7 @@ def select_in(
     return _find(connection, text, (*before, *filled, *after))
 
 
-def beside_keys(column: "ColumnElement[int]") -> "ColumnElement[int]":
+def unindexed(column: "ColumnElement[int]") -> "ColumnElement[int]":
     """Return an expression for a condition beside `key IN (...)`, which no index of the column serves.
 
     SQLite, which knows no counts of rows, would take an index of the column itself for some hundred keys, and read a whole

@@ -110,7 +110,7 @@ class LockedCipher:
         raise BadSecret(_LOCKED)
 
 
-def as_option(cipher: ColumnCipher) -> dict[str, ColumnCipher]:
+def cipher_option(cipher: ColumnCipher) -> dict[str, ColumnCipher]:
     """Return the execution option of SQLAlchemy that gives connections a cipher."""
     return {_OPTION: cipher}
 
@@ -141,12 +141,12 @@ def epoch_place(column: str, repo_num: int, epoch_id: EpochId) -> bytes:
     return b"epoch" + column.encode() + repo_num.to_bytes(8, "little") + epoch_id
 
 
-def seal_some(cipher: ColumnCipher, place: bytes, plaintext: bytes | None) -> bytes | None:
+def seal_optional(cipher: ColumnCipher, place: bytes, plaintext: bytes | None) -> bytes | None:
     """Encrypt a secret, or return None for None."""
     return None if plaintext is None else cipher.seal(place, plaintext)
 
 
-def open_some(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes | None:
+def open_optional(cipher: ColumnCipher, place: bytes, kept: bytes | None) -> bytes | None:
     """Decrypt a secret, or return None for None. Raises BadSecret."""
     return None if kept is None else cipher.open(place, kept)
 

@@ -17,7 +17,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from protocol.keys import StoreKey
 from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import roll_back, run_plain
-from storage.engine.column_encryption import BadSecret, as_option
+from storage.engine.column_encryption import BadSecret, cipher_option
 from storage.engine.copies import OLDER
 from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, StoreLocked
 from storage.engine.postgresql import PostgresqlBackend
@@ -37,10 +37,10 @@ __all__ = [
     "OlderSchema",
     "StorageError",
     "explain",
-    "keep_last_number",
     "newest_revision",
     "read_store",
-    "remember_last_number",
+    "reserve_numbers_to",
+    "reserve_used_numbers",
 ]
 
 _CONNECTIONS_MAX: Final = 20
@@ -88,7 +88,7 @@ class Database:
         try:
             self._writer = self._open_writer()
             self._migrate(self._writer)
-            cipher = as_option(seal_store(self._writer, self._backend, store_key))
+            cipher = cipher_option(seal_store(self._writer, self._backend, store_key))
             # Also of connections that are made later.
             self._engine = self._engine.execution_options(**cipher)
             self._writer = self._writer.execution_options(**cipher)
@@ -176,7 +176,7 @@ class Database:
         except BadSecret as error:
             raise StorageError(str(error)) from error
 
-    def as_failure(self, error: Exception) -> Exception:
+    def to_storage_error(self, error: Exception) -> Exception:
         """Return the StorageError that `read` and `write` would raise for an error; any other error as it is."""
         if isinstance(error, FAILURES):
             return _failure(self._backend, error)
@@ -379,7 +379,7 @@ def read_store(folder: Path, store_key: StoreKey | None = None, url: str = "") -
                     cipher = find_cipher(connection, store_key)
                 except OtherStoreKey:
                     raise _other_key(name) from None
-                yield connection.execution_options(**as_option(cipher))
+                yield connection.execution_options(**cipher_option(cipher))
             finally:
                 connection.rollback()
     except FAILURES as error:
@@ -413,13 +413,13 @@ def explain(backend: Backend, error: Exception) -> str:
     return backend.explain(error) if isinstance(error, DBAPIError) else str(error)
 
 
-def keep_last_number(connection: Connection, table: Table) -> None:
+def reserve_used_numbers(connection: Connection, table: Table) -> None:
     """Reserve all numbers that rows of a table have, before some are forgotten: none is given again."""
     last = connection.execute(select(func.coalesce(func.max(table.c.num), 0))).scalar_one()
-    remember_last_number(connection, table, last)
+    reserve_numbers_to(connection, table, last)
 
 
-def remember_last_number(connection: Connection, table: Table, last: int) -> None:
+def reserve_numbers_to(connection: Connection, table: Table, last: int) -> None:
     """Reserve the numbers of a table up to `last`: they were given, to rows that are gone or another's."""
     connection.execute(delete(sequences).where(sequences.c.name == table.name, sequences.c.last < last))
     if connection.execute(select(sequences.c.last).where(sequences.c.name == table.name)).first() is None:

@@ -55,7 +55,7 @@ def read_last_write(folder: Path) -> int | None:
 
 
 @contextmanager
-def hold_unused(folder: Path) -> Iterator[bool]:
+def lock_if_unused(folder: Path) -> Iterator[bool]:
     """Yield True if nobody has the folder's store open to write, and keep it so for the block. Raises OSError.
 
     Of a store without the file, nothing tells that: False.

@@ -19,7 +19,7 @@ from blake3 import blake3
 from protocol.ids import RepoId
 from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
-from storage.engine.last_write import LAST_WRITE_NAME, count_lost, hold_unused, read_last_write
+from storage.engine.last_write import LAST_WRITE_NAME, count_lost, lock_if_unused, read_last_write
 from storage.engine.log_check import examine_log
 from storage.engine.quarantine import QUARANTINE_NAME
 
@@ -207,7 +207,7 @@ def _lost(database: Path, state: str, acknowledged: int) -> LostStore:
     )
 
 
-def begin_anew(folder: Path, database: Path) -> None:
+def discard_lost_store(folder: Path, database: Path) -> None:
     """Make way for an empty store in the place of a lost one, whose log is kept. Raises OSError.
 
     Own feeds stay uncertain of all repos that come back.
@@ -221,7 +221,7 @@ def begin_anew(folder: Path, database: Path) -> None:
     sync_folder(folder)
 
 
-def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | None:
+def check_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | None:
     """Check the log of a store that nobody has open, before SQLite opens it; copy and record a damaged one.
 
     Returns:
@@ -250,11 +250,11 @@ def guard_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | 
     return loss
 
 
-def guard_unused(folder: Path, database: Path) -> None:
-    """Check the log of a store as `guard_log` does, unless somebody has it open to write. Raises OSError, StorageError."""
-    with hold_unused(folder) as is_unused:
+def check_unused_log(folder: Path, database: Path) -> None:
+    """Check the log of a store as `check_log` does, unless somebody has it open to write. Raises OSError, StorageError."""
+    with lock_if_unused(folder) as is_unused:
         if is_unused:
-            guard_log(folder, database, read_last_write(folder))
+            check_log(folder, database, read_last_write(folder))
 
 
 def check_count(folder: Path, here: int, acknowledged: int | None) -> Loss | None:

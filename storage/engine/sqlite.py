@@ -23,7 +23,7 @@ from storage.engine.copies import copy_beside, copy_database
 from storage.engine.errors import StorageError
 from storage.engine.folders import open_or_create
 from storage.engine.last_write import LastWrite, next_count, read_last_write
-from storage.engine.losses import check_count, check_has_rows, check_not_lost, guard_log, guard_unused
+from storage.engine.losses import check_count, check_has_rows, check_log, check_not_lost, check_unused_log
 from storage.engine.store_identity import STORE_ID_NAME, check_unbound
 
 DATABASE_NAME: Final = "ravel.sqlite"
@@ -77,7 +77,7 @@ class SqliteBackend(Backend):
             os.close(open_or_create(self._path, os.O_WRONLY))
         self._last = LastWrite(self._folder)
         if self._last.is_alone:
-            guard_log(self._folder, self._path, self._last.count)
+            check_log(self._folder, self._path, self._last.count)
         engine = create_engine(
             # Not as text, in which a ? or % of the path would mean something else.
             URL.create("sqlite", database=str(self._path)),
@@ -94,7 +94,7 @@ class SqliteBackend(Backend):
     def make_reader(self, connections_max: int) -> Engine:
         """Make an engine whose connections neither write nor make anything."""
         try:
-            guard_unused(self._folder, self._path)
+            check_unused_log(self._folder, self._path)
             # Before anything is read, which is then no older.
             self._acknowledged = read_last_write(self._folder)
         except OSError as error:

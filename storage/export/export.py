@@ -52,17 +52,17 @@ from storage.export.parts import (
 from storage.export.rows import (
     Pseudonym,
     commit_batches,
-    describe_roots,
     edit_batches,
     find_last,
-    goes_on_from,
-    mark_of,
+    has_grown_from,
+    hash_root_branches,
+    last_mark,
     relay_commit_batches,
     relay_topic_batches,
     topic_batches,
     void_batches,
 )
-from storage.export.space_accounting import Counted
+from storage.export.space_accounting import HoldingsCount
 from storage.export.views import VIEWS_NAME, VIEWS_SIZE_MAX, write_views
 from storage.schema.relay_schema import relay_commits
 from storage.schema.schema import changes, commits
@@ -109,7 +109,7 @@ class ExportPlan:
     source_authors: SourceNames | None = None
     blocks: bool = False
     rights: Rights | None = None
-    holdings: Callable[[Connection, Counted], Counted] | None = None
+    holdings: Callable[[Connection, HoldingsCount], HoldingsCount] | None = None
     quotas: Quotas | None = None
     delta: bool = False  # whether tables have logs of Delta Lake
 
@@ -257,7 +257,7 @@ class _Run:
             manifest.relay_watermark = last
         self._read_blocks(connection)
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
-            if (mark := mark_of(connection, table, upto)) is not None:
+            if (mark := last_mark(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
 
     def _source_authors(self, connection: Connection, nums: Sequence[int]) -> dict[int, Digest]:
@@ -268,8 +268,8 @@ class _Run:
     def count(self, connection: Connection) -> None:
         """Count what the store holds, now."""
         manifest, count = self.manifest, self._plan.holdings
-        before = Counted(manifest.holdings, manifest.holdings_of)
-        after = Counted(None, "") if count is None else count(connection, before)
+        before = HoldingsCount(manifest.holdings, manifest.holdings_of)
+        after = HoldingsCount(None, "") if count is None else count(connection, before)
         manifest.holdings, manifest.holdings_of = after
 
     def _read_blocks(self, connection: Connection) -> None:
@@ -334,8 +334,8 @@ class _Run:
         return (
             before.schema_version == SCHEMA_VERSION
             and self._is_told_alike
-            and goes_on_from(connection, commits, is_known["commits"], before.watermark)
-            and goes_on_from(connection, relay_commits, is_known["relay_commits"], before.relay_watermark)
+            and has_grown_from(connection, commits, is_known["commits"], before.watermark)
+            and has_grown_from(connection, relay_commits, is_known["relay_commits"], before.relay_watermark)
         )
 
     @property
@@ -368,7 +368,7 @@ class _Run:
 
     def _state_rights(self, connection: Connection, pseudonym: Pseudonym | None) -> None:
         """Export who may do what, unless all root branches are as before: judging takes a millisecond a commit."""
-        state, rights = describe_roots(connection), self._plan.rights
+        state, rights = hash_root_branches(connection), self._plan.rights
         if self.manifest.roots == state and rights is not None:
             return
         members: list[pa.RecordBatch] = []

@@ -56,14 +56,14 @@ def find_last(connection: Connection, *columns: Column[int]) -> int:
     )
 
 
-def mark_of(connection: Connection, table: Any, last: int) -> Mark | None:  # noqa: ANN401  # a Table
+def last_mark(connection: Connection, table: Any, last: int) -> Mark | None:  # noqa: ANN401  # a Table
     """Return the last row up to a number of a table of commits, or None."""
     query = select(table.c.num, table.c.commit_id).where(table.c.num <= last).order_by(table.c.num.desc())
     row = connection.execute(query.limit(1)).first()
     return None if row is None else Mark(row.num, row.commit_id.hex())
 
 
-def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401  # a Table
+def has_grown_from(connection: Connection, table: Any, mark: Mark | None, watermark: int) -> bool:  # noqa: ANN401  # a Table
     """Return True if the store has grown from the one exported up to there, and is no older copy of it."""
     if mark is not None:
         found = connection.execute(select(table.c.commit_id).where(table.c.num == mark.num)).scalar()
@@ -74,7 +74,7 @@ def goes_on_from(connection: Connection, table: Any, mark: Mark | None, watermar
     return max(find_last(connection, table.c.num, *others), given) >= watermark
 
 
-def describe_roots(connection: Connection) -> str:
+def hash_root_branches(connection: Connection) -> str:
     """Hash the state of all root branches: equal while nothing came to any, was taken out or came back.
 
     Branches only grow, so their counts, and which commits are damaged, tell.

@@ -37,14 +37,14 @@ _Sum = tuple[int, int]
 """Blocks and their bytes."""
 
 
-class Counted(NamedTuple):
+class HoldingsCount(NamedTuple):
     """Holdings, and what tables they are of: equal while nothing came or left; empty if files are damaged."""
 
     holdings: Holdings | None
     state: str
 
 
-def count_holdings(connection: Connection, before: Counted, folder: Path) -> Counted:
+def count_holdings(connection: Connection, before: HoldingsCount, folder: Path) -> HoldingsCount:
     """Count blocks and bytes as held and as referenced, unless `before` is still right. Costs O(blocks).
 
     None where files are too many, come to too much, or are damaged; the last is looked at again each time.
@@ -57,11 +57,11 @@ def count_holdings(connection: Connection, before: Counted, folder: Path) -> Cou
     try:
         of_files = _count_files(connection, folder / PACKS_NAME)
     except StorageError:  # `ravel fsck` names it; nobody misses an export for it
-        return Counted(None, "")
+        return HoldingsCount(None, "")
     if of_files is None:
-        return Counted(None, state)
+        return HoldingsCount(None, state)
     referenced = _sums(of_commits, of_files)
-    return Counted(None if max(referenced) > SIZE_MAX else Holdings(*held, *referenced), state)
+    return HoldingsCount(None if max(referenced) > SIZE_MAX else Holdings(*held, *referenced), state)
 
 
 def _describe(connection: Connection, table: Table) -> tuple[int, int]:

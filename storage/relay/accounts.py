@@ -16,7 +16,7 @@ from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX, RE
 from storage.engine.database import Database
 from storage.engine.queries import sum_of
 from storage.relay.quotas import Account, used_by
-from storage.relay.relay import forget_knowing, know_topics
+from storage.relay.relay import mark_topics_known, mark_topics_unknown
 from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
@@ -157,7 +157,7 @@ def join_account(connection: Connection, token: AccountToken, peer: PeerId, now:
         connection.execute(update(relay_account_links).where(links.mark == link.mark).values(used_by=peer))
         connection.execute(delete(relay_account_nodes).where(nodes.peer == peer))
         connection.execute(insert(relay_account_nodes).values(peer=peer, account_num=link.account_num))
-        know_topics(connection, peer)
+        mark_topics_known(connection, peer)
     return JoinedAccount("", account.quota, used_by(connection, account.num))
 
 
@@ -176,7 +176,7 @@ def revoke_account(connection: Connection, name: str) -> bool:
     for peer in (
         connection.execute(select(nodes.peer).where(nodes.account_num == account.num)).scalars().all()
     ):
-        forget_knowing(connection, peer)
+        mark_topics_unknown(connection, peer)
     connection.execute(delete(relay_account_nodes).where(nodes.account_num == account.num))
     connection.execute(delete(relay_account_links).where(relay_account_links.c.account_num == account.num))
     connection.execute(delete(relay_accounts).where(relay_accounts.c.num == account.num))

@@ -33,7 +33,7 @@ def find_bare(connection: Connection, topic_num: int, nums: Sequence[int]) -> se
     return found
 
 
-def complete(
+def complete_bare(
     connection: Connection,
     topic_num: int,
     visitor: Visitor,

@@ -22,14 +22,14 @@ from protocol.limits.peers import RELAYED_FILE_UNFINISHED_SECONDS
 from protocol.messages import FileDeposit
 from storage.commits.blocks import DamagedBlock
 from storage.engine.bulk import insert_rows, select_in
-from storage.engine.database import Database, keep_last_number
+from storage.engine.database import Database, reserve_used_numbers
 from storage.engine.id_keys import chunks, id_key
 from storage.relay.quotas import (
     RelayQuotas,
     Visitor,
     add_share,
-    find_file_room,
     forget_files,
+    make_file_room,
     refuse_file,
     take_back_share,
 )
@@ -146,7 +146,7 @@ def begin_file(
     return BegunFile(row.num)
 
 
-def find_kept(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
+def find_kept_blocks(connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
     """Return those of these blocks that are here, whatever file has them. Costs O(ids)."""
     return set(_find(connection, ids))
 
@@ -191,7 +191,7 @@ def keep_blocks(
     joining = _find_joining(connection, old_num, ids, came)
     if old_size + joining.size > max(claimed, deposit.size):
         return KeptBlocks({}, "bad_file")
-    room = find_file_room(connection, topic_num, visitor, joining.size, quotas)
+    room = make_file_room(connection, topic_num, visitor, joining.size, quotas)
     if not room.count:
         return KeptBlocks({}, room.refused)
     if room.has_forgotten:  # also blocks that these files shared: a link to one that has gone would stay
@@ -351,7 +351,7 @@ def _forget_unfinished(connection: Connection, topic_num: int, now_ms: int) -> N
 
 def _take_back(connection: Connection, nums: Sequence[int]) -> None:
     """Forget files that are not whole, and what they counted. Their numbers are not given again: pulls have them."""
-    keep_last_number(connection, relay_files)
+    reserve_used_numbers(connection, relay_files)
     columns = relay_files.c
     for topic_num, size, peer in connection.execute(
         select(columns.topic_num, columns.size, columns.peer).where(columns.num.in_(nums))

@@ -18,7 +18,7 @@ from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, f
 from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_FILES_SHARE
 from protocol.publication import Publication
-from storage.engine.database import keep_last_number
+from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of
 from storage.repos.deletion import forget_sketches
@@ -128,7 +128,7 @@ def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
     return Room(granted, refused)
 
 
-def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
+def make_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
     """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not."""
     own = _own_topic_room(connection, visitor, wanted, quotas)
     granted, refused = own.count, own.refused
@@ -151,7 +151,7 @@ def find_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
     return Room(granted, refused, bool(going), bool(full))
 
 
-def find_room(
+def make_room(
     connection: Connection,
     topic_num: int,
     visitor: Visitor,
@@ -171,7 +171,7 @@ def find_room(
             if kept + size > most:
                 return Room(count, reason, freed > 0)
         if total + size - freed > quotas.total:
-            freed += _make_room(connection, topic_num, visitor, total + size - freed - quotas.total)
+            freed += _evict_topics(connection, topic_num, visitor, total + size - freed - quotas.total)
             if total + size - freed > quotas.total:
                 return Room(count, "relay_full", freed > 0)
     return Room(len(new), "", freed > 0)
@@ -196,7 +196,7 @@ def refuse_file(
     return ""
 
 
-def find_file_room(
+def make_file_room(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> Room:
     """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0)."""
@@ -204,7 +204,7 @@ def find_file_room(
     if refusal:
         return Room(0, refusal)
     lacking = _total(connection) + size - int(quotas.total * RELAY_FILES_SHARE)
-    freed = _make_room(connection, topic_num, visitor, lacking) if lacking > 0 else 0
+    freed = _evict_topics(connection, topic_num, visitor, lacking) if lacking > 0 else 0
     return Room(1, "", freed > 0)
 
 
@@ -251,7 +251,7 @@ def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
     Their numbers are not given again: sessions know topics by them.
     """
     for table in (relay_topics, relay_commits, relay_files):
-        keep_last_number(connection, table)
+        reserve_used_numbers(connection, table)
     for part in chunks(list(nums)):
         forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
         forget_files(connection, select(relay_files.c.num).where(relay_files.c.topic_num.in_(part)))
@@ -272,7 +272,7 @@ def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
     connection.execute(delete(relay_files).where(relay_files.c.num.in_(nums)))
 
 
-def _make_room(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
+def _evict_topics(connection: Connection, topic_num: int, visitor: Visitor, wanted: int) -> int:
     """Forget other topics until so many bytes are free; return how many became so. If all do not suffice, none goes."""
     if _evictable_size(connection, topic_num, visitor) < wanted:
         return 0

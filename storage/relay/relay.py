@@ -18,11 +18,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
 from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
-from storage.engine.bulk import beside_keys
+from storage.engine.bulk import unindexed
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
-from storage.relay.bare import complete, note_bare
-from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, find_room, find_topic_room
+from storage.relay.bare import complete_bare, note_bare
+from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, make_room, make_topic_room
 from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
 
@@ -75,7 +75,7 @@ class StoreResult:
     has_bare: bool = False
 
 
-def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
+def find_kept_topics(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicKey, KeptTopic]:
     """Find those of these topics that are kept. Costs O(topics given)."""
     found: dict[TopicKey, KeptTopic] = {}
     for part in chunks(topics):
@@ -84,7 +84,7 @@ def load_some(connection: Connection, topics: Sequence[TopicKey]) -> dict[TopicK
     return found
 
 
-def load_kept(connection: Connection) -> dict[TopicKey, KeptTopic]:
+def load_kept_topics(connection: Connection) -> dict[TopicKey, KeptTopic]:
     """Load all topics that are kept, the latest touched first. Costs O(topics)."""
     query = _TOPIC.order_by(relay_topics.c.touched_at.desc(), relay_topics.c.num)
     return {row.topic: KeptTopic(*tuple(row)) for row in connection.execute(query)}
@@ -128,7 +128,7 @@ def open_topics(
         if visitor.is_known:
             connection.execute(update(relay_topics).where(here).values(is_known=True, subnet=""))
     new = [topic for topic in dict.fromkeys(topics) if topic not in known]
-    room = find_topic_room(connection, visitor, len(new), quotas) if new else Room(0)
+    room = make_topic_room(connection, visitor, len(new), quotas) if new else Room(0)
     return room, _add_topics(database, connection, new[: room.count], now_ms, visitor)
 
 
@@ -165,7 +165,7 @@ def pin_topic(
     values = {"is_pinned": True, "touched_at": now_ms}
     if connection.execute(update(relay_topics).where(relay_topics.c.topic == topic).values(values)).rowcount:
         return Room(0)
-    room = find_topic_room(connection, Visitor(PeerId(b""), is_known=True), 1, quotas)
+    room = make_topic_room(connection, Visitor(PeerId(b""), is_known=True), 1, quotas)
     _add_topics(database, connection, [topic][: room.count], now_ms, None)
     return room
 
@@ -184,10 +184,10 @@ def allow_peer(connection: Connection, peer: PeerId) -> None:
     """Make a peer known, and what it has brought."""
     deny_peer(connection, peer)
     connection.execute(insert(relay_allowed).values(peer=peer))
-    know_topics(connection, peer)
+    mark_topics_known(connection, peer)
 
 
-def know_topics(connection: Connection, peer: PeerId) -> None:
+def mark_topics_known(connection: Connection, peer: PeerId) -> None:
     """Mark what a peer has brought as known: the peer is known from now on."""
     brought = update(relay_topics).where(relay_topics.c.brought_by == peer)
     connection.execute(brought.values(is_known=True, subnet=""))
@@ -196,10 +196,10 @@ def know_topics(connection: Connection, peer: PeerId) -> None:
 def deny_peer(connection: Connection, peer: PeerId) -> None:
     """Make a peer a stranger; what it alone has brought is a stranger's until a known peer asks for it."""
     connection.execute(delete(relay_allowed).where(relay_allowed.c.peer == peer))
-    forget_knowing(connection, peer)
+    mark_topics_unknown(connection, peer)
 
 
-def forget_knowing(connection: Connection, peer: PeerId) -> None:
+def mark_topics_unknown(connection: Connection, peer: PeerId) -> None:
     """Mark what a peer alone has brought as a stranger's."""
     alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
@@ -233,9 +233,9 @@ def store_publications(
             named[one.publication_id] = one, encoded
     known = _find_known(connection, topic_num, list(named))
     whole = {num: named[name] for name, num in known.items() if named[name][0].body_id is None}
-    completed = complete(connection, topic_num, visitor, whole, quotas) if whole else 0
+    completed = complete_bare(connection, topic_num, visitor, whole, quotas) if whole else 0
     fresh = [item for name, item in named.items() if name not in known]
-    room = find_room(connection, topic_num, visitor, fresh, quotas)
+    room = make_room(connection, topic_num, visitor, fresh, quotas)
     kept, refused, has_forgotten = fresh[: room.count], room.refused, room.has_forgotten
     connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(touched_at=now_ms))
     if not kept:
@@ -316,7 +316,7 @@ def _find_known(
     found: dict[PublicationId, int] = {}
     columns = relay_commits.c
     for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
-        here = columns.publication_key.in_(part) & (beside_keys(columns.topic_num) == topic_num)
+        here = columns.publication_key.in_(part) & (unindexed(columns.topic_num) == topic_num)
         rows = connection.execute(select(columns.publication_id, columns.num).where(here))
         found.update((row[0], row[1]) for row in rows if row[0] in wanted)
     return found
@@ -328,7 +328,7 @@ def _load_ranks(connection: Connection, topic_num: int, ids: Iterable[CommitId])
     for part in chunks([id_key(raw) for raw in wanted]):
         query = select(relay_commits.c.commit_id, relay_commits.c.rank).where(
             relay_commits.c.id_key.in_(part),
-            beside_keys(relay_commits.c.topic_num) == topic_num,
+            unindexed(relay_commits.c.topic_num) == topic_num,
             ~relay_commits.c.is_variant,
         )
         found.update((row[0], row[1]) for row in connection.execute(query) if row[0] in wanted)

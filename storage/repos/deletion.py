@@ -2,7 +2,7 @@
 
 from sqlalchemy import Connection, Select, delete, func, select, update
 
-from storage.engine.database import keep_last_number
+from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.repos.row_changes import row_changes
 from storage.schema.peer_schema import relayed_files, repo_holders
@@ -45,7 +45,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     """
     row_changes(connection).repos.add(repo_num)
     for table in (commits, topics, files):
-        keep_last_number(connection, table)
+        reserve_used_numbers(connection, table)
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     waiting = select(pending.c.num).where(pending.c.branch_num.in_(of_repo))
     added = select(files.c.num).where(files.c.branch_num.in_(of_repo))
@@ -122,7 +122,7 @@ def forget_claim(connection: Connection, epoch_num: int) -> None:
         connection.execute(delete(table).where(table.c.pending_num.in_(waiting)))
     connection.execute(delete(pending).where(pending.c.topic_num == topic_num))
     forget_sketches(connection, select(topics.c.topic).where(is_alone))
-    keep_last_number(connection, topics)
+    reserve_used_numbers(connection, topics)
     connection.execute(delete(topics).where(is_alone))
 
 

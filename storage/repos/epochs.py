@@ -22,8 +22,8 @@ from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.column_encryption import (
     cipher_of,
     epoch_place,
-    open_some,
-    seal_some,
+    open_optional,
+    seal_optional,
     topic_place,
 )
 from storage.engine.database import Database
@@ -224,7 +224,7 @@ def load_epochs(connection: Connection, repo_nums: Collection[int] | None = None
     for row in rows:
         kept = Epoch(**row._mapping)
         place = (kept.repo_num, kept.epoch_id)
-        secret = open_some(cipher, epoch_place("writers_secret", *place), kept.writers_secret)
+        secret = open_optional(cipher, epoch_place("writers_secret", *place), kept.writers_secret)
         found.append(
             replace(
                 kept,
@@ -374,4 +374,4 @@ def _sealed_key(connection: Connection, epoch: Epoch) -> bytes:
 
 def _sealed_secret(connection: Connection, epoch: Epoch) -> bytes | None:
     place = epoch_place("writers_secret", epoch.repo_num, epoch.epoch_id)
-    return seal_some(cipher_of(connection), place, epoch.writers_secret)
+    return seal_optional(cipher_of(connection), place, epoch.writers_secret)

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, insert
 from protocol.ids import BranchId, CommitId, RepoId, root_branch
 from protocol.keys import BlockKey
 from storage.engine.bulk import insert_rows, select_rows
-from storage.engine.column_encryption import ColumnCipher, cipher_of, open_some, repo_place, seal_some
+from storage.engine.column_encryption import ColumnCipher, cipher_of, open_optional, repo_place, seal_optional
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.repos.deletion import forget_repo
@@ -82,7 +82,7 @@ def add_repo(database: Database, connection: Connection, repo: Repo, epoch: Epoc
     A repo that is here already gets the epoch, and the secrets and the invitation that it lacked.
     """
     cipher = cipher_of(connection)
-    invitation = seal_some(cipher, repo_place("invitation", repo.repo_id), repo.invitation)
+    invitation = seal_optional(cipher, repo_place("invitation", repo.repo_id), repo.invitation)
     found = connection.execute(select(repos).where(repos.c.repo_id == repo.repo_id)).first()
     if found and not found.epoch_num:  # single branches of it: the whole repo says better what they are
         forget_repo(connection, found.num)
@@ -192,7 +192,7 @@ def _repo(cipher: ColumnCipher, row: Row[tuple[object, ...]]) -> Repo:
     return replace(
         kept,
         init_key=BlockKey(cipher.open(repo_place("init_key", kept.repo_id), kept.init_key)),
-        invitation=open_some(cipher, repo_place("invitation", kept.repo_id), kept.invitation),
+        invitation=open_optional(cipher, repo_place("invitation", kept.repo_id), kept.invitation),
     )
 
 

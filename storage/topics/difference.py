@@ -21,7 +21,7 @@ from sqlalchemy import Column, ColumnElement, Connection, Select, Table, bindpar
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, VARIANTS_WANTED_MAX
 from storage.commits.pending import find_unread
-from storage.engine.bulk import beside_keys, select_in, select_rows
+from storage.engine.bulk import select_in, select_rows, unindexed
 from storage.engine.id_keys import chunks, id_key, unpack_ids
 from storage.schema.schema import branches, commits, epochs, heads, repos, topic_inits, topics
 
@@ -60,7 +60,7 @@ class TopicTables:
 
     def is_on(self, *, beside: bool = False) -> "ColumnElement[bool]":
         """Return the condition that a row is of a `topic`, without second places of inits."""
-        columns, wrap = self.commits.c, beside_keys if beside else _as_it_is
+        columns, wrap = self.commits.c, unindexed if beside else _as_it_is
         if not self.is_of_links:
             return wrap(columns.topic_num) == bindparam("topic")
         here = self.topics.c.num == bindparam("topic")

@@ -41,7 +41,7 @@ from storage.repos.repos import Branch
 from tests.promise.actions import FOREVER
 from tests.promise.forging import NOW_MS, Forge, Known
 from tests.promise.hostile_epochs import make_init
-from verifier.epoch_commits import stated_by
+from verifier.epoch_commits import epoch_statement
 from verifier.tangle_kinds import GROUP
 
 _WORDS: Final = Post("forged")
@@ -145,7 +145,7 @@ class _Ground:
             found = replica.membership(self.forge.root_facts.repo_id).epochs.find(epoch.epoch_id)
         if found is None:
             raise IndexError
-        return stated_by(found)
+        return epoch_statement(found)
 
     def members(self) -> dict[UserId, Permission]:
         """Who is a member."""

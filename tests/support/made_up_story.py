@@ -19,7 +19,7 @@ from tests.support.builders import STORE_KEY
 from tests.support.made_up_kind import TALLY, Tally, TallyEdit, TallySnapshot, show_tally
 from tests.support.nodes import Node
 from tests.support.served import Served, served
-from verifier.documents import say_nothing
+from verifier.documents import empty_body
 
 _ANY_TIME: Final = 1 << 62
 
@@ -34,7 +34,7 @@ async def tell(folder: Path) -> None:
     """Decode, write, fork, snapshot, merge, compact, erase, check."""
     edit = TallyEdit((Tally("figs", 1),), (), ())
     assert decode_body(encode_body(edit)) == edit
-    assert say_nothing("tally") == say_nothing("tally-snapshot") == TallyEdit((), (), ())
+    assert empty_body("tally") == empty_body("tally-snapshot") == TallyEdit((), (), ())
     async with served(folder) as one:
         one.node.create_repo()
         await _merge(one)

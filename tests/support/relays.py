@@ -19,7 +19,7 @@ from storage.engine.database import Database
 from storage.relay.accounts import invite_to_account, join_account
 from storage.relay.files import finish_file, keep_blocks
 from storage.relay.quotas import RelayQuotas, Visitor
-from storage.relay.relay import load_kept, open_topics, store_publications
+from storage.relay.relay import load_kept_topics, open_topics, store_publications
 from tests.support.builders import World
 from tests.support.forging import bare_of
 from tests.support.nodes import Node, connected, open_nodes
@@ -61,7 +61,7 @@ def fill_relay(database: Database, world: World, visitor: Visitor) -> int:
     )  # the store believes who signed it
     with database.write() as connection:
         open_topics(database, connection, [topic], visitor, PLENTY, 1)
-        (kept,) = load_kept(connection).values()
+        (kept,) = load_kept_topics(connection).values()
         store_publications(database, connection, kept.num, visitor, items, PLENTY, 2)
         where = (database, connection, kept.num, deposit, 0, [one.block_id for one in came])
         file = keep_blocks(*where, came, visitor, PLENTY, 3)

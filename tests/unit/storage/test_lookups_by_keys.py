@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, insert
 
 from protocol.ids import CommitId, PublicationId, ShortId, TopicKey
-from storage.blobs.unfetched import note_added
+from storage.blobs.unfetched import note_files_added
 from storage.commits.void_marks import load_judged
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
@@ -56,7 +56,7 @@ LOOKUPS: Final[dict[str, Callable[[Connection, int, Sequence[CommitId]], object]
     "publications at a relay": lambda connection, num, ids: _find_known(connection, num, _publications(ids)),
     "ranks at a relay": _load_ranks,
     "what may be void": load_judged,
-    "files that were added": note_added,
+    "files that were added": note_files_added,
 }
 
 

@@ -32,7 +32,7 @@ from protocol.proofs import prove_invitation
 from protocol.signing import key_pair, public_key
 from tests.support.ids import as_object_id
 from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
-from verifier.epochs import Epochs, boxed_in, describe_epoch, find_followed, prefer, why_started
+from verifier.epochs import Epochs, box_holders, describe_epoch, epoch_reason, find_followed, preferred_epoch
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
@@ -414,7 +414,7 @@ def test_an_exclusion_makes_an_epoch_due_and_one_is_started_for_who_remains(hist
     assert history.written_in() is None
     started = history.start("ann")
     assert not history.epochs.is_due(history.now)
-    assert USERS["dan"] not in boxed_in(history.membership.operations[commit_id(started)])
+    assert USERS["dan"] not in box_holders(history.membership.operations[commit_id(started)])
 
 
 def test_a_demotion_that_leaves_writing_makes_none_due(history: History) -> None:
@@ -488,7 +488,7 @@ def test_of_clean_epochs_the_one_for_the_fewest_is_written_in_then_the_smallest_
     smaller = history.start("ann")
     assert history.clean() == [epoch(smaller)], "the others lack the exclusion"
     started = [history.membership.operations[commit_id(number)] for number in (left, right, smaller)]
-    assert prefer(started).commit_id == commit_id(smaller)
+    assert preferred_epoch(started).commit_id == commit_id(smaller)
 
 
 def test_what_an_excluded_admin_started_beside_it_does_not_count(history: History) -> None:
@@ -580,7 +580,7 @@ def test_it_is_told_what_an_epoch_follows_and_why_it_was_started(history: Histor
     assert follows(0) == []
     assert follows(merged) == sorted([commit_id(left), commit_id(right)])
     assert follows(last) == [commit_id(merged)]
-    reasons = [why_started(operations, operations[commit_id(number)]) for number in (0, left, merged, last)]
+    reasons = [epoch_reason(operations, operations[commit_id(number)]) for number in (0, left, merged, last)]
     assert reasons == ["founding", "renewal", "merge", "removal"]
 
 

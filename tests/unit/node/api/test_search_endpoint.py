@@ -7,7 +7,7 @@ import pytest
 from node.content.search_indexer import SearchIndexer
 from protocol.limits.users import SEARCH_QUERY_SIZE_MAX
 from protocol.text import id_text
-from storage.commits.search_texts import note_texts
+from storage.commits.search_texts import mark_texts_due
 from tests.support.served import Served, served
 
 BASE = "/api/v1"
@@ -100,7 +100,7 @@ async def test_a_token_finds_in_its_own_repos_and_branches(tmp_path: Path) -> No
         assert main.repo_num == one.node.branch("side").repo_num, "of notes"
         await one.client.post(f"{BASE}/branches/notes:main/commits", json={"text": "not looked at yet"})
         with one.node.replica.database.write() as connection:
-            note_texts(connection, [main.num])
+            mark_texts_due(connection, [main.num])
         due = {"state": "building", "texts_due": 1}
         for known, expected in (("", due), (of_repo, due), (of_branch, {"state": "ready", "texts_due": 0})):
             headers = {"Authorization": f"Bearer {known}"} if known else {}

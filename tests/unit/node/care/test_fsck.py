@@ -21,7 +21,7 @@ from protocol.publication import decode_publication, encode_publication
 from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
 from storage.commits.search_index import IndexItem, load_state, replace_text
-from storage.commits.search_texts import keep_content, load_due, note_texts
+from storage.commits.search_texts import keep_content, load_due, mark_texts_due
 from storage.engine.database import Database
 from storage.engine.id_keys import pack_nums
 from storage.relay.quotas import Visitor
@@ -339,7 +339,7 @@ def with_index(folder: Path) -> Node:
     while indexer.work():
         pass
     with node.replica.database.write() as connection:
-        note_texts(connection, [branch.num])
+        mark_texts_due(connection, [branch.num])
         due, state = load_due(connection, 0), load_state(connection)
         assert due is not None
         assert state is not None

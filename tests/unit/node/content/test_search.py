@@ -31,7 +31,7 @@ from protocol.keys import BlockKey, UserSeed
 from protocol.text import id_text, parse_id
 from storage.commits import search_index as index_module
 from storage.commits.commits import TimelineRow
-from storage.commits.search_index import IndexItem, PartChange, look_again, measure_progress
+from storage.commits.search_index import IndexItem, PartChange, measure_progress, queue_for_index
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.repos.deletion import forget_repo
@@ -86,7 +86,7 @@ class Room:
     def look_again(self, *nums: int) -> None:
         """Note that their bodies have come or gone."""
         with self.node.replica.database.write() as connection:
-            look_again(connection, nums)
+            queue_for_index(connection, nums)
 
     def count_queued(self) -> int:
         """Commits that wait to be looked at again."""
@@ -218,11 +218,11 @@ async def test_what_comes_later_is_entered(room: Room) -> None:
         ).scalar_one()
     for _ in range(2):
         with room.node.replica.database.write() as connection:
-            look_again(connection, [num])
+            queue_for_index(connection, [num])
         assert await room.find("late") == ["late words"]
     await room.write("later words")
     with room.node.replica.database.write() as connection:
-        look_again(connection, [num + 1])
+        queue_for_index(connection, [num + 1])
     assert await room.find("words") == ["later words", "late words"]
 
 
@@ -431,7 +431,7 @@ async def test_a_body_that_goes_while_it_is_read_is_looked_at_again(
             row = commits.c.num == num
             own = unpack_nums(writer.execute(select(commits.c.block_nums).where(row)).scalar_one())[:1]
             writer.execute(commits.update().where(row).values(block_nums=pack_nums(own)))
-            look_again(writer, [num])
+            queue_for_index(writer, [num])
         return real(connection, *values)
 
     monkeypatch.setattr(indexer_module, "prepare_items", erase_first)

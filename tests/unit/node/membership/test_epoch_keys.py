@@ -42,7 +42,7 @@ from storage.repos.row_changes import row_changes
 from storage.schema.schema import epochs
 from tests.support.ids import as_commit_id
 from tests.unit.node.membership.epoch_people import Person, open_people
-from verifier.epoch_commits import stated_by
+from verifier.epoch_commits import epoch_statement
 
 STRANGER, OTHER = UserSeed(b"s" * 32), UserSeed(b"o" * 32)
 
@@ -212,7 +212,7 @@ def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: boo
     alice.author.start_epoch(alice.repo)
     body: Body = EpochOpen((GivenEpoch(alice.epoch.epoch_id, alice.epoch.key),))
     if is_handed:
-        body = make_hand(alice.epoch, stated_by(alice.epochs[-1]), [(bob.user, False)])
+        body = make_hand(alice.epoch, epoch_statement(alice.epochs[-1]), [(bob.user, False)])
     operations = bob.replica.membership(bob.repo.repo_id).operations
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     result = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1])
@@ -541,7 +541,7 @@ def test_a_reader_gets_the_key_alone_until_the_writers_secret_is_handed_over(peo
     assert bob.epoch.epoch_id == alice.epoch.epoch_id
     assert bob.epoch.writers_secret is None
     alice.grant(bob)
-    states = stated_by(alice.epochs[-1])
+    states = epoch_statement(alice.epochs[-1])
     alice.author.write(alice.root, make_hand(alice.epoch, states, [(bob.user, True)]))
     bob.hear(alice)
     assert bob.epoch.writers_secret == alice.epoch.writers_secret
@@ -552,7 +552,7 @@ def test_a_false_writers_box_is_passed_over_and_a_right_one_taken(people: list[P
     alice.remove(bob, keeps=Permission.READ)
     alice.author.start_epoch(alice.repo)
     alice.grant(bob)
-    states = stated_by(alice.epochs[-1])
+    states = epoch_statement(alice.epochs[-1])
     right = make_hand(alice.epoch, states, [(bob.user, True)])
     (box,) = right.boxes
     false = replace(right, boxes=(replace(box, writers_box=bytes(BOX_SIZE)),))

@@ -23,7 +23,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
 )
 from protocol.publication import decode_publication
-from storage.commits.absent_bodies import find_missing, load_missing
+from storage.commits.absent_bodies import find_topics_missing_bodies, load_commits_missing_bodies
 from storage.commits.commits import load_timeline
 from storage.repos.epochs import Epoch
 from storage.schema.schema import damaged_commits
@@ -98,7 +98,7 @@ def _texts(node: Node) -> list[object]:
 
 def _is_awaiting(node: Node) -> bool:
     with node.replica.database.read() as connection:
-        return bool(find_missing(connection))
+        return bool(find_topics_missing_bodies(connection))
 
 
 @asynccontextmanager
@@ -133,10 +133,10 @@ async def test_writes_do_not_make_it_look_and_a_commit_without_its_body_does(
     looks: list[dict[int, int]] = []
 
     def look(connection: Connection) -> dict[int, int]:
-        looks.append(find_missing(connection))
+        looks.append(find_topics_missing_bodies(connection))
         return looks[-1]
 
-    monkeypatch.setattr(body_fetching, "find_missing", look)
+    monkeypatch.setattr(body_fetching, "find_topics_missing_bodies", look)
     async with _fetching(carol):
         await trio.sleep(1)
         for number in range(3):
@@ -342,7 +342,7 @@ async def test_a_relay_is_not_asked_for_what_is_damaged_and_lacks_its_body(
     await _strip(alice, carol, 3)
     topic = writing_topic(carol.replica, carol.branch())
     with carol.replica.database.write() as connection:
-        nums = [num for num, _ in load_missing(connection, topic.num, 1 << 62, 0, 3)]
+        nums = [num for num, _ in load_commits_missing_bodies(connection, topic.num, 1 << 62, 0, 3)]
         damaged = {"commit_num": nums[1], "topic_num": topic.num}
         connection.execute(insert(damaged_commits).values(damaged))
     monkeypatch.setattr(body_fetching, "WANT_COUNT_MAX", 1)

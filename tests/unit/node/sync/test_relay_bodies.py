@@ -22,7 +22,7 @@ from protocol.publication import create_publication, decode_publication, encode_
 from protocol.signing import topic_key_pair
 from storage.commits.commits import load_timeline
 from storage.relay.quotas import Visitor
-from storage.relay.relay import KeptTopic, load_kept, store_publications
+from storage.relay.relay import KeptTopic, load_kept_topics, store_publications
 from storage.schema.relay_schema import relay_bare
 from storage.topics.difference import summarise
 from tests.support.builders import STORE_KEY, give, publications_of, writing_topic
@@ -83,13 +83,13 @@ async def _strip(alice: Node, bob: Node, count: int = 3) -> None:
 
 def _kept(relay: Node, topic: bytes) -> KeptTopic:
     with relay.replica.database.read() as connection:
-        return next(one for one in load_kept(connection).values() if one.topic == topic)
+        return next(one for one in load_kept_topics(connection).values() if one.topic == topic)
 
 
 def _lacking(relay: Node, topic: bytes) -> int:
     with relay.replica.database.read() as connection:
-        query = select(func.count()).where(relay_bare.c.topic_num == _kept(relay, topic).num)
-        return int(connection.execute(query).scalar_one())
+        here = relay_bare.c.topic_num == _kept(relay, topic).num
+        return int(connection.execute(select(func.count()).where(here)).scalar_one())
 
 
 async def test_bodies_come_to_a_relay_from_who_has_them_and_from_there_to_who_lacks_them(

@@ -23,7 +23,7 @@ from storage.blobs.relayed_files import (
 from storage.blobs.unfetched import (
     count_unfetched,
     find_unfetched,
-    note_fetched,
+    note_files_fetched,
 )
 from storage.commits.commits import has_newer
 from storage.peers.peers import Holder, load_holders, put_holders
@@ -64,11 +64,11 @@ async def test_own_files_are_counted_until_others_have_them(tmp_path: Path) -> N
             found = find_unfetched(connection, repo_num, [BlockId(one) for one in ids])
             assert sorted(found) == sorted((one, 9) for one in ids)
             assert find_unfetched(connection, repo_num + 1, [BlockId(one) for one in ids]) == []
-            note_fetched(connection, repo_num + 1, ids[0])
-            note_fetched(connection, repo_num, ids[1])
+            note_files_fetched(connection, repo_num + 1, ids[0])
+            note_files_fetched(connection, repo_num, ids[1])
         assert _count(alice) == 2
         with database.write() as connection:
-            note_fetched(connection, repo_num, ids[2])
+            note_files_fetched(connection, repo_num, ids[2])
         assert _count(alice) == 1
         relay = PeerId(b"r" * 32)
         with database.write() as connection:

@@ -19,10 +19,10 @@ from storage.commits.search_index import (
     load_parts,
     load_queued,
     load_state,
-    look_again,
     prepare_items,
+    queue_for_index,
+    remove_from_queue,
     remove_items,
-    take_from_queue,
     write_items,
 )
 from storage.engine.database import Database
@@ -143,7 +143,7 @@ def test_a_forgotten_repo_leaves_no_row(database: Database) -> None:
 
 def test_the_queue_has_what_came_and_went(database: Database) -> None:
     with database.write() as connection:
-        look_again(connection, [1])  # without an index nothing is noted
+        queue_for_index(connection, [1])  # without an index nothing is noted
         assert connection.execute(select(func.count()).select_from(search_queue)).scalar_one() == 0
         begin_index(connection, _KEY, 1)
         first, second = put_branch(connection), put_branch(connection)
@@ -152,17 +152,17 @@ def test_the_queue_has_what_came_and_went(database: Database) -> None:
             *put_commits(database, connection, second, [(0, 0, some_id(3))]),
         ]
         connection.execute(update(commits).values(body_kind="post"))
-        look_again(connection, [*nums, *nums[:1], 999])
+        queue_for_index(connection, [*nums, *nums[:1], 999])
         queued, rows = load_queued(connection, nums[-1], 10)
         assert (queued, [row.num for row in rows]) == (nums[:2], nums[:2])
-        take_from_queue(connection, dict.fromkeys(queued))  # then nothing was to be indexed
+        remove_from_queue(connection, dict.fromkeys(queued))  # then nothing was to be indexed
         assert load_queued(connection, nums[-1], 10)[0] == nums[:2]
-        take_from_queue(connection, {row.num: row.block_nums for row in rows})
+        remove_from_queue(connection, {row.num: row.block_nums for row in rows})
         assert load_queued(connection, nums[0], 10) == ([], [])  # what the index has not come to waits
         assert load_queued(connection, 999, 10)[0] == [nums[2], 999]
-        take_from_queue(connection, {999: PackedNums(b"as it was before it was forgotten")})
+        remove_from_queue(connection, {999: PackedNums(b"as it was before it was forgotten")})
         assert load_queued(connection, 999, 10)[0] == [nums[2], 999]
-        take_from_queue(connection, {999: None})
+        remove_from_queue(connection, {999: None})
         assert load_queued(connection, 999, 10)[0] == [nums[2]]
         found = load_next(connection, 0, 10)
         assert ([row.num for row in found.rows], found.queued, found.is_all) == (nums, [nums[2]], True)

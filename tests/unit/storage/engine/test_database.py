@@ -258,7 +258,7 @@ def test_a_store_that_another_program_holds_is_said_to_be_locked(
         assert "end the program that holds it" in storage_failed(caught.value, "make room").advice
         cause = caught.value.__cause__  # as of a write of several, of which one failed
         assert isinstance(cause, DBAPIError)
-        kept = database.as_failure(cause)
+        kept = database.to_storage_error(cause)
         assert isinstance(kept, StoreLocked)
         assert str(kept) == str(caught.value)
         other.execute("ROLLBACK")

@@ -32,7 +32,7 @@ from storage.export.destinations import Destination, LocalFolder, open_destinati
 from storage.export.export import ExportPlan, ExportSummary, export_store
 from storage.export.manifest import Holdings, Quotas, decode_manifest
 from storage.export.parts import ROWS_PER_PART, choose_merge
-from storage.export.space_accounting import Counted
+from storage.export.space_accounting import HoldingsCount
 from storage.export.views import VIEWS_NAME
 from storage.relay.quotas import RelayQuotas, Visitor
 from storage.relay.relay import open_topics, store_publications
@@ -409,9 +409,9 @@ def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, fol
             yield connection
             events.append("end")
 
-    def count(_: Connection, before: Counted) -> Counted:
+    def count(_: Connection, before: HoldingsCount) -> HoldingsCount:
         events.append(before.state or "nothing")
-        return Counted(stated, "this much")
+        return HoldingsCount(stated, "this much")
 
     for at in (1, 2):
         export_store(read, LocalFolder(folder), ExportPlan("node", at, holdings=count))

@@ -16,11 +16,11 @@ from protocol.object import build_object
 from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.export import space_accounting as holdings
 from storage.export.manifest import Holdings
-from storage.export.space_accounting import Counted, count_holdings
+from storage.export.space_accounting import HoldingsCount, count_holdings
 from storage.schema.schema import blocks, commits, files, pack_blocks
 from tests.support.nodes import Node
 
-NOTHING = Counted(None, "")
+NOTHING = HoldingsCount(None, "")
 LARGE = bytes(LEAF_SIZE) * 3 + b"its own end"  # of three equal leaves, one is held
 
 
@@ -132,7 +132,7 @@ def test_files_are_walked_again_when_something_came_or_left(
 ) -> None:
     database = node.replica.database
 
-    def count(before: Counted) -> Counted:
+    def count(before: HoldingsCount) -> HoldingsCount:
         walked.clear()
         with database.read() as connection:
             return count_holdings(connection, before, tmp_path)
@@ -151,7 +151,7 @@ def test_files_are_walked_again_when_something_came_or_left(
     monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 3)
     assert count(third) == third
     too_many = count(NOTHING)
-    assert too_many == Counted(None, third.state)
+    assert too_many == HoldingsCount(None, third.state)
     assert (count(too_many), walked) == (too_many, []), "nor is it tried again"
     node.replica.close()
 

@@ -23,8 +23,8 @@ from storage.relay.accounts import (
     load_accounts,
     revoke_account,
 )
-from storage.relay.quotas import Visitor, add_share, find_file_room
-from storage.relay.relay import load_kept, open_topics
+from storage.relay.quotas import Visitor, add_share, make_file_room
+from storage.relay.relay import load_kept_topics, open_topics
 from tests.support.relays import PLENTY
 
 TOPIC: Final = public_key(TopicSeed(b"t" * 32))
@@ -105,15 +105,15 @@ def test_what_the_nodes_of_an_account_bring_is_added_up_whatever_one_peer_may(st
     tight = replace(PLENTY, peer=100, subnet=100)
     with store.database.write() as connection:
         open_topics(store.database, connection, [TOPIC], first, tight, 0)
-        num = load_kept(connection)[TOPIC].num
+        num = load_kept_topics(connection)[TOPIC].num
         add_share(connection, num, first, 4000)
-        assert find_file_room(connection, num, second, 3000, tight).count == 1
-        assert find_file_room(connection, num, second, 3001, tight).refused == "account_full"
-        assert find_file_room(connection, num, stranger, 3000, tight).refused == "peer_full"
+        assert make_file_room(connection, num, second, 3000, tight).count == 1
+        assert make_file_room(connection, num, second, 3001, tight).refused == "account_full"
+        assert make_file_room(connection, num, stranger, 3000, tight).refused == "peer_full"
         assert change_quota(connection, "ann", 16_000)
         assert not change_quota(connection, "bob", 16_000)
     with store.database.read() as connection:
-        assert find_file_room(connection, num, store.visitor(8), 3001, tight).count == 1
+        assert make_file_room(connection, num, store.visitor(8), 3001, tight).count == 1
     assert store.accounts()["ann"].used == 4000
 
 
@@ -122,14 +122,14 @@ def test_who_is_revoked_is_a_stranger_again_and_its_topics_too(store: Store) -> 
     store.invite("ann", 2)
     with store.database.write() as connection:
         open_topics(store.database, connection, [TOPIC], store.visitor(7), PLENTY, 0)
-        assert not load_kept(connection)[TOPIC].is_known
+        assert not load_kept_topics(connection)[TOPIC].is_known
     store.join(1, 7)
     with store.database.read() as connection:
-        assert load_kept(connection)[TOPIC].is_known
+        assert load_kept_topics(connection)[TOPIC].is_known
     with store.database.write() as connection:
         assert revoke_account(connection, "ann")
         assert not revoke_account(connection, "ann")
-        assert not load_kept(connection)[TOPIC].is_known
+        assert not load_kept_topics(connection)[TOPIC].is_known
     assert not store.visitor(7).is_known
     assert store.join(2, 8) == JoinedAccount("unknown_link")
     assert store.accounts() == {}

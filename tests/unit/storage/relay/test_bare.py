@@ -25,8 +25,8 @@ from storage.relay.relay import (
     RELAY,
     KeptTopic,
     StoreResult,
-    load_kept,
     load_kept_publications,
+    load_kept_topics,
     open_topics,
     store_publications,
 )
@@ -52,7 +52,7 @@ class Store:
 
     def kept(self, number: int = 0) -> KeptTopic:
         with self.database.read() as connection:
-            return load_kept(connection)[TOPICS[number]]
+            return load_kept_topics(connection)[TOPICS[number]]
 
     def store(
         self, *items: Item, by: Visitor = ALICE, quotas: RelayQuotas = PLENTY, topic: int = 0

@@ -28,7 +28,7 @@ from storage.relay.files import (
     load_kept_block,
 )
 from storage.relay.quotas import RelayQuotas, Visitor, forget_topics
-from storage.relay.relay import load_kept, open_topics
+from storage.relay.relay import load_kept_topics, open_topics
 from storage.relay.usage import load_growth
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_shares
 from tests.support.relays import PLENTY
@@ -54,7 +54,7 @@ class Store:
 
     def topic_size(self) -> tuple[int, int]:
         with self.database.read() as connection:
-            (topic,) = load_kept(connection).values()
+            (topic,) = load_kept_topics(connection).values()
         return topic.num, topic.file_size
 
     def begin(
@@ -203,17 +203,17 @@ def test_a_claim_forgets_nothing_and_blocks_that_come_do(store: Store) -> None:
     store.keep_whole(block)
     with store.database.write() as connection:
         open_topics(store.database, connection, [public_key(other)], BOB, PLENTY, 1)
-        num = load_kept(connection)[public_key(other)].num
+        num = load_kept_topics(connection)[public_key(other)].num
         tight = replace(PLENTY, total=ceil(size / RELAY_FILES_SHARE))
         deposit = sign_deposit(other, ObjectId(block.block_id), size)
         assert not begin_file(connection, num, deposit, BOB, tight, 1).refusal, "there would be room"
         larger = sign_deposit(other, ObjectId(block.block_id), size + 1)
         assert begin_file(connection, num, larger, BOB, tight, 1).refusal == "relay_full"
-        assert load_kept(connection)[public_key(SEED)].file_size == size
+        assert load_kept_topics(connection)[public_key(SEED)].file_size == size
         where = (store.database, connection, num, deposit, 0)
         kept = keep_blocks(*where, [block.block_id], [block], BOB, tight, 1)
         assert (kept.refusal, kept.has_forgotten) == ("", True)
-        assert public_key(SEED) not in load_kept(connection)
+        assert public_key(SEED) not in load_kept_topics(connection)
 
 
 def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Store) -> None:
@@ -224,7 +224,7 @@ def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Stor
     tight = replace(PLENTY, total=ceil(size / RELAY_FILES_SHARE))
     with store.database.write() as connection:
         open_topics(store.database, connection, [public_key(other)], BOB, PLENTY, 1)
-        num = load_kept(connection)[public_key(other)].num
+        num = load_kept_topics(connection)[public_key(other)].num
         deposit = sign_deposit(other, ObjectId(block.block_id), size)
         kept = keep_blocks(store.database, connection, num, deposit, 0, [block.block_id], [], BOB, tight, 1)
     assert kept == KeptBlocks({}, has_forgotten=True)
@@ -257,4 +257,4 @@ def test_a_topic_with_files_and_no_commits_is_not_empty(store: Store, kept_size:
     with store.database.write() as connection:
         full = replace(PLENTY, topic_count=1)
         open_topics(store.database, connection, [public_key(other)], BOB, full, 1)
-        assert set(load_kept(connection)) == {public_key(SEED if kept_size else other)}
+        assert set(load_kept_topics(connection)) == {public_key(SEED if kept_size else other)}

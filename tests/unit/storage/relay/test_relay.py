@@ -22,8 +22,8 @@ from storage.relay.relay import (
     allow_peer,
     deny_peer,
     load_allowed,
-    load_kept,
     load_kept_publications,
+    load_kept_topics,
     open_topics,
     pin_topic,
     store_publications,
@@ -55,7 +55,7 @@ class Store:
     def kept(self) -> dict[str, KeptTopic]:
         names = {topic: name for name, topic in TOPICS.items()}
         with self.database.read() as connection:
-            return {names[topic]: one for topic, one in load_kept(connection).items()}
+            return {names[topic]: one for topic, one in load_kept_topics(connection).items()}
 
     def store(
         self, name: str, *new: tuple[Publication, bytes], by: Visitor = ALICE, quotas: RelayQuotas = PLENTY
