@@ -47,9 +47,7 @@ _TWICE = [
         for room, names in {
             "care": ("fsck", "repair"),
             "content": ("compacting",),
-            "exports": ("export_rights",),
-            "ingest": ("acceptance", "declared_kinds"),
-            "membership": ("branch_links", "devices", "inbox", "merging", "names"),
+            "ingest": ("acceptance",),
             "observe": ("watching",),
             "sync": ("block_repair", "body_fetching", "reconciling", "relay"),
             "timelines": ("voids",),
@@ -57,7 +55,7 @@ _TWICE = [
         for name in names
     ),
 ]
-"""Tests of storage, and those that lean on it most: they run once more with rows in PostgreSQL."""
+"""Tests of storage, and those that reach the rest of its SQL: they run once more with rows in PostgreSQL."""
 _NO_SERVER = (
     "PostgreSQL is not here: nothing was tested with it (apt-get install postgresql; its driver: make setup)"
 )

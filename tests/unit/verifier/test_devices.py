@@ -1,4 +1,4 @@
-"""Who is shown as one person: by both signatures, never by a chain, and without a word in any rule."""
+"""Members that are shown as one person: by both signatures, never by a chain, and without a word in any rule."""
 
 from typing import Final
 
@@ -30,18 +30,18 @@ OTHER_REPO: Final = key_pair(RepoSeed(b"another".ljust(32)))[0]
 
 
 def signature(digest: bytes, name: str) -> Signature:
-    """Of one of the members."""
+    """Sign as one of the members."""
     return sign(key_pair(UserSeed(name.encode().ljust(32)))[1], digest)
 
 
 def device(person: str, other: str, since: int = 1, repo: RepoId = REPO) -> Device:
-    """A statement that both signed."""
+    """Make a statement that both signed."""
     digest = device_digest(repo, USERS[person], USERS[other], since)
     return Device(USERS[person], USERS[other], since, signature(digest, person), signature(digest, other))
 
 
 def end(person: str, other: str, until: int, *, by_person: bool = True) -> DeviceEnd:
-    """What takes it back."""
+    """Make a statement that takes it back."""
     digest = device_end_digest(REPO, USERS[person], USERS[other], until)
     signed = signature(digest, person if by_person else other)
     return DeviceEnd(USERS[person], USERS[other], until, by_person, signed)
@@ -63,7 +63,7 @@ class Repo:
         return self._number
 
     def persons(self) -> dict[str, str]:
-        """Devices by name, with whose they are."""
+        """Return devices by name, with whose they are."""
         names = {user: name for name, user in USERS.items()}
         found = find_persons(self.membership.now(), self.membership.device_statements)
         return {names[one]: names[person] for one, person in found.items()}
@@ -77,7 +77,7 @@ def test_two_who_say_so_are_one_person_whoever_publishes_it() -> None:
 
 
 def _half(name: str) -> Device:
-    """A statement about ann and ben in which both signatures are the same one's."""
+    """Make a statement about ann and ben in which both signatures are the same one's."""
     digest = device_digest(REPO, USERS["ann"], USERS["ben"], 1)
     return Device(USERS["ann"], USERS["ben"], 1, signature(digest, name), signature(digest, name))
 

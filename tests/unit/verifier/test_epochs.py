@@ -44,17 +44,17 @@ Change = Callable[[EpochInit, StartParts], tuple[EpochInit, StartParts]]
 
 
 def key_of(number: int) -> EpochKey:
-    """The key of the epoch that a commit starts."""
+    """Return the key of the epoch that a commit starts."""
     return KEY if number == 0 else EpochKey(number.to_bytes(2, "big") * 16)
 
 
 def epoch(number: int) -> EpochId:
-    """The epoch that a commit starts."""
+    """Return the epoch that a commit starts."""
     return EpochId(commit_id(number))
 
 
 def state(key: EpochKey, secret: WritersSecret) -> EpochStatement:
-    """What an init states."""
+    """Make what an init states."""
     mark = Sealer.of_epoch(key, REPO).mark
     topic = public_key(writers_topic_seed(secret, REPO, mark))
     sealed = seal_topic(key, REPO, mark, topic, bytes(NONCE_SIZE))
@@ -119,7 +119,7 @@ class History:
         self.membership.add(operation, commit.acks)
 
     def again(self, order: tuple[int, ...]) -> "History":
-        """The same operations in another order of arrival, causes first."""
+        """Add the same operations in another order of arrival, causes first."""
         other = History()
         for number in order:
             one, author, body, acks, into, parts = self.steps[number]
@@ -182,7 +182,7 @@ class History:
 
 
 def make_hand(handed: int, *users: str, by_writers: bool = False) -> EpochHand:
-    """What hands an epoch to users, with the writers' secret where they may write."""
+    """Hand an epoch to users, with the writers' secret where they may write."""
     secret = WritersSecret((b"w" if handed == 0 else bytes([handed])) * 32)
     sealer, writers = Sealer.of_epoch(key_of(handed), REPO), Sealer.of_writers(secret, REPO)
     boxes = tuple(
@@ -194,7 +194,7 @@ def make_hand(handed: int, *users: str, by_writers: bool = False) -> EpochHand:
 
 @pytest.fixture
 def history() -> History:
-    """Ann's repo with ben and cat as admins, dan who writes and eve who reads."""
+    """Make ann's repo with ben and cat as admins, dan who writes and eve who reads."""
     history = History()
     for name, held in ("ben", "ADMIN"), ("cat", "ADMIN"), ("dan", "WRITE"), ("eve", "READ"):
         history.grant("ann", name, Permission[held])
@@ -283,7 +283,7 @@ def test_an_init_gives_no_wrong_key_and_none_of_an_epoch_beside_it(history: Hist
 def give(
     history: History, body: EpochInit, one: GivenEpoch, other: GivenEpoch | None, parts: StartParts
 ) -> StartParts:
-    """The same parts with these keys."""
+    """Return the same parts with these keys."""
     given = (one,) if other is None else (one, other)
     key = key_of(history.count)
     return changed(parts, keys=seal_keys(key, REPO, body.states.mark, given, bytes(NONCE_SIZE)))
@@ -377,7 +377,7 @@ def test_who_may_not_open_names_what_the_epoch_opens(history: History) -> None:
 
 
 def test_what_came_beside_the_start_of_an_epoch_is_named_with_it(history: History) -> None:
-    """Else a right that was granted meanwhile could not be used in the epoch."""
+    # Else a right that was granted meanwhile could not be used in the epoch.
     started, beside = history.start("ben", 4), history.do("dan", Post("beside"), 4)
     heads = tuple(sorted(map(commit_id, (started, beside))))
     assert history.epochs.find_followable(epoch(started), heads) == heads
@@ -445,7 +445,7 @@ def test_a_revocation_beside_a_join_makes_one_due(history: History) -> None:
 
 
 def test_an_epoch_that_a_stranger_may_hold_is_not_clean(history: History) -> None:
-    """Ben excludes dan; cat, who does not know it, starts an epoch that has a box for dan."""
+    # Ben excludes dan; cat, who does not know it, starts an epoch that has a box for dan.
     history.exclude("ben", "dan", 4)
     beside = history.start("cat", 4)
     assert history.clean() == []
@@ -454,7 +454,7 @@ def test_an_epoch_that_a_stranger_may_hold_is_not_clean(history: History) -> Non
 
 
 def test_an_exclusion_that_counts_again_makes_one_due(history: History) -> None:
-    """Ben, junior to cat, excludes dan; cat takes ben's right beside it; ann takes cat's: dan is excluded again."""
+    # Ben, junior to cat, excludes dan; cat takes ben's right beside it; ann takes cat's: dan is excluded again.
     first = History()
     for name in ("cat", "ben", "eve"):
         first.grant("ann", name, Permission.ADMIN)
@@ -518,7 +518,7 @@ def test_who_surely_holds_an_epoch(history: History) -> None:
 def test_who_is_handed_an_epoch_in_all_of_the_latest_before_it_surely_holds_it(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever link eve has, its epoch is one of these, or opens one."""
+    # Whatever link eve has, its epoch is one of these, or opens one.
     monkeypatch.setattr("verifier.epochs.EPOCHS_TOLD_IN_MAX", 2)
     surely = history.epochs.surely_holds
     started = [0]
@@ -586,7 +586,7 @@ def test_it_is_told_what_an_epoch_follows_and_why_it_was_started(history: Histor
 
 @pytest.mark.slow
 def test_no_order_of_arrival_gives_another_result() -> None:
-    """Five operations side by side after the founding, in all orders: two epochs, an exclusion, a merge and a hand-over."""
+    # Five operations side by side after the founding, in all orders: two epochs, an exclusion, a merge and a hand-over.
     history = History()
     base = history.grant("ann", "ben", Permission.ADMIN)
     base = history.grant("ann", "dan", Permission.WRITE)
@@ -616,7 +616,7 @@ def test_no_order_of_arrival_gives_another_result() -> None:
 
 
 def test_a_user_of_small_order_is_no_member() -> None:
-    """A box for such a key would give the epoch's key to everybody."""
+    # A box for such a key would give the epoch's key to everybody.
     history = History()
     with pytest.raises(CommitRefused, match="bad_user"):
         history.do("ann", Grant(UserId(bytes([1]) + bytes(31)), Permission.READ))

@@ -1,4 +1,4 @@
-"""What members may state in the root branch without end costs others no more for it, in memory and in work."""
+"""Floods of statements in the root branch: they cost others no more, in memory and in work."""
 
 from collections.abc import Callable
 from itertools import count
@@ -107,7 +107,7 @@ def test_of_an_offers_withdrawals_the_latest_are_considered(repo: Repo) -> None:
 
 
 def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> None:
-    """A withdrawal needs nothing and always counts, like a leave; to accept needs admin, also of one's own."""
+    # A withdrawal needs nothing and always counts, like a leave; to accept needs admin, also of one's own.
     offer = repo.offer("a note")
     excluded = repo.say("dan", Remove(USERS["ben"], None, ()), offer)
     withdrawn = repo.say("ben", Answer(offer, accepts=False), excluded)
@@ -123,7 +123,7 @@ def test_an_offer_is_withdrawn_by_its_author_whatever_it_holds(repo: Repo) -> No
 
 
 def test_the_root_branch_is_not_offered_added_or_linked(repo: Repo) -> None:
-    """The root branch counts as added, but for offers and links: no operation adds it."""
+    # The root branch counts as added, but for offers and links: no operation adds it.
     root = root_branch(REPO)
     for body, code in (
         (Offer(root, False, "", b""), "bad_branch"),
@@ -168,7 +168,7 @@ def test_what_holds_now_costs_no_more_comparisons_the_more_heads_there_are(
 
 @st.composite
 def _graphs(draw: st.DrawFn) -> list[tuple[int, ...]]:
-    """For each commit after the first what it follows, by number."""
+    """Return, for each commit after the first, what it follows, by number."""
     return [
         tuple(draw(st.sets(st.integers(0, number), min_size=1, max_size=3)))
         for number in range(draw(st.integers(1, 20)))
@@ -225,7 +225,7 @@ def test_who_left_many_times_is_left_out_where_removals_are_aimed(repo: Repo) ->
 
 
 def test_what_follows_leaves_and_another_head_remembers_no_set_of_them(repo: Repo) -> None:
-    """Two readers make any number of such commits: each kept 45 bytes for each leave."""
+    # Two readers make any number of such commits: each kept 45 bytes for each leave.
     beside = repo.say("cat", Post("beside"), repo.last)
     left = [repo.say("ben", Remove(USERS["ben"], None, ()), repo.last) for _ in range(20)]
     repo.say("cat", Post("after them"), beside, *left)
@@ -236,7 +236,7 @@ def test_what_follows_leaves_and_another_head_remembers_no_set_of_them(repo: Rep
 
 
 def test_a_leave_keeps_no_ends_of_feeds_in_memory(repo: Repo) -> None:
-    """It voids nothing, so they say nothing: a reader's commit of 238 KB kept 600 KB."""
+    # It voids nothing, so they say nothing: a reader's commit of 238 KB kept 600 KB.
     ends = tuple(FeedEnd(BranchId(bytes([n]) * 32), 1, as_commit_id(bytes(32))) for n in range(20))
     kept = [
         repo.membership.operations[repo.say(author, Remove(USERS["ben"], None, ends), repo.last)].body

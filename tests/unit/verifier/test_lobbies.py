@@ -1,4 +1,4 @@
-"""Which requests a lobby shows, and what became of them, in whatever order its commits come."""
+"""Requests that a lobby shows, and what became of them, in whatever order its commits come."""
 
 from typing import Final
 
@@ -59,7 +59,7 @@ class LobbyRepo:
         self.say(author, LobbyAnswer(commit_id(request), ADMISSION if accepts else None), after=after)
 
     def requests(self) -> dict[str, FoundRequest]:
-        """What is shown, by user."""
+        """Return what is shown, by user."""
         called = {user: name for name, user in USERS.items()}
         membership = self.membership
         found = membership.lobbies.find_requests(membership.operations, membership.now())
@@ -87,7 +87,7 @@ def test_asking_again_changes_nothing() -> None:
 
 
 def test_of_requests_made_at_once_the_first_in_canonical_order_is_shown() -> None:
-    """Whatever came first: all nodes that follow the lobby show the same."""
+    # Whatever came first: all nodes that follow the lobby show the same.
     lobby = LobbyRepo()
     asked = [lobby.ask("cat", name, after=lobby.invitation) for name in ("One", "Two", "Three", "Four")]
     (request,) = lobby.requests().values()
@@ -176,7 +176,7 @@ def test_only_the_founder_makes_a_repo_a_lobby_and_the_first_word_holds() -> Non
 
 
 def test_a_repo_with_branches_is_no_lobby() -> None:
-    """Nodes forget lobbies by themselves: the founder of a repo must not make members forget its content."""
+    # Nodes forget lobbies by themselves: the founder of a repo must not make members forget its content.
     lobby = LobbyRepo()
     root = Reference(as_object_id(commit_id(0)), BlockKey(b"k" * 32))
     body = BranchAdd(branch_begun_by(commit_id(0)), "main", root)

@@ -104,7 +104,7 @@ def test_a_join_is_dated_before_the_expiry(timestamp: int, is_taken: bool) -> No
 
 
 def test_a_use_is_a_user_and_who_has_joined_joins_again() -> None:
-    """Also when no use is left; and joins that do not count take none."""
+    # Also when no use is left; and joins that do not count take none.
     twins = replay([])
     assert twins.take(Step("ann", "invite", "ann", WRITE, (0,), uses=2))
     for count, name in enumerate(("ben", "ben", "cat", "ben", "cat")):
@@ -125,7 +125,7 @@ def test_the_order_of_arrival_does_not_matter(name: str) -> None:
 
 @pytest.mark.parametrize("count", [10, 20])
 def test_an_arrival_asks_each_right_once_that_rests_on_it(count: int) -> None:
-    """Each of n admins excludes the next, the most junior first: the worst found, n + 1 questions for one arrival."""
+    # Each of n admins excludes the next, the most junior first: the worst found, n + 1 questions for one arrival.
     names = tuple(f"user {number}" for number in range(count + 1))
     twins = _appoint(names)
     asked = []
@@ -138,7 +138,7 @@ def test_an_arrival_asks_each_right_once_that_rests_on_it(count: int) -> None:
 
 @pytest.mark.slow
 def test_a_chain_of_grants_may_be_longer_than_the_stack() -> None:
-    """Each admin appoints the next, and the first is excluded beside the third: nothing recurses."""
+    # Each admin appoints the next, and the first is excluded beside the third: nothing recurses.
     names = tuple(f"user {number}" for number in range(1200))
     real = Twins(names[:1]).real
     for number in range(1, len(names)):
@@ -198,7 +198,7 @@ def _check_strong_removal(twins: Twins) -> None:
 
 
 def _is_of_quorum(twins: Twins, number: int) -> bool:
-    """Return True if an operation is an act of a quorum's signers, whoever publishes it."""
+    """Return True if an operation is an act of a quorum's signers, no matter who publishes it."""
     world = twins.reference.world(frozenset(range(len(twins))))
     return any(twins.steps[right.credential].kind == "quorum" for right in world.rights(number))
 

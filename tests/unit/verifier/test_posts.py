@@ -1,4 +1,4 @@
-"""What a header says of other posts, and whose word hides one."""
+"""Relations that a header states to other posts, and whose word hides one."""
 
 from typing import Final
 
@@ -81,7 +81,7 @@ class Repo:
         return self._number
 
     def hidden(self) -> dict[CommitId, UserId]:
-        """What is hidden of the branch."""
+        """Return what is hidden of the branch."""
         return dict(find_hidden(self.membership).get(BRANCH, {}))
 
 

@@ -1,4 +1,4 @@
-"""Whose statement about itself is shown: the latest that counts, of a bounded number, and without a word in any rule."""
+"""Profile statements: the latest that counts is shown, of a bounded number, and no rule looks at them."""
 
 from typing import Final
 
@@ -40,7 +40,7 @@ class Repo:
         return self._number
 
     def names(self) -> dict[str, str | None]:
-        """What is shown."""
+        """Return what is shown."""
         called = {user: name for name, user in USERS.items()}
         membership = self.membership
         found = membership.profiles.find_latest(membership.operations, membership.now())

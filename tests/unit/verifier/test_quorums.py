@@ -58,7 +58,7 @@ def _exclude(name: str) -> Remove:
 
 @pytest.fixture
 def history() -> History:
-    """Ann, and the admins ben, cat, dan and eve, of whom two of ben, cat and dan must approve of removals."""
+    """Make ann's repo with the admins ben, cat, dan and eve; two of ben, cat and dan must approve of removals."""
     history = History()
     history.admins("ben", "cat", "dan", "eve")
     history.do("ann", _quorum("ben", "cat", "dan", threshold=2))
@@ -129,7 +129,7 @@ def test_who_leaves_asks_nobody_and_other_quorums_cover_no_removals(history: His
 
 
 def _backdated(history: History, name: str, by: str = "eve") -> int:
-    """Cat and dan have ben excluded; ben backdates an approval of excluding somebody, as dan does, and eve does it."""
+    """Have cat and dan exclude ben; ben backdates an approval of excluding somebody, as dan does, and eve does it."""
     start = history.do("eve", ProposeRemoval(USERS["ben"], None))
     history.do("cat", Approve(commit_id(start)))
     history.do("dan", Approve(commit_id(start)))
@@ -144,7 +144,7 @@ def _backdated(history: History, name: str, by: str = "eve") -> int:
 def test_the_approvals_of_a_signer_go_by_who_is_senior_to_the_quorum(
     history: History, by: str, is_held: bool
 ) -> None:
-    """Ben was excluded by the quorum, which is not senior to itself, or by ann, who named it."""
+    # Ben was excluded by the quorum, which is not senior to itself, or by ann, who named it.
     history.do("ann", Grant(USERS["fay"], Permission.WRITE))
     removal = _backdated(history, "fay", by)
     now = history.membership.now()
@@ -161,7 +161,7 @@ def test_who_are_excluded_by_the_approvals_of_one_another_are_both_out(history: 
 
 
 def test_a_writer_publishes_what_a_quorum_removes_and_a_reader_does_not(history: History) -> None:
-    """The quorum's right is senior to every admin's, whoever uses it; without approvals a writer removes nobody."""
+    # The quorum's right is senior to every admin's, whoever uses it; without approvals a writer removes nobody.
     history.do("ann", Grant(USERS["fay"], Permission.WRITE))
     history.do("ann", Grant(USERS["gus"], Permission.READ))
     proposal = history.do("fay", ProposeRemoval(USERS["ben"], None))
@@ -184,7 +184,7 @@ def test_what_is_senior_to_the_quorum_is_refused_before_signers_are_asked(histor
 
 
 def test_the_first_approved_proposal_in_canonical_order_is_what_a_removal_rests_on(history: History) -> None:
-    """Nobody names it, so it is the same on every node whatever came first."""
+    # Nobody names it, so it is the same on every node whatever came first.
     start = history.do("eve", ProposeRemoval(USERS["cat"], None))
     other = history.do("ben", ProposeRemoval(USERS["cat"], None), start - 1)
     first, second = sorted((start, other), key=commit_id)  # of one rank
@@ -231,7 +231,7 @@ def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None
 
 
 def test_who_was_an_admin_before_can_still_backdate_to_before_the_quorum(history: History) -> None:
-    """docs/specification/membership-rules.md says so: name the quorum before the admins. Who became one after it cannot."""
+    # docs/specification/membership-rules.md says so: name the quorum before the admins. Who became one after it cannot.
     history.do("ben", _exclude("eve"), 4)
     assert history.holds("eve") is None
     late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN), 5)

@@ -36,7 +36,7 @@ def chain() -> _Counted:
 
 @pytest.fixture(scope="module")
 def ladder() -> _Counted:
-    """Diamonds one above the other: `3 n` is the top of one and the foot of the next."""
+    """Make diamonds one above the other: `3 n` is the top of one and the foot of the next."""
     tangle = _Counted(_id(0))
     for foot in range(0, 3 * DIAMOND_COUNT, 3):
         tangle.add(_id(foot + 1), (_id(foot),))

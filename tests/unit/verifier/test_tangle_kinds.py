@@ -69,7 +69,7 @@ def _id(commit: ReadCommit) -> CommitId:
 
 
 def _grown(kind: TangleKind, root: ReadCommit, commits: list[SignedCommit]) -> KindTangle:
-    """The last commit first: each waits for the next."""
+    """Grow a tangle with the last commit first: each waits for the next."""
     tangle = KindTangle(kind, root)
     for commit in reversed(commits):
         tangle.add(commit)
@@ -108,7 +108,7 @@ def test_members_epoch_and_group_share_the_init(history: _History) -> None:
 
 
 def test_each_epoch_has_a_members_tangle_of_its_own(history: _History) -> None:
-    """An invitation before, one after, and one that its author made beside the epoch without knowing of it."""
+    # An invitation before, one after, and one that its author made beside the epoch without knowing of it.
     before = history.write(REPO, (history.init,), Invite(InvitationKey(b"i" * 32), Permission.WRITE, 1, 1))
     init = history.write(REPO, (before,), EpochInit(STATES, SOMETHING, SOMETHING, SOMETHING))
     beside = history.write(REPO, (before,), Invite(InvitationKey(b"j" * 32), Permission.WRITE, 1, 1))

@@ -104,7 +104,7 @@ def test_places_on_top_of_others_leave_these_as_they_are() -> None:
 
 
 def _in_turn(count: int) -> Items:
-    """Four editors, each behind what another has typed last."""
+    """Return four editors, each behind what another has typed last."""
     rows: Items = {client: [] for client in range(4)}
     for number in range(count):
         client, before = number % 4, number - 1
@@ -113,12 +113,12 @@ def _in_turn(count: int) -> Items:
 
 
 def _backwards(count: int) -> Items:
-    """Many clients, each of which waits for the next one."""
+    """Return many clients, each of which waits for the next one."""
     return {client: [_item(0, (client + 1, 0) if client + 1 < count else None)] for client in range(count)}
 
 
 def _all_for_one(count: int) -> Items:
-    """Many clients that wait for clocks of one, which comes last."""
+    """Return many clients that wait for clocks of one, which comes last."""
     rows: Items = {client: [_item(0, (0, client))] for client in range(1, count)}
     rows[0] = [_item(clock) for clock in range(count)]
     return rows

@@ -54,7 +54,7 @@ def _edit(
 
 
 def _typed_at(start: int, end: int) -> TextItem:
-    """Letters at the beginning of a root."""
+    """Type letters at the beginning of a root."""
     return TextItem(start, end, None, None, "t", None, False, end - start > 1)
 
 
@@ -206,7 +206,7 @@ def test_ranges_are_read_from_an_update() -> None:
 
 
 def _typed(count: int) -> list[TextEdit]:
-    """Four editors in turn; each third deletes a word of another."""
+    """Type by four editors in turn; each third deletes a word of another."""
     edits = []
     for number in range(count):
         client, round_ = _id(ALICE, number % 4), number // 4
@@ -222,12 +222,12 @@ def _typed(count: int) -> list[TextEdit]:
 
 
 def _with_gaps(count: int) -> list[TextEdit]:
-    """An author who leaves a gap before each run, the last run first."""
+    """Type by an author who leaves a gap before each run, the last run first."""
     return [_edit(number, ((A, 2 * (count - number), 2 * (count - number) + 1),)) for number in range(count)]
 
 
 def _in_one_place(count: int) -> list[TextEdit]:
-    """An author who says the same clocks again and again."""
+    """Type by an author who says the same clocks again and again."""
     return [_edit(number, ((A, number // 2, number // 2 + 3),)) for number in range(count)]
 
 

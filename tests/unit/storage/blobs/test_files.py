@@ -49,14 +49,14 @@ _FILE, _OTHER = as_object_id(b"f" * 32), as_object_id(b"o" * 32)
 
 
 def _add(world: World, branch: Branch, name: str, acks: tuple[CommitId, ...]) -> bytes:
-    """A commit that adds two files."""
+    """Write a commit that adds two files."""
     files = tuple(Reference(one, BlockKey(b"k" * 32)) for one in (_FILE, _OTHER))
     body = Files((FileEntry(f"{name} 1", 1), FileEntry(f"{name} 2", 1)))
     return world.author.write(branch, Draft(body, acks, files=files))[0].encoded
 
 
 def _remove(world: World, branch: Branch, adder: bytes, acks: tuple[CommitId, ...]) -> bytes:
-    """A commit that removes one of them, and names who added it without acking it."""
+    """Write a commit that removes one of them, and names who added it without acking it."""
     deps = (decode_publication(adder).commit_id,)
     return world.author.write(branch, Draft(Files(()), acks, deps=deps, removed_files=(_FILE,)))[0].encoded
 
@@ -68,7 +68,7 @@ def _names(replica: Replica, branch: Branch) -> list[str]:
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_file_is_removed_though_it_comes_after_what_removes_it(world: World, *, is_late: bool) -> None:
-    """Who added it is the remover's word: no cause, and so it may come later."""
+    # Who added it is the remover's word: no cause, and so it may come later.
     acks = (world.branch.facts.root_id,)
     items = [_add(world, world.branch, "a", acks)]
     items.append(_remove(world, world.branch, items[0], acks))

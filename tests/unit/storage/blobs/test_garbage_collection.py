@@ -54,7 +54,7 @@ async def _content(node: Node, name: str) -> bytes:
 
 
 def _leave_unneeded(node: Node) -> int:
-    """A row and a pack that nothing names; gives their bytes."""
+    """Leave a row and a pack that nothing names; return their bytes."""
     blocks = [
         encrypt_block(bytes([number]) * 300_000, ConvergenceSecret(b"c" * 32))[0] for number in range(3)
     ]
@@ -165,6 +165,7 @@ def test_nothing_is_collected_from_a_store_that_cannot_be_walked(tmp_path: Path)
     assert len(find_garbage(tmp_path, keep_removed=True).packs) == 1
 
 
+@pytest.mark.sqlite
 def test_leaves_are_told_by_their_beginning() -> None:
     leaf, _ = encrypt_block(b"x" * 100, ConvergenceSecret(b"c" * 32))
     inner, _ = encrypt_block(

@@ -183,6 +183,7 @@ def test_damage_is_found_when_a_block_is_read(database: Database) -> None:
             packs.find(connection, made[1].block_id)
 
 
+@pytest.mark.sqlite
 def test_a_disk_that_cannot_be_written_is_a_storage_error(database: Database) -> None:
     packs = Packs(database)
     (database.folder / "packs").write_text("a file where the folder belongs")

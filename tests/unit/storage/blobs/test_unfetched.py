@@ -1,4 +1,4 @@
-"""Which own files are on this node alone: counted up to a bound, for one user, and given up once others have them."""
+"""Own files on this node alone: counted up to a bound, for one user, and given up once others have them."""
 
 from collections.abc import AsyncGenerator
 from dataclasses import replace

@@ -35,7 +35,6 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """A story over two epochs, and a branch with a link."""
     with closing(World(tmp_path)) as world:
         world.tell_story()
         world.author.start_epoch(world.repo)

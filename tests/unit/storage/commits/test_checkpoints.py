@@ -1,4 +1,4 @@
-"""How many checkpoints commits have passed, when several merge the same and some are void."""
+"""Counts of checkpoints that commits have passed, when several merge the same and some are void."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +15,7 @@ from tests.support.builders import NOW_MS, World
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Where ann, who founded the repo, approves of checkpoints, and ben may write."""
+    """Make a repo where ann, who founded it, approves of checkpoints, and ben may write."""
     world = World(tmp_path / "world")
     world.name_quorum()
     yield world

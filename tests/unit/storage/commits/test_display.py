@@ -23,14 +23,14 @@ _HOUR_MS = 3_600_000
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    """Where anyone who comes may write, by a clock that says anything; the branch's root is of hour 0."""
+    """Make a repo where anyone may write, by a clock that says anything; the branch's root is of hour 0."""
     with closing(World(tmp_path / "world")) as world:
         world.name_quorum()
         yield world
 
 
 def _write(world: World, name: str, hour: int, acks: list[str]) -> None:
-    """A post that asserts an hour, by somebody who has written nothing else."""
+    """Write a post that asserts an hour, by somebody who has written nothing else."""
     author = Author(world.replica, UserSeed(name.ljust(32).encode()), lambda: NOW_MS + hour * _HOUR_MS)
     root = world.replica.root_branch(world.repo)
     world.author.write(root, Grant(author.user, Permission.WRITE))

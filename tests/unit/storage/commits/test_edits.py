@@ -1,4 +1,4 @@
-"""Edits of a timeline: their order, what is kept of them, and what is told to who is too far behind."""
+"""Edits of a timeline: their order, what is kept of them, and what followers too far behind get."""
 
 from collections.abc import Iterator
 from pathlib import Path

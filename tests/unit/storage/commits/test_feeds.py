@@ -18,7 +18,7 @@ from tests.support.ids import as_commit_id
 
 
 def _forked(folder: Path, twin_count: int) -> World:
-    """A branch whose author wrote two commits, and further ones at the same two places, on other nodes."""
+    """Make a branch whose author wrote two commits, and further ones at the same two places, on other nodes."""
     world = World(folder)
     world.write("a, a <- b")
     items: list[bytes] = []

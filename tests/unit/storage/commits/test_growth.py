@@ -1,4 +1,4 @@
-"""How a store has grown, by day."""
+"""Growth of a store, by day."""
 
 from pathlib import Path
 

@@ -31,7 +31,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def _put(database: Database, connection: Connection, branch_num: int, numbers: range) -> None:
-    """Commits of a branch: a third accepted, a third rejected, a third pending."""
+    """Store commits of a branch: a third accepted, a third rejected, a third pending."""
     ids = [some_id(number) for number in numbers]
     put_commits(database, connection, branch_num, [(0, 1, one) for one in ids[::3]])
     row = {"branch_num": branch_num, "code": "bad_author", "detail": ""}

@@ -1,4 +1,4 @@
-"""What waits, as stored: causes are crossed off in bounded steps."""
+"""Pending commits, as stored: causes are crossed off in bounded steps."""
 
 from pathlib import Path
 

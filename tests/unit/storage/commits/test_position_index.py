@@ -22,7 +22,7 @@ from tests.support.rows import counted_steps, put_branch, put_commits, some_id
 
 @pytest.fixture
 def database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
-    """A store in which few commits make many levels of counts."""
+    """Make a store in which few commits make many levels of counts."""
     monkeypatch.setattr("storage.commits.position_index.COMMITS_PER_SPAN_MAX", 32)
     monkeypatch.setattr("storage.commits.position_index.SPANS_PER_SPAN_MAX", 16)
     with closing(Database(tmp_path)) as database:
@@ -45,7 +45,7 @@ def _star(width: int) -> list[OrderKey]:
 
 
 def _steps(connection: Connection, branch_num: int, keys: list[OrderKey]) -> int:
-    """The most steps that any of some looks takes: a position, what stands there, and ten commits from there on."""
+    """Return the most steps that any of some looks takes: a position, what stands there, and ten commits from there on."""
     most = 0
     places = sorted(keys)
     for position in range(0, len(keys), len(keys) // 20):
@@ -112,7 +112,7 @@ def test_taking_in_a_batch_costs_as_much_in_a_long_timeline(database: Database) 
 @pytest.mark.slow
 @pytest.mark.sqlite  # whose steps are counted
 def test_a_commit_that_very_many_ack_costs_those_who_follow_nothing(tmp_path: Path) -> None:
-    """All of them are heads."""
+    # All of them are heads.
     steps = []
     for count in (10, 10_000):
         with closing(World(tmp_path / str(count))) as world:

@@ -1,4 +1,4 @@
-"""What counts for a post costs the same to find, whatever was stated about it."""
+"""Costs of finding what counts for a post: the same, whatever was stated about it."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -29,7 +29,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 def _put(
     database: Database, connection: Connection, count: int, relation: Relation, author_num: int = 1
 ) -> list[CommitId]:
-    """So many commits about the post, in canonical order."""
+    """Store so many commits about the post, in canonical order."""
     first = database.next_nums(connection, commits, 1)[0]
     made = [as_commit_id(some_id(first * 100_000 + number)) for number in range(count)]
     keys = [(0, 1 + number, commit_id) for number, commit_id in enumerate(made)]

@@ -23,7 +23,7 @@ _FROM = select(commits.c.rank).where(commits.c.rank >= bindparam("low")).order_b
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 64])
 def test_any_number_of_keys_finds_its_rows_and_no_others(tmp_path: Path, count: int) -> None:
-    """Keys stand between other parameters, and a statement has values of its own."""
+    # Keys stand between other parameters, and a statement has values of its own.
     world = World(tmp_path)
     world.write("a, a <- b, b <- c, c <- d, d <- e")
     keys = list(range(1, count + 1))

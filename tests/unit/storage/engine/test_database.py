@@ -35,7 +35,7 @@ def older() -> Iterator[None]:
 
 
 def _described(connection: Connection) -> object:
-    """All tables without their columns' order and defaults: rows of before need a default, new ones get a value."""
+    """Describe all tables without their columns' order and defaults: only old rows need a default."""
     look = inspect(connection)
     return {
         table: (
@@ -66,7 +66,7 @@ def test_migrations_and_a_new_store_have_the_same_tables() -> None:
 
 @pytest.mark.sqlite
 def test_the_tables_of_a_released_schema_stay_as_they_are() -> None:
-    """Until 0.1 is released, write the new hash here; afterwards, freeze `r0001_initial` and write a migration."""
+    # Until 0.1 is released, write the new hash here; afterwards, freeze `r0001_initial` and write a migration.
     statements = "\n".join(schema_statements(create_engine("sqlite://").dialect))
     assert blake3(statements.encode()).hexdigest()[:16] == "f8a3f97574ac0152"
 
@@ -215,7 +215,7 @@ def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
 @pytest.mark.sqlite
 @pytest.mark.parametrize("name", [b"alembic_version", b"commits_order", b"repos", b"peers"])
 def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: bytes) -> None:
-    """SQLite's message names it, and Python cannot decode that message."""
+    # SQLite's message names it, and Python cannot decode that message.
     Database(tmp_path).close()
     path = tmp_path / "ravel.sqlite"
     content = path.read_bytes()
@@ -230,7 +230,7 @@ def test_a_damaged_name_in_the_schema_is_a_clear_error(tmp_path: Path, name: byt
 
 @pytest.mark.sqlite
 def test_connections_keep_few_pages_and_one_is_used_where_one_will_do(tmp_path: Path) -> None:
-    """A flood of large rows, and of questions about them, fills what each connection keeps."""
+    # A flood of large rows, and of questions about them, fills what each connection keeps.
     query = text("PRAGMA cache_size")
     with closing(Database(tmp_path)) as database:
         with database.write() as writer:

@@ -19,7 +19,7 @@ END $$
 
 
 def _fill(database: Database) -> None:
-    """No page more than there are."""
+    """Allow no page more than there are."""
     with database.write() as connection:
         if connection.dialect.name == "postgresql":
             connection.exec_driver_sql(_REFUSE)

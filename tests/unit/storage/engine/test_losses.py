@@ -31,7 +31,7 @@ def _write(database: Database, number: int) -> None:
 
 
 def _crashed(folder: Path) -> Path:
-    """A store as SIGKILL leaves it, with all of its rows in the log."""
+    """Make a store as SIGKILL leaves it, with all of its rows in the log."""
     made = folder / "running"
     made.mkdir()
     database = Database(made)
@@ -108,7 +108,7 @@ def test_a_log_that_ends_is_no_damage(tmp_path: Path) -> None:
 
 
 def test_a_write_that_was_not_acknowledged_may_be_cut_anywhere(tmp_path: Path) -> None:
-    """As by a cut of the power in the middle of it: the count beside the database is behind."""
+    # As by a cut of the power in the middle of it: the count beside the database is behind.
     folder = _crashed(tmp_path)
     with closing(LastWrite(folder)) as kept:
         kept.replace(BEFORE + WRITES - 1)
@@ -119,7 +119,7 @@ def test_a_write_that_was_not_acknowledged_may_be_cut_anywhere(tmp_path: Path) -
 
 
 def test_damage_is_seen_without_a_count_where_writes_follow_it(tmp_path: Path) -> None:
-    """A store of an older Ravel: two ends of transactions behind the bad frame tell it."""
+    # A store of an older Ravel: two ends of transactions behind the bad frame tell it.
     folder = _crashed(tmp_path)
     (folder / LAST_WRITE_NAME).unlink()
     DAMAGE["middle"](folder / "ravel.sqlite-wal")

@@ -51,7 +51,7 @@ ROW = {"peer": b"p" * 32, "address": "127.0.0.1:1"}
 
 @pytest.fixture
 def url(postgresql_server: PostgresqlServer) -> str:
-    """A database without a store."""
+    """Make a database without a store."""
     return postgresql_server.make_database()
 
 
@@ -63,7 +63,7 @@ def older() -> Iterator[None]:
 
 @pytest.fixture
 def own(postgresql_server: PostgresqlServer, tmp_path: Path) -> str:
-    """The database of the store in `tmp_path`, with the newest schema."""
+    """Make the database of the store in `tmp_path`, with the newest schema."""
     return postgresql_server.url_of(tmp_path)
 
 
@@ -480,7 +480,7 @@ def _secrets(node: Node) -> set[bytes]:
 
 
 def _found_in(scratch: Path, folder: Path, url: str, secrets: set[bytes]) -> int:
-    """How many of these secrets stand in a store's rows."""
+    """Count how many of these secrets stand in a store's rows."""
     copy = scratch / "copy"
     save_database(folder, url, copy)
     content = copy.read_bytes()
@@ -489,7 +489,7 @@ def _found_in(scratch: Path, folder: Path, url: str, secrets: set[bytes]) -> int
 
 
 def _places(folder: Path, url: str) -> set[str]:
-    """The files of a server that hold a store's tables with secrets."""
+    """Return the files of a server that hold a store's tables with secrets."""
     names = (
         "SELECT pg_relation_filepath(name::regclass) FROM unnest(ARRAY['commits', 'epochs', 'repos']) AS name"
     )

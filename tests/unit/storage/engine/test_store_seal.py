@@ -47,7 +47,7 @@ ALONE = BranchCapability(
 
 
 def _secrets(replica: Replica) -> set[bytes]:
-    """All that opens anything in a store, as the node uses it."""
+    """Return all that opens anything in a store, as the node uses it."""
     with replica.database.read() as connection:
         found = {ALONE.channels[0].branch_secret, ALONE.channels[0].convergence_secret}
         repos = load_repos(connection)
@@ -62,13 +62,13 @@ def _secrets(replica: Replica) -> set[bytes]:
 
 
 def _found_in(folder: Path, secrets: set[bytes]) -> int:
-    """How many of these secrets stand in any file of a folder, as they are or in hexadecimal digits."""
+    """Count how many of these secrets stand in any file of a folder, as they are or in hexadecimal digits."""
     content = b"\0".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
     return sum(secret in content or secret.hex().encode() in content for secret in secrets)
 
 
 async def _fill(alice: Node, bob: Node) -> None:
-    """One of every secret that a store may keep: bob's repo being joined, alice's with a file, a branch by itself."""
+    """Store one of every secret: bob's repo being joined, alice's with a file, a branch by itself."""
     repo, branch = alice.create_repo()
     alice.write(branch, "one")
     reference, blocks = build_object(b"content" * 1000, alice.epoch().convergence_secret)

@@ -27,7 +27,7 @@ _BLOCK = 100_000
 
 
 class _Usage(NamedTuple):
-    """As shutil's."""
+    """Disk usage, like shutil's."""
 
     total: int
     used: int
@@ -35,7 +35,7 @@ class _Usage(NamedTuple):
 
 
 def _store(folder: Path, count: int, kept: int) -> int:
-    """A store that had `count` blocks and has the first `kept`; gives how much of its file was unused before."""
+    """Make a store that had `count` blocks and has the first `kept`; return how much of its file was unused before."""
     database = Database(folder)
     try:
         with database.write() as connection:
@@ -51,7 +51,7 @@ def _store(folder: Path, count: int, kept: int) -> int:
 
 
 def _hold(folder: Path) -> int:
-    """How many blocks there are, in a store whose pages are as they must be."""
+    """Return how many blocks there are, in a store whose pages are as they must be."""
     database = Database(folder)
     try:
         with database.read() as connection:

@@ -3,7 +3,11 @@
 import threading
 from collections.abc import Callable
 
+import pytest
+
 from storage.engine.writer_lock import OVERTAKING_MAX, WriterLock
+
+pytestmark = pytest.mark.sqlite  # a lock, without rows
 
 
 def _wait_until(holds: Callable[[], bool]) -> None:
@@ -12,7 +16,7 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 
 def _run(lock: WriterLock, patient: int, impatient: int) -> list[str]:
-    """In which order threads get it that all wait, the patient ones first."""
+    """Return in which order threads get the lock that all wait, the patient ones first."""
     order: list[str] = []
 
     def work(name: str, *, is_patient: bool) -> None:

@@ -1,4 +1,4 @@
-"""Where exports go in these tests."""
+"""Destinations of exports in these tests."""
 
 from collections.abc import Iterator
 from pathlib import Path

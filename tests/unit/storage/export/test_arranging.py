@@ -14,6 +14,8 @@ from storage.export import destinations
 from tests.support.builders import World
 from tests.support.export_places import STEPS_MAX, Cut, Place, export, listed_in
 
+pytestmark = pytest.mark.sqlite  # files of an export: its rows come by the same queries as in test_export
+
 
 def steady(place: Place) -> None:
     manifest = place.manifest()
@@ -53,7 +55,7 @@ def test_an_older_manifest_can_be_read_while_its_parts_are_kept(world: World, pl
 
 @pytest.mark.slow
 def test_an_export_that_was_cut_anywhere_is_finished_by_the_next(world: World, place: Place) -> None:
-    """After each cut the manifest's reader has one export or the next, and a pattern nothing of two at once."""
+    # After each cut the manifest's reader has one export or the next, and a pattern nothing of two at once.
     for at, name in enumerate("abc", 1):
         world.write(name)
         export(world, place, at)

@@ -181,7 +181,7 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
 def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
     world: World, folder: Path, tmp_path: Path
 ) -> None:
-    """Cut, it says nothing; with a flipped bit it is told as it lies there, under the commit as which it was taken."""
+    # Cut, it says nothing; with a flipped bit it is told as it lies there, under the commit as which it was taken.
     world.write("a")
     relay = World(tmp_path / "relay")
     try:
@@ -214,7 +214,7 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
 
 
 def test_damage_that_nobody_knows_of_yet_stops_no_export(world: World, folder: Path) -> None:
-    """Of the commit's own block the bytes are told, so that an audit finds it; of its body nobody knows the id."""
+    # Of the commit's own block the bytes are told, so that an audit finds it; of its body nobody knows the id.
     world.write("a")
     with world.replica.database.write() as connection:
         last = connection.execute(blocks.select().order_by(blocks.c.num.desc()).limit(2)).all()
@@ -227,6 +227,7 @@ def test_damage_that_nobody_knows_of_yet_stops_no_export(world: World, folder: P
     assert decode_block(found[0]["content"]).block_id != found[0]["block_id"]
 
 
+@pytest.mark.sqlite
 @pytest.mark.slow
 def test_neither_reading_nor_merging_holds_more_than_a_group(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
@@ -249,6 +250,7 @@ def test_neither_reading_nor_merging_holds_more_than_a_group(
     assert file.metadata.num_rows == 2 * (3 + 10 + 10 + 1 + 5)
 
 
+@pytest.mark.sqlite
 def test_groups_are_as_many_rows_as_a_group_has_and_lose_none(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +266,7 @@ def test_groups_are_as_many_rows_as_a_group_has_and_lose_none(
     ]
 
 
+@pytest.mark.sqlite
 def test_without_being_asked_for_there_are_none(world: World, folder: Path) -> None:
     export_node(world.replica.database, folder, "node", 1)
     assert manifest_of(folder)["has_blocks"] is False

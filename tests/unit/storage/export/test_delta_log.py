@@ -24,7 +24,7 @@ KEEP = 24 * HOUR
 
 
 def read_all(place: Place, version: int | None = None) -> dict[str, Any]:
-    """Parts of all tables, as a reader of Delta alone finds them; all versions are of one manifest."""
+    """Read parts of all tables, as a reader of Delta alone finds them; all versions are of one manifest."""
     names = place.names()
     found = {table: read_delta(table, names, place.content, version) for table in TABLES}
     tables = {name: table for name, table in found.items() if table is not None}

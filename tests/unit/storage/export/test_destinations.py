@@ -1,4 +1,4 @@
-"""Where exports go: folders and stores without renaming. A reader sees what the manifest lists, whole, at every step."""
+"""Destinations of exports: folders and stores without renaming. A reader sees what the manifest lists, whole, at every step."""
 
 import json
 from collections.abc import Iterator
@@ -16,6 +16,8 @@ from storage.engine.urls import check_destination, local_path
 from storage.export.destinations import RemoteFolder, open_destination
 from storage.export.export import ExportPlan, export_store
 from tests.support.builders import World
+
+pytestmark = pytest.mark.sqlite  # files of an export: its rows come by the same queries as in test_export
 
 URL = "memory://bucket/exports"
 
@@ -72,7 +74,7 @@ def test_what_a_killed_export_left_goes_with_the_next(world: World, tmp_path: Pa
 
 
 def test_readers_of_an_object_store_see_one_export_or_the_next(world: World, tmp_path: Path) -> None:
-    """Before each change of the store, and after the last, a reader gets a whole export."""
+    # Before each change of the store, and after the last, a reader gets a whole export.
     seen: list[int] = []
 
     class Watched(RemoteFolder):

@@ -76,7 +76,7 @@ def rows_of(folder: Path, table: str, manifest: JsonObject | None = None) -> lis
 
 
 def files_of(folder: Path) -> set[str]:
-    """What lies in an export, but for the second names of what tables' folders have."""
+    """Return what lies in an export, but for the second names of what tables' folders have."""
     every = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
     return {
         name
@@ -130,6 +130,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "content", [b"", b"{}", b"[]", b'{"format": "other", "schema_version": 1, "node": "node"}']
 )
@@ -141,6 +142,7 @@ def test_a_folder_with_another_manifest_is_refused(world: World, folder: Path, c
     assert (folder / MANIFEST_NAME).read_bytes() == content
 
 
+@pytest.mark.sqlite
 def test_another_nodes_export_and_a_newer_schema_are_not_added_to(world: World, folder: Path) -> None:
     export(world, folder)
     with pytest.raises(StorageError, match="another node"):
@@ -151,6 +153,7 @@ def test_another_nodes_export_and_a_newer_schema_are_not_added_to(world: World, 
         export(world, folder)
 
 
+@pytest.mark.sqlite
 def test_a_damaged_manifest_is_noticed_wherever_the_damage_is(world: World, folder: Path) -> None:
     export(world, folder)
     content = (folder / MANIFEST_NAME).read_bytes()
@@ -163,6 +166,7 @@ def test_a_damaged_manifest_is_noticed_wherever_the_damage_is(world: World, fold
     assert decode_manifest(content, "it", "node").node == "node"
 
 
+@pytest.mark.sqlite
 def test_a_manifest_that_names_files_elsewhere_has_none_of_them_deleted(world: World, folder: Path) -> None:
     export(world, folder)
     victim = folder.parent / "victim.parquet"
@@ -173,6 +177,7 @@ def test_a_manifest_that_names_files_elsewhere_has_none_of_them_deleted(world: W
     assert victim.read_bytes() == b"kept"
 
 
+@pytest.mark.sqlite
 def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, folder: Path) -> None:
     (folder / "commits").mkdir(parents=True)
     (folder / "commits" / "half.parquet").write_bytes(b"half")
@@ -226,6 +231,7 @@ def test_checkpoints_that_move_commits_are_edits(world: World, folder: Path) -> 
     assert len(sequences) == len(set(sequences)), "both are numbered by one sequence"
 
 
+@pytest.mark.sqlite
 def test_an_export_of_an_older_schema_is_written_anew_beside_it(world: World, folder: Path) -> None:
     export(world, folder, 1)
     manifest = manifest_of(folder)
@@ -258,6 +264,7 @@ def test_a_store_that_went_back_to_a_backup_is_exported_anew(
         other.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.slow
 def test_many_parts_are_merged_and_the_former_manifest_stays_readable(world: World, folder: Path) -> None:
     plan = {"parts_max": 4, "keep_seconds": 100}
@@ -279,6 +286,7 @@ def test_many_parts_are_merged_and_the_former_manifest_stays_readable(world: Wor
     assert last.added == 0
 
 
+@pytest.mark.sqlite
 def test_a_part_that_was_altered_is_not_merged(world: World, folder: Path) -> None:
     for at, name in enumerate("abc", 1):
         world.write(name)
@@ -292,6 +300,7 @@ def test_a_part_that_was_altered_is_not_merged(world: World, folder: Path) -> No
     assert manifest_of(folder) == before
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize(
     "rows, start",
     [
@@ -308,6 +317,7 @@ def test_which_parts_are_merged(rows: list[int], start: int | None) -> None:
     assert choose_merge(rows, 3) == start
 
 
+@pytest.mark.sqlite
 def test_merging_writes_a_row_again_a_logarithm_of_times() -> None:
     parts: list[int] = []
     written = 0
@@ -342,7 +352,7 @@ def test_neither_keys_nor_secrets_nor_bodies_are_exported(world: World, folder: 
 
 
 def _secrets(world: World) -> list[bytes]:
-    """All keys that the store holds: of commits, epochs and repos; and the user's."""
+    """Return all keys that the store holds: of commits, epochs and repos; and the user's."""
     columns = {
         "commits": ("commit_key", "signature"),
         "epochs": ("key", "writers_secret"),
@@ -359,7 +369,7 @@ def _secrets(world: World) -> list[bytes]:
 
 
 def _content(folder: Path) -> bytes:
-    """Every value of every part, neither compressed nor encoded, and the manifest."""
+    """Return every value of every part, neither compressed nor encoded, and the manifest."""
     content = [(folder / MANIFEST_NAME).read_bytes()]
     for path in sorted(folder.rglob("*.parquet")):
         for row in pq.read_table(path).to_pylist():
@@ -398,7 +408,7 @@ def _request(
 
 
 def test_what_is_held_is_counted_last_and_in_a_read_of_its_own(world: World, folder: Path) -> None:
-    """Counting takes long, and while a read is open SQLite's log only grows."""
+    # Counting takes long, and while a read is open SQLite's log only grows.
     events: list[str] = []
     stated = Holdings(4, 3, 2, 1)
 
@@ -446,6 +456,7 @@ def test_bodies_that_are_damaged_are_left_out_and_stop_no_export(world: World, f
     assert told == {world.branch.facts.root_id, ids[2]}
 
 
+@pytest.mark.sqlite
 def test_bodies_that_are_no_longer_wanted_are_gone_at_once(world: World, folder: Path) -> None:
     write_export(_request(world, folder, has_bodies=True))
     assert [path for path in folder.rglob("*.parquet") if path.parent.name == "bodies"]
@@ -516,6 +527,7 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
     assert b"p" * 32 not in _content(folder), "who brought it is nobody's business"
 
 
+@pytest.mark.sqlite
 def test_no_batch_is_larger_than_a_group_of_rows(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -532,6 +544,7 @@ def test_no_batch_is_larger_than_a_group_of_rows(
     assert [row["commit_id"] for row in by_position] == timeline(world.replica, world.branch)
 
 
+@pytest.mark.sqlite
 def test_merging_bodies_holds_no_more_of_them_than_writing_did(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -551,11 +564,13 @@ def test_merging_bodies_holds_no_more_of_them_than_writing_did(
     )
 
 
+@pytest.mark.sqlite
 def test_few_columns_of_commits_have_nulls() -> None:
     optional = [field.name for field in COMMITS if field.nullable]
     assert optional == ["repo_name", "source_author", "time_utc", "received_utc", "arrived_at", "arrived_utc"]
 
 
+@pytest.mark.sqlite
 def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None:
     with (world.folder / "export.lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -565,6 +580,7 @@ def test_two_exports_of_one_node_do_not_meet(world: World, folder: Path) -> None
     assert open_destination(str(folder), {}, folder).name == str(folder)
 
 
+@pytest.mark.sqlite
 @pytest.mark.parametrize("where", ["memory://killed/exports", "folder"])
 def test_what_a_killed_export_to_another_machine_left_goes_with_the_next_to_anywhere(
     world: World, tmp_path: Path, where: str

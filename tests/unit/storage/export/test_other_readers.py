@@ -1,4 +1,4 @@
-"""What others read an export with: pandas, pyarrow and DuckDB read parts as they are, and by the views beside them."""
+"""Readers of an export: pandas, pyarrow and DuckDB read parts as they are, and by the views beside them."""
 
 import base64
 import os
@@ -26,6 +26,8 @@ from storage.export.views import VIEWS_NAME
 from tests.support.builders import NOW_MS, World, writing_topic
 from tests.support.exports import export_node
 
+pytestmark = pytest.mark.sqlite  # files of an export: its rows come by the same queries as in test_export
+
 
 def text_of(raw: bytes) -> str:
     return base64.b32encode(raw).decode().rstrip("=").lower()
@@ -33,7 +35,7 @@ def text_of(raw: bytes) -> str:
 
 @pytest.fixture
 def folder(world: World, tmp_path: Path) -> Path:
-    """Four exports of a store, which replaced and merged parts."""
+    """Make four exports of a store, which replaced and merged parts."""
     folder = tmp_path / "export"
     for at, name in enumerate("abcd", 1):
         world.write(name)

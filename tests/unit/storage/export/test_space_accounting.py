@@ -1,4 +1,4 @@
-"""What a store holds and what names it, against counting every block of every commit and file one by one."""
+"""Space accounting, against counting every block of every commit and file one by one."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +26,7 @@ LARGE = bytes(LEAF_SIZE) * 3 + b"its own end"  # of three equal leaves, one is h
 
 @pytest.fixture
 def node(tmp_path: Path) -> Node:
-    """Two posts of one text, of which one lacks its body; a small file, a large one twice, and a block that nobody names."""
+    """Make two posts of one text, one without its body; a small file, a large one twice, and a block that nobody names."""
     node = Node(tmp_path, "alice")
     _, branch = node.create_repo()
     for text in ("equal", "equal", "erased"):
@@ -83,7 +83,7 @@ def test_blocks_are_counted_as_held_and_as_often_as_they_are_named(node: Node, t
 def test_more_files_than_can_be_walked_are_not_counted(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The small file, the large one's root, and its two different leaves: four look-ups."""
+    # The small file, the large one's root, and its two different leaves: four look-ups.
     with node.replica.database.read() as connection:
         monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 4)
         found = count_holdings(connection, NOTHING, tmp_path).holdings
@@ -103,7 +103,7 @@ Walk = Callable[[Connection, Path, list[BlockId]], Iterator[tuple[BlockId, int, 
 
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> list[BlockId]:
-    """Blocks of files, as they are looked up."""
+    """Return the blocks of files, as they are looked up."""
     seen: list[BlockId] = []
     look_up: Walk = holdings._look_up
 
@@ -119,7 +119,7 @@ def walked(monkeypatch: pytest.MonkeyPatch) -> list[BlockId]:
 def test_what_blocks_of_one_level_name_is_bounded_as_it_grows(
     node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, walked: list[BlockId]
 ) -> None:
-    """Of the first level's two blocks the large file's root names two more: one over, before the small file is read."""
+    # Of the first level's two blocks the large file's root names two more: one over, before the small file is read.
     monkeypatch.setattr(holdings, "FILE_BLOCKS_WALKED_MAX", 3)
     with node.replica.database.read() as connection:
         assert count_holdings(connection, NOTHING, tmp_path).holdings is None

@@ -1,4 +1,4 @@
-"""Where peers were reached is kept, once for each peer, for so many of them."""
+"""Places where peers were reached, once for each peer, for so many of them."""
 
 from pathlib import Path
 
@@ -82,6 +82,7 @@ def test_the_repos_whose_links_named_a_peer_are_replaced(tmp_path: Path) -> None
     database.close()
 
 
+@pytest.mark.sqlite
 @pytest.mark.extended
 @pytest.mark.slow
 def test_so_many_are_kept(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def _token(number: int) -> AccountToken:
 
 
 class Store:
-    """A relay's store. Its clock says what it is told."""
+    """Store of a relay, with a clock that the test sets."""
 
     def __init__(self, folder: Path) -> None:
         self.database = Database(folder)

@@ -1,4 +1,4 @@
-"""What a relay keeps of commits whose bodies were erased, and how bodies come to it: never in exchange for anything."""
+"""Commits of a relay whose bodies were erased, and how bodies come to it: never in exchange for anything."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -43,7 +43,7 @@ def _block(text: bytes) -> Block:
 
 
 class Store:
-    """A relay's store with one topic. Its clock says what it is told."""
+    """Store of a relay with one topic, and a clock that the test sets."""
 
     def __init__(self, folder: Path) -> None:
         self.database = Database(folder)
@@ -87,7 +87,7 @@ class Store:
             assert finish_file(connection, kept.num)
 
     def counts(self) -> tuple[int, int, int]:
-        """Blocks, links, and bytes that peers brought."""
+        """Count blocks, links, and bytes that peers brought."""
         with self.database.read() as connection:
             blocks = connection.execute(select(func.count()).select_from(relay_blocks)).scalar_one()
             links = connection.execute(select(func.count()).select_from(relay_file_blocks)).scalar_one()
@@ -140,7 +140,7 @@ def test_a_file_that_counts_more_than_was_said_is_refused(store: Store) -> None:
 
 
 def test_a_larger_claim_is_not_lowered_while_the_file_comes(store: Store) -> None:
-    """Two peers may bring one file beside each other, by different claims."""
+    # Two peers may bring one file beside each other, by different claims.
     leaf = _block(b"leaf")
     parent = encrypt_block(b"", ConvergenceSecret(b"c" * 32), (leaf.block_id,))[0]
     size = size_of(len(leaf.encoded)) + size_of(len(parent.encoded))
@@ -150,7 +150,7 @@ def test_a_larger_claim_is_not_lowered_while_the_file_comes(store: Store) -> Non
 
 
 def test_a_file_of_which_no_block_came_takes_nothing(store: Store) -> None:
-    """Rows without blocks count for no quota, so there are none."""
+    # Rows without blocks count for no quota, so there are none.
     block = _block(b"block")
     assert store.begin(block) == BegunFile(0)
     assert store.keep(block, [block.block_id], []) == KeptBlocks({})
@@ -159,7 +159,7 @@ def test_a_file_of_which_no_block_came_takes_nothing(store: Store) -> None:
 
 
 def _bounded(reason: str, size: int) -> RelayQuotas:
-    """Quotas of which one is so large, by the code of that one."""
+    """Make quotas of which one is so large, by the code of that one."""
     match reason:
         case "topic_full":
             return replace(PLENTY, topic=size)
@@ -197,7 +197,7 @@ def test_an_unfinished_file_goes_after_a_day_and_another_deposit(store: Store) -
 
 
 def test_a_claim_forgets_nothing_and_blocks_that_come_do(store: Store) -> None:
-    """A deposit of some bytes that claims much must not cost others their topics."""
+    # A deposit of some bytes that claims much must not cost others their topics.
     block, other = _block(b"block"), TopicSeed(b"o" * 32)
     size = size_of(len(block.encoded))
     store.keep_whole(block)
@@ -217,7 +217,7 @@ def test_a_claim_forgets_nothing_and_blocks_that_come_do(store: Store) -> None:
 
 
 def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Store) -> None:
-    """The topic that is forgotten may have had it: a link to it would stay, and the file would never be whole."""
+    # The topic that is forgotten may have had it: a link to it would stay, and the file would never be whole.
     block, other = _block(b"block"), TopicSeed(b"o" * 32)
     size = size_of(len(block.encoded))
     store.keep_whole(block)
@@ -232,7 +232,7 @@ def test_a_block_that_goes_while_room_is_made_for_it_is_no_more_here(store: Stor
 
 
 def test_a_file_that_is_brought_again_is_no_new_one(store: Store) -> None:
-    """Its lost block is new; all the rest was here, and takes no more room than before."""
+    # Its lost block is new; all the rest was here, and takes no more room than before.
     leaf = _block(b"leaf")
     parent = encrypt_block(b"", ConvergenceSecret(b"c" * 32), (leaf.block_id,))[0]
     file_num = store.keep(parent, [parent.block_id, leaf.block_id], [parent, leaf]).num
@@ -250,7 +250,7 @@ def test_a_file_that_is_brought_again_is_no_new_one(store: Store) -> None:
 
 @pytest.mark.parametrize("kept_size", [0, 1])
 def test_a_topic_with_files_and_no_commits_is_not_empty(store: Store, kept_size: int) -> None:
-    """Empty topics go for new ones of anybody, also of strangers; those with files do not."""
+    # Empty topics go for new ones of anybody, also of strangers; those with files do not.
     block, other = _block(b"block"), TopicSeed(b"o" * 32)
     if kept_size:
         store.keep_whole(block)

@@ -1,4 +1,4 @@
-"""What a relay keeps: each publication once, within every quota, the longest untouched topic going first."""
+"""Publications of a relay: each once, within every quota, the longest untouched topic going first."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -103,7 +103,7 @@ def test_publications_are_kept_once_and_given_as_they_came(store: Store) -> None
 
 
 def _variant(made: Publication, number: int, seed: TopicSeed = SEEDS["a"]) -> tuple[Publication, bytes]:
-    """The same commit, with another key than its own."""
+    """Make the same commit with another key than its own."""
     key = BlockKey(number.to_bytes(32, "big"))
     other = create_publication(seed, ReadKey(b"r" * 32), key, made.blocks)
     return other, other.encoded
@@ -320,7 +320,7 @@ def test_numbers_of_forgotten_topics_and_commits_are_not_given_again(store: Stor
 
 
 def test_false_ranks_make_no_walk_long(store: Store) -> None:
-    """Descendants that come before their causes have the rank that others give them: here causes have the higher ones."""
+    # Descendants that come before their causes have the rank that others give them: here causes have the higher ones.
     store.open("a")
     layers = 24
     chain = [_publish("a", "0")]

@@ -1,4 +1,4 @@
-"""What an operator is told of a relay's store: by kind of peer, and how fast it fills."""
+"""Use of a relay's store: by kind of peer, and how fast it fills."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +52,7 @@ def test_what_peers_have_brought_is_told_by_their_kind(database: Database) -> No
         assert load_usage(connection, {DORA}, {EVE})[STRANGER] == Usage(2, 16), "as it is from now on"
 
 
+@pytest.mark.sqlite
 def test_a_visitor_is_of_one_kind() -> None:
     account = Account(1, "ann", 10)
     assert Visitor(ANN, is_known=True, is_partner=True, account=account).kind == ACCOUNT
@@ -61,7 +62,7 @@ def test_a_visitor_is_of_one_kind() -> None:
 
 
 def _commits(database: Database, *came: tuple[int, int]) -> None:
-    """Commits with the days before now on which they came, and their sizes."""
+    """Store commits with the days before now on which they came, and their sizes."""
     with database.write() as connection:
         for days, size in came:
             row = {"id_key": 0, "commit_id": bytes(32), "topic_num": 1, "rank": 0, "acks": b""}
@@ -71,7 +72,7 @@ def _commits(database: Database, *came: tuple[int, int]) -> None:
 
 
 def _put_file(connection: Connection) -> None:
-    """A file of 70 bytes that began a day ago, and of which something came just now."""
+    """Store a file of 70 bytes that began a day ago, and of which something came just now."""
     row = {"topic_num": 1, "file_id": bytes(32), "claimed_size": 70, "size": 70, "signature": bytes(64)}
     row |= {"peer": bytes(32), "is_whole": True, "touched_at": NOW, "began_at": NOW - DAY_MS}
     connection.execute(insert(relay_files).values(row))

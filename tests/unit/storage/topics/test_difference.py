@@ -1,4 +1,4 @@
-"""What a summary names of a topic with more heads than it may name."""
+"""Summary of a topic with more heads than it may name."""
 
 from pathlib import Path
 

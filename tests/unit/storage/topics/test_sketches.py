@@ -1,4 +1,4 @@
-"""Which sketches are written, and when: told without a look at each of them."""
+"""Sketches that are written, and when, without a look at each of them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +19,8 @@ from storage.topics import sketches as module
 from storage.topics.sketches import Sketches
 from tests.support.builders import World
 
+pytestmark = pytest.mark.sqlite  # kept in memory; their rows are read and written as others are
+
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
@@ -36,7 +38,7 @@ def _write(world: World, count: int) -> None:
 
 
 def _own(world: World) -> Topic:
-    """The epoch's own topic, which has the repo's init alone: all else is by a writer."""
+    """Return the epoch's own topic, which has the repo's init alone: all else is by a writer."""
     return world.replica.by_topic[world.replica.writing_epoch(world.repo).topic]
 
 
