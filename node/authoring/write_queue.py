@@ -264,7 +264,7 @@ class WriteQueue:
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             if write is not None:
                 write.drop()
-            return self._database.as_failure(error)
+            return self._database.to_storage_error(error)
         if write.written:
             group.add(write)
         return write.written

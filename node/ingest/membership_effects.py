@@ -14,7 +14,7 @@ from storage.engine.database import Database
 from storage.repos.epochs import claim_topic, state_writers_topic
 from storage.repos.repos import Repo, name_branch, set_writing_epoch
 from storage.repos.row_changes import row_changes
-from verifier.epochs import prefer
+from verifier.epochs import preferred_epoch
 from verifier.membership import Membership
 from verifier.names import find_branch_names
 
@@ -68,7 +68,7 @@ def choose_epoch(membership: Membership, repo: Repo, tables: Tables) -> tuple[in
     if preferred is not None and preferred.started_epoch in here:
         return here[preferred.started_epoch].num, False
     tips = [one for one in now.epoch_tips() if one.started_epoch in here]
-    return (here[prefer(tips).started_epoch].num if tips else repo.epoch_num), preferred is not None
+    return (here[preferred_epoch(tips).started_epoch].num if tips else repo.epoch_num), preferred is not None
 
 
 def choose_writing_epoch(
