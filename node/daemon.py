@@ -28,7 +28,6 @@ from node.api.remote import Remote
 from node.api.repeats import new_run
 from node.api.services import make_services
 from node.authoring.author import Author
-from node.content.post_relations import RelationReader
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.exports.exports import Exports
@@ -232,7 +231,6 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             nursery.start_soon(BlockRepairer(hub).run)
             nursery.start_soon(FeedRecovery(hub).run)
             nursery.start_soon(BodyFetcher(hub).run)
-            nursery.start_soon(RelationReader(hub).run)
             nursery.start_soon(FileDepositor(hub).run)
             nursery.start_soon(PartnerFiles(hub).run)
             nursery.start_soon(SearchIndexer(hub, is_enabled=home.config.search.enabled).run)

@@ -261,8 +261,6 @@ class _Judging:
         wanted = wanted_columns(self._cipher, self._tables, self._topic, self._branch, opened)
         if isinstance(body, ErasedBody) and row["body_kind"] not in ERASABLE_KINDS:
             self._findings.add("commit", name, f"its body was erased, and is a {row['body_kind']}")
-        if row["relation"] is None:  # an older version stored it: the daemon reads its header later
-            wanted |= {"relation": None, "about": None}
         kind = declared_kind(commit, is_root_branch=is_root_branch)
         if kind is None and not isinstance(body, UnknownBody):
             kind = type(body)

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from sqlalchemy import Connection, ScalarSelect, bindparam, select, tuple_, update
+from sqlalchemy import Connection, ScalarSelect, bindparam, select, tuple_
 
 from protocol.ids import CommitId, UserId
-from storage.commits.commits import ROWS, TimelineRow, load_numbered, relation_columns, timeline_row
+from storage.commits.commits import ROWS, TimelineRow, load_numbered, timeline_row
 from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.bulk import select_in
 from storage.engine.column_encryption import cipher_of
 from storage.engine.id_keys import chunks
 from storage.schema.schema import authors, commits
-from verifier.posts import CHANGED_KINDS, CHANGES, PostRelation, Relation, devices_of
+from verifier.posts import CHANGED_KINDS, CHANGES, Relation, devices_of
 
 _POST: Final = commits.alias("post")
 
@@ -132,22 +132,6 @@ def load_replies(
     cipher = cipher_of(connection)
     ordered = query.order_by(*CANONICAL_ORDER).limit(limit)
     return [timeline_row(cipher, row) for row in connection.execute(ordered)]
-
-
-def load_unread(connection: Connection, limit: int) -> list[TimelineRow]:
-    """Load the first posts that an older version stored, and whose headers nobody has read since."""
-    query = ROWS.where(commits.c.relation.is_(None), commits.c.body_kind == "post")
-    cipher = cipher_of(connection)
-    return [
-        timeline_row(cipher, row) for row in connection.execute(query.order_by(commits.c.num).limit(limit))
-    ]
-
-
-def keep_relations(connection: Connection, stated: Mapping[int, PostRelation | None]) -> None:
-    """Store what the headers of stored posts say, by number."""
-    for num, one in stated.items():
-        relation, about = relation_columns(one)
-        connection.execute(update(commits).where(commits.c.num == num).values(relation=relation, about=about))
 
 
 # --- steps ---

@@ -12,7 +12,6 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.erasing import erase_store
-from node.content.post_relations import RelationReader
 from node.content.posts import Posts
 from node.ingest.replica import Replica
 from node.membership.merging import Merging
@@ -371,26 +370,10 @@ async def test_a_name_that_is_nobodys_or_too_many_are_refused(room: Room) -> Non
     assert len(room.items()[post]["mentions"]) == MENTIONS_MAX
 
 
-async def test_what_an_older_version_stored_is_read_later(room: Room) -> None:
+async def test_a_kind_that_an_older_version_did_not_know_is_no_damage(tmp_path: Path, room: Room) -> None:
     post = await room.write("old")
-    await room.posts().edit(post, "new")
-    reply = (await room.posts("bob").reply(post, "re"))["commit"]
-    with room.node.replica.database.write() as connection:
-        connection.execute(update(commits).values(relation=None, about=None))
-    assert room.texts() == ["old", "new", "re"], "plain posts, as before"
-    reader = RelationReader(room.node.hub)
-    assert reader.read_some()
-    assert not reader.read_some()
-    items = room.items()
-    assert (items[post]["text"], items[reply]["reply_to"]["commit"]) == ("new", post)
-
-
-async def test_a_store_of_an_older_version_is_as_it_must_be(tmp_path: Path, room: Room) -> None:
-    post = await room.write("old")
-    await room.posts().edit(post, "new")
     await room.posts().hide(post, hidden=True)
     with room.node.replica.database.write() as connection:
-        connection.execute(update(commits).values(relation=None, about=None))
         hides = update(commits).where(commits.c.body_kind == "hide")
         assert connection.execute(hides.values(body_kind="unknown:hide1")).rowcount == 1
     room.node.replica.close()

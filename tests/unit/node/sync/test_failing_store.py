@@ -13,7 +13,6 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.content.post_relations import RelationReader
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.content.texts import Texts
@@ -90,7 +89,6 @@ TASKS: Final[dict[str, Callable[[Node], Callable[[], Awaitable[None]]]]] = {
     "partner": lambda node: PartnerFiles(node.hub).run,
     "search": lambda node: SearchIndexer(node.hub, is_enabled=True).run,
     "texts": lambda node: TextIndexer(node.hub, Texts(node.hub, node.author, lambda _: node.branch())).run,
-    "relations": lambda node: RelationReader(node.hub).run,
 }
 
 
