@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import func, select
-
 from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView, RelayStatus
 from node.contract.repos import RepoList
@@ -45,11 +43,12 @@ from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import UNREAD, count_pending
 from storage.commits.search_index import find_index_fault
+from storage.commits.stored_counts import load_newest_arrival
+from storage.engine import store_seal
 from storage.engine.database import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, read_store
 from storage.engine.losses import read_loss
 from storage.engine.postgresql import find_risks
 from storage.engine.quarantine import measure_quarantine
-from storage.schema.schema import commits, store_seal
 
 OK: Final = "ok"
 WARNING: Final = "warning"
@@ -199,12 +198,10 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
     risks: list[str] = []
     try:
         with read_store(home.path, url=home.storage_url) as connection:
-            newest = connection.execute(
-                select(func.coalesce(func.max(commits.c.received_at), 0))
-            ).scalar_one()
+            newest = load_newest_arrival(connection)
             unread, damaged = count_pending(connection, reason=UNREAD), count_damaged(connection)
             name, risks = name_server(connection), find_risks(connection)
-            is_clean = connection.execute(select(store_seal.c.is_clean)).scalar()
+            is_clean = store_seal.is_clean(connection)
             fault = find_index_fault(connection)
     except NoStore:
         yield Check("store", OK, "none yet")

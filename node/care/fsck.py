@@ -7,11 +7,10 @@ Content of files that has not come to this node is no fault; what is here of it 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from node.content.document_operations import DocumentOperationReader
 from node.content.erasing import ERASABLE_KINDS
@@ -63,10 +62,14 @@ from storage.check.check_relay import inspect_relayed
 from storage.check.check_search import inspect_search
 from storage.check.kept_rows import (
     KeptFile,
+    count_kept_pending,
+    find_indexed,
     find_removed_files,
+    load_commit_id,
     load_kept_files,
     load_kept_removals,
     load_kept_rows,
+    load_nums_on,
     load_second_places,
 )
 from storage.commits.checkpoints import load_checkpoint_ids
@@ -78,8 +81,6 @@ from storage.engine.database import StorageError, read_store
 from storage.engine.id_keys import chunks
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
-from storage.schema.schema import commits, pending
-from storage.schema.search_schema import search_queue
 from verifier.documents import find_false_snapshots
 from verifier.epoch_commits import epoch_statement
 from verifier.facts import CommitFacts
@@ -160,13 +161,15 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
             continue
         _check_epochs(tables, repo, memberships[repo.num], findings)
     for topic in tables.topics.values():
-        of_topic = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic.num)
-        rows = connection.execute(of_topic.order_by(commits.c.branch_num, commits.c.num)).all()
-        for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
+        judging: dict[int, _Judging] = {}
+        for branch_num, nums in load_nums_on(connection, topic.num, _BATCH):
             branch = tables.branches[branch_num]
-            if branch.repo_num in memberships:
-                judging = _Judging(connection, tables, topic, branch, memberships[branch.repo_num], findings)
-                judging.run([num for _, num in group])
+            if branch.repo_num not in memberships:
+                continue
+            if branch_num not in judging:
+                membership = memberships[branch.repo_num]
+                judging[branch_num] = _Judging(connection, tables, topic, branch, membership, findings)
+            judging[branch_num].run(nums)
 
 
 def _check_epochs(tables: Tables, repo: Repo, membership: Membership, findings: CheckFindings) -> None:
@@ -211,14 +214,13 @@ class _Judging:
         self._voids: Mapping[CommitId, bool] = {}
 
     def run(self, nums: Sequence[int]) -> None:
-        """Judge them, a batch at a time."""
-        for part in chunks(nums, _BATCH):
-            opened = dict(self._open(part))
-            self._facts = load_facts(self._connection, _named(opened.values()))
-            self._load_kept(part, [one.signed.commit.commit_id for one in opened.values()])
-            for row in load_kept_rows(self._connection, part):
-                if row["num"] in opened:
-                    self._check(row, opened[row["num"]])
+        """Judge a batch of the branch's commits."""
+        opened = dict(self._open(nums))
+        self._facts = load_facts(self._connection, _named(opened.values()))
+        self._load_kept(nums, [one.signed.commit.commit_id for one in opened.values()])
+        for row in load_kept_rows(self._connection, nums):
+            if row["num"] in opened:
+                self._check(row, opened[row["num"]])
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         """Facts of an accepted commit (`CommitLookup`)."""
@@ -248,8 +250,7 @@ class _Judging:
                 self._findings.add("commit", self._name(num), found)
 
     def _name(self, num: int) -> str:
-        query = select(commits.c.commit_id).where(commits.c.num == num)
-        return bytes(self._connection.execute(query).scalar_one()).hex()
+        return load_commit_id(self._connection, num).hex()
 
     def _check(self, row: Mapping[str, Any], opened: Opened) -> None:
         commit, body = opened.signed.commit, opened.signed.body
@@ -324,9 +325,7 @@ def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
 
 def _check_pending(connection: Connection, findings: CheckFindings) -> None:
     """See that what waits is what it is kept as, and is not accepted already."""
-    findings.checked["waiting"] += int(
-        connection.execute(select(func.count()).select_from(pending)).scalar_one()
-    )
+    findings.checked["waiting"] += count_kept_pending(connection)
     for _, commit_id, fault in find_wrong_pending(connection):
         findings.add("waiting", commit_id.hex(), fault)
 
@@ -342,10 +341,7 @@ def _check_search(connection: Connection, findings: CheckFindings) -> None:
         return
     step = state.upto // _SEARCHED_MAX + 1
     for nums in chunks(range(1, state.upto + 1, step), _BATCH):
-        wanted = commits.c.num.in_(nums) & (commits.c.body_kind == kind_name(Post))
-        queued = select(search_queue.c.commit_num)
-        query = select(commits.c.num).where(wanted, commits.c.num.not_in(queued))
-        rows = load_numbered(connection, list(connection.execute(query).scalars()))
+        rows = load_numbered(connection, find_indexed(connection, nums, kind_name(Post)))
         for row in rows:
             try:
                 encoded = load_blocks_of(connection, [row])[row.num]

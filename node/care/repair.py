@@ -10,11 +10,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection
 
 from node.care.fsck import check_all
 from node.home.home import hold_content, lock_home
@@ -38,11 +37,22 @@ from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
 from storage.check.check_search import drop_index
 from storage.check.kept_rows import (
+    CheckpointRow,
+    drop_erasure,
+    drop_files,
+    find_erased,
     find_removed_files,
     load_kept_files,
     load_kept_removals,
     load_kept_rows,
+    load_nums_on,
     load_second_places,
+    load_void_marks,
+    rewrite_checkpoint,
+    rewrite_commit,
+    rewrite_removals,
+    rewrite_second_places,
+    write_file,
 )
 from storage.check.rebuild_derived import (
     drop_wrong_pending,
@@ -67,7 +77,7 @@ from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
 from storage.engine.losses import Loss, discard_lost_store, read_loss, settle_loss
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
-from storage.schema.schema import checkpoints, commits, erasures, file_removals, files, topic_inits
+from storage.schema.schema import files
 
 COPY_LABEL: Final = "before-repair"
 _BATCH: Final = 200
@@ -188,11 +198,8 @@ class _Work:
 
     def _restate_commits(self, tables: Tables) -> None:
         for topic in tables.topics.values():
-            of_topic = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic.num)
-            rows = self._connection.execute(of_topic.order_by(commits.c.branch_num, commits.c.num)).all()
-            for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
-                for part in chunks([num for _, num in group], _BATCH):
-                    self._restate_part(tables, topic, tables.branches[branch_num], part)
+            for branch_num, part in load_nums_on(self._connection, topic.num, _BATCH):
+                self._restate_part(tables, topic, tables.branches[branch_num], part)
         for num, branch_num, commit in self._removers:
             self._restate_removals(num, find_removed_files(self._connection, branch_num, commit))
             if find_unawaited_adders(self._connection, num, commit):
@@ -209,11 +216,7 @@ class _Work:
         kept_files = load_kept_files(self._connection, nums)
         removals = load_kept_removals(self._connection, nums)
         second_places = load_second_places(self._connection, nums)
-        bodies = set(
-            self._connection.execute(
-                select(erasures.c.commit_num).where(erasures.c.commit_num.in_(nums))
-            ).scalars()
-        )
+        bodies = find_erased(self._connection, nums)
         for row in load_kept_rows(self._connection, nums):
             num = row["num"]
             if num not in opened:
@@ -222,7 +225,8 @@ class _Work:
             self._restate_row(tables, topic, branch, row, opened[num])
             second = wanted_second_place(tables, topic, branch, opened[num])
             if second_places.get(num, set()) != second:
-                self._restate_second_places(num, second)
+                rewrite_second_places(self._connection, num, second)
+                self.changed["commits"] += 1
             self._restate_checkpoint(branch, num, opened[num])
             kept = kept_files.get(num, [])
             if [file for _, file in kept] != wanted_files(opened[num]):
@@ -232,7 +236,7 @@ class _Work:
             elif num in removals:
                 self._restate_removals(num, set())
             if num in bodies and opened[num].publication.body_id is None:
-                self._connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+                drop_erasure(self._connection, num)
                 self.changed["erasures"] += 1
 
     def _restate_row(
@@ -247,38 +251,22 @@ class _Work:
             user = values.pop("user")
             values["author_num"] = number_authors(self._database, self._connection, {user})[user]
         if values:
-            self._connection.execute(update(commits).where(commits.c.num == row["num"]).values(values))
+            rewrite_commit(self._connection, row["num"], values)
             self.changed["commits"] += 1
 
-    def _restate_second_places(self, num: int, wanted: set[int]) -> None:
-        self._connection.execute(delete(topic_inits).where(topic_inits.c.commit_num == num))
-        for topic_num in wanted:
-            self._connection.execute(insert(topic_inits).values(topic_num=topic_num, commit_num=num))
-        self.changed["commits"] += 1
-
     def _restate_checkpoint(self, branch: Branch, num: int, opened: Opened) -> None:
-        here = checkpoints.c.commit_num == num
-        columns = (checkpoints.c.branch_num, checkpoints.c.proposal, checkpoints.c.merged)
-        kept = self._connection.execute(select(*columns).where(here)).first()
         commit, body = opened.signed.commit, opened.signed.body
         wanted = None
         if isinstance(body, Checkpoint):
-            wanted = (branch.num, body.proposal, pack_ids(sorted(commit.acks)))
-        if (None if kept is None else tuple(kept)) == wanted:
-            return
-        self._connection.execute(delete(checkpoints).where(here))
-        if wanted is not None:
-            names = ("branch_num", "proposal", "merged")
-            values = {"commit_num": num, **dict(zip(names, wanted, strict=True))}
-            self._connection.execute(insert(checkpoints).values(values))
-        self.changed["checkpoints"] += 1
+            wanted = CheckpointRow(branch.num, body.proposal, pack_ids(sorted(commit.acks)))
+        if rewrite_checkpoint(self._connection, num, wanted):
+            self.changed["checkpoints"] += 1
 
     def _restate_files(self, branch: Branch, num: int, kept: Sequence[int], opened: Opened) -> None:
         """Rows that are there keep their numbers, which others name."""
         wanted = wanted_files(opened)
         surplus = kept[len(wanted) :]
-        self._connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(surplus)))
-        self._connection.execute(delete(files).where(files.c.num.in_(surplus)))
+        drop_files(self._connection, surplus)
         fresh = self._database.next_nums(self._connection, files, max(0, len(wanted) - len(kept)))
         for file_num, (object_id, key, name, size) in zip([*kept, *fresh], wanted, strict=False):
             assert isinstance(object_id, bytes), "an id"
@@ -292,20 +280,14 @@ class _Work:
                 "name": name,
                 "size": size,
             }
-            if file_num in fresh:
-                self._connection.execute(insert(files).values(num=file_num, **values))
-            else:
-                self._connection.execute(update(files).where(files.c.num == file_num).values(values))
+            write_file(self._connection, file_num, values, is_new=file_num in fresh)
         self.changed["files"] += 1
 
     def _restate_removals(self, num: int, wanted: set[int]) -> None:
         kept = load_kept_removals(self._connection, [num]).get(num, set())
         if kept == wanted:
             return
-        self._connection.execute(delete(file_removals).where(file_removals.c.commit_num == num))
-        rows = [{"file_num": file_num, "commit_num": num} for file_num in sorted(wanted)]
-        if rows:
-            self._connection.execute(insert(file_removals), rows)
+        rewrite_removals(self._connection, num, wanted)
         self.changed["files"] += 1
 
     def _restate_voids(self, tables: Tables) -> Counter[int]:
@@ -323,16 +305,13 @@ class _Work:
         return moved
 
     def _restate_voids_of(self, branch: Branch, review: VoidRecheck) -> Counter[int]:
-        query = select(commits.c.num, commits.c.commit_id, commits.c.is_void)
-        rows = self._connection.execute(query.where(commits.c.branch_num == branch.num)).all()
         moved: Counter[int] = Counter()
-        for part in chunks(rows, _BATCH):
-            is_void = review.find_voids(branch, [row.commit_id for row in part])
+        for part in chunks(load_void_marks(self._connection, branch.num), _BATCH):
+            is_void = review.find_voids(branch, [commit_id for _, commit_id, _ in part])
             for num, commit_id, kept in part:
                 wanted = is_void.get(commit_id, kept)
                 if wanted != kept:
-                    here = commits.c.num == num
-                    self._connection.execute(update(commits).where(here).values(is_void=wanted))
+                    rewrite_commit(self._connection, num, {"is_void": wanted})
                     moved[branch.num] += 1
         return moved
 

@@ -12,7 +12,6 @@ from typing import Final
 
 import structlog
 import trio
-from sqlalchemy import bindparam, func, select
 
 from node.network.network import Network
 from node.network.peer_state import PeerState
@@ -33,12 +32,10 @@ from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
 from protocol.topic_progress import TopicProgress
 from storage.blobs.unfetched import count_unfetched
 from storage.commits.commits import has_newer
-from storage.engine.bulk import select_in
+from storage.commits.own_commits import load_author_num, load_last_num, load_latest, load_since
 from storage.engine.errors import StorageError
-from storage.engine.id_keys import chunks
 from storage.peers.peers import Holder, load_holders, put_holders
 from storage.repos.repos import Repo
-from storage.schema.schema import authors, branches, commits, topics
 
 log = structlog.get_logger()
 
@@ -49,30 +46,6 @@ SAVE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 5.0
 _REFUSED: Final = "refused: "
 """What the state of a topic begins with that the peer takes no more of."""
-
-
-_AUTHOR: Final = select(authors.c.num).where(authors.c.user == bindparam("user"))
-_OWN: Final = (
-    select(commits.c.num)
-    .where(commits.c.branch_num == branches.c.num, commits.c.author_num == bindparam("author"))
-    .order_by(commits.c.feed_sequence.desc())
-    .limit(1)
-    .scalar_subquery()
-)
-"""The number of a user's latest commit in a branch: the end of the index of feeds, however many there are."""
-_LATEST_OWN: Final = select(branches.c.repo_num, branches.c.num, _OWN.label("latest")).where(
-    branches.c.repo_num.in_(bindparam("keys", expanding=True)), _OWN.is_not(None)
-)
-_OWN_LATEST: Final = (
-    select(commits.c.num, topics.c.topic)
-    .join(topics, topics.c.num == commits.c.topic_num)
-    .where(commits.c.branch_num == bindparam("branch"), commits.c.author_num == bindparam("author"))
-    .order_by(commits.c.feed_sequence.desc())
-    .limit(UNHELD_COUNTED_MAX)
-    .subquery()
-)
-_OWN_SINCE: Final = select(_OWN_LATEST).where(_OWN_LATEST.c.num > bindparam("upto"))
-_LAST: Final = select(func.max(commits.c.num))
 
 
 @dataclass(slots=True)
@@ -107,7 +80,7 @@ class Standings:
         self._network = network
         self._memories: dict[RepoId, _Memory] = {}
         with hub.replica.database.read() as connection:
-            self._last_at_start = connection.execute(_LAST).scalar() or 0
+            self._last_at_start = load_last_num(connection)
             for num, holders in load_holders(connection).items():
                 if num in hub.replica.repos:
                     held = {one.peer: one for one in holders}
@@ -338,17 +311,17 @@ class Standings:
         asked = [num for num, one in outlooks.items() if not any(link.is_level for link in one.links)]
         with self._hub.replica.database.read() as connection:
             files = count_unfetched(connection, list(outlooks), user, UNHELD_COUNTED_MAX)
-            author_num = connection.execute(_AUTHOR, {"user": user}).scalar()
-            for part in chunks(asked if author_num is not None else []):
-                rows = select_in(connection, _LATEST_OWN, part, author=author_num)
-                for repo_num, branch_num, latest in list(rows):
-                    last, count = outlooks[repo_num].last, found[repo_num]
-                    if last is None:
-                        found[repo_num] = None
-                    elif count is not None and latest > last.upto:
-                        wanted = {"branch": branch_num, "author": author_num, "upto": last.upto}
-                        held, since = outlooks[repo_num].held, connection.execute(_OWN_SINCE, wanted)
-                        found[repo_num] = count + sum(num > held.get(topic, 0) for num, topic in since)
+            author_num = load_author_num(connection, user)
+            latest = [] if author_num is None else load_latest(connection, asked, author_num)
+            for repo_num, branch_num, num in latest:
+                assert author_num is not None, "some were found"
+                last, count = outlooks[repo_num].last, found[repo_num]
+                if last is None:
+                    found[repo_num] = None
+                elif count is not None and num > last.upto:
+                    held = outlooks[repo_num].held
+                    since = load_since(connection, branch_num, author_num, last.upto, UNHELD_COUNTED_MAX)
+                    found[repo_num] = count + sum(own > held.get(topic, 0) for own, topic in since)
         return {num: Unheld(count, files[num]) for num, count in found.items()}
 
 

@@ -9,8 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import func, select
-
 from node.contract.node import LogLines
 from node.exports.exports import Exports
 from node.network.network import Network
@@ -22,13 +20,11 @@ from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
 from storage.commits.pending import CAUSES, READY, UNREAD
+from storage.commits.stored_counts import count_stored
 from storage.engine.database import StorageError
-from storage.engine.queries import sum_of
 from storage.engine.store_identity import PACKS_NAME
 from storage.relay.quotas import VISITOR_KINDS
 from storage.relay.usage import load_usage
-from storage.schema.relay_schema import relay_topics
-from storage.schema.schema import branches, pending, topics
 
 PEER_STATES: Final = ("connected", "dialing", "waiting")
 _PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -275,24 +271,7 @@ class Watching:
     def _stored(self, partners: Collection[PeerId], dialed: Collection[PeerId]) -> list[Family]:
         database = self._hub.replica.database
         with database.read() as connection:
-            commit_count, void_count, branch_count = connection.execute(
-                select(
-                    sum_of(branches.c.commit_count),
-                    sum_of(branches.c.void_count),
-                    func.count(),
-                )
-            ).one()
-            topic_count = connection.execute(select(func.count()).select_from(topics)).scalar_one()
-            relayed = connection.execute(
-                select(
-                    func.count(),
-                    sum_of(relay_topics.c.commit_count),
-                    sum_of(relay_topics.c.size),
-                    sum_of(relay_topics.c.file_size),
-                )
-            ).one()
-            per_reason = select(pending.c.reason, func.count()).group_by(pending.c.reason)
-            kept = {row[0]: row[1] for row in connection.execute(per_reason)}
+            stored = count_stored(connection)
             rows_size = database.size(connection)
             usage = load_usage(connection, partners, dialed) if self._hub.relay is not None else {}
         sizes = store_sizes(self._home, rows_size)
@@ -309,28 +288,40 @@ class Watching:
                 "gauge",
                 "Commits in the store.",
                 [
-                    Sample(commit_count - void_count, {"state": "shown"}),
-                    Sample(void_count, {"state": "void"}),
-                    Sample(kept.get(CAUSES, 0) + kept.get(READY, 0), {"state": "waiting"}),
-                    Sample(kept.get(UNREAD, 0), {"state": "unread"}),
+                    Sample(stored.commits - stored.voids, {"state": "shown"}),
+                    Sample(stored.voids, {"state": "void"}),
+                    Sample(
+                        stored.pending.get(CAUSES, 0) + stored.pending.get(READY, 0), {"state": "waiting"}
+                    ),
+                    Sample(stored.pending.get(UNREAD, 0), {"state": "unread"}),
                 ],
             ),
             Family("ravel_repos", "gauge", "Repos.", [Sample(len(self._hub.replica.repos))]),
-            Family("ravel_branches", "gauge", "Branches.", [Sample(branch_count)]),
-            Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(topic_count)]),
-            Family("ravel_relay_topics", "gauge", "Topics that are kept for others.", [Sample(relayed[0])]),
-            Family("ravel_relay_commits", "gauge", "Commits that are kept for others.", [Sample(relayed[1])]),
+            Family("ravel_branches", "gauge", "Branches.", [Sample(stored.branches)]),
+            Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(stored.topics)]),
+            Family(
+                "ravel_relay_topics",
+                "gauge",
+                "Topics that are kept for others.",
+                [Sample(stored.relay_topics)],
+            ),
+            Family(
+                "ravel_relay_commits",
+                "gauge",
+                "Commits that are kept for others.",
+                [Sample(stored.relay_commits)],
+            ),
             Family(
                 "ravel_relay_bytes",
                 "gauge",
                 "Bytes of commits that are kept for others.",
-                [Sample(relayed[2])],
+                [Sample(stored.relay_size)],
             ),
             Family(
                 "ravel_relay_file_bytes",
                 "gauge",
                 "Bytes of files that are kept for others.",
-                [Sample(relayed[3])],
+                [Sample(stored.relay_file_size)],
             ),
             Family(
                 "ravel_store_bytes",

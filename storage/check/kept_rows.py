@@ -1,14 +1,130 @@
-"""Rows of commits and their files as they are stored, to be compared with what the commits' blocks say."""
+"""Rows of single commits, as a check compares them and a repair writes them again.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+A repair keeps the numbers of rows, which others name. Each function belongs to one transaction.
+"""
 
-from sqlalchemy import Connection, select
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.commit import Commit
+from protocol.ids import CommitId
 from storage.engine.column_encryption import cipher_of, file_place
-from storage.engine.id_keys import id_key
-from storage.schema.schema import authors, commits, file_removals, files, group_places, topic_inits
+from storage.engine.id_keys import PackedIds, chunks, id_key
+from storage.schema.schema import (
+    authors,
+    checkpoints,
+    commits,
+    erasures,
+    file_removals,
+    files,
+    group_places,
+    pending,
+    topic_inits,
+)
+from storage.schema.search_schema import search_queue
+
+
+class CheckpointRow(NamedTuple):
+    """The row of a checkpoint, beside the number of its commit."""
+
+    branch_num: int
+    proposal: bytes
+    merged: PackedIds
+
+
+def load_nums_on(connection: Connection, topic_num: int, batch: int) -> Iterator[tuple[int, list[int]]]:
+    """Yield the commits of one topic by their numbers: a branch's number, with at most `batch` of its commits."""
+    query = select(commits.c.branch_num, commits.c.num).where(commits.c.topic_num == topic_num)
+    rows = connection.execute(query.order_by(commits.c.branch_num, commits.c.num)).all()
+    for branch_num, group in groupby(rows, key=lambda row: int(row[0])):
+        for part in chunks([num for _, num in group], batch):
+            yield branch_num, list(part)
+
+
+def load_commit_id(connection: Connection, num: int) -> CommitId:
+    """Return the id of a commit that is there."""
+    found: CommitId = connection.execute(select(commits.c.commit_id).where(commits.c.num == num)).scalar_one()
+    return found
+
+
+def load_void_marks(connection: Connection, branch_num: int) -> list[tuple[int, CommitId, bool]]:
+    """List a branch's commits: number, id, and whether each is kept as void."""
+    query = select(commits.c.num, commits.c.commit_id, commits.c.is_void)
+    return [tuple(row) for row in connection.execute(query.where(commits.c.branch_num == branch_num))]
+
+
+def find_erased(connection: Connection, nums: Sequence[int]) -> set[int]:
+    """Return those of these commits that are kept as erased, or as released to be."""
+    query = select(erasures.c.commit_num).where(erasures.c.commit_num.in_(nums))
+    return set(connection.execute(query).scalars())
+
+
+def drop_erasure(connection: Connection, num: int) -> None:
+    """Keep a commit as not released."""
+    connection.execute(delete(erasures).where(erasures.c.commit_num == num))
+
+
+def rewrite_commit(connection: Connection, num: int, values: Mapping[str, object]) -> None:
+    """Write some columns of a commit's row again."""
+    connection.execute(update(commits).where(commits.c.num == num).values(dict(values)))
+
+
+def rewrite_second_places(connection: Connection, num: int, topic_nums: set[int]) -> None:
+    """Keep the topics on which a commit stands beside its own."""
+    connection.execute(delete(topic_inits).where(topic_inits.c.commit_num == num))
+    for topic_num in topic_nums:
+        connection.execute(insert(topic_inits).values(topic_num=topic_num, commit_num=num))
+
+
+def rewrite_checkpoint(connection: Connection, num: int, wanted: CheckpointRow | None) -> bool:
+    """Keep a commit as this checkpoint, or as none. Return False if it was kept so."""
+    here = checkpoints.c.commit_num == num
+    columns = (checkpoints.c.branch_num, checkpoints.c.proposal, checkpoints.c.merged)
+    kept = connection.execute(select(*columns).where(here)).first()
+    if (None if kept is None else tuple(kept)) == wanted:
+        return False
+    connection.execute(delete(checkpoints).where(here))
+    if wanted is not None:
+        connection.execute(insert(checkpoints).values(commit_num=num, **wanted._asdict()))
+    return True
+
+
+def drop_files(connection: Connection, file_nums: Sequence[int]) -> None:
+    """Keep no files of these numbers, nor that they were removed."""
+    connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(file_nums)))
+    connection.execute(delete(files).where(files.c.num.in_(file_nums)))
+
+
+def write_file(connection: Connection, file_num: int, values: Mapping[str, object], *, is_new: bool) -> None:
+    """Write the row of a file, or its columns again."""
+    if is_new:
+        connection.execute(insert(files).values(num=file_num, **values))
+    else:
+        connection.execute(update(files).where(files.c.num == file_num).values(dict(values)))
+
+
+def rewrite_removals(connection: Connection, num: int, file_nums: set[int]) -> None:
+    """Keep that a commit removes these files."""
+    connection.execute(delete(file_removals).where(file_removals.c.commit_num == num))
+    if file_nums:
+        rows = [{"file_num": file_num, "commit_num": num} for file_num in sorted(file_nums)]
+        connection.execute(insert(file_removals), rows)
+
+
+def count_kept_pending(connection: Connection) -> int:
+    """Count all commits that wait, whatever for."""
+    return int(connection.execute(select(func.count()).select_from(pending)).scalar_one())
+
+
+def find_indexed(connection: Connection, nums: Sequence[int], body_kind: str) -> list[int]:
+    """Return those of these commits that are of a kind, and that the search index does not still have to read."""
+    wanted = commits.c.num.in_(nums) & (commits.c.body_kind == body_kind)
+    query = select(commits.c.num).where(wanted, commits.c.num.not_in(select(search_queue.c.commit_num)))
+    return list(connection.execute(query).scalars())
+
 
 _ROW: Final = (
     select(

@@ -120,3 +120,8 @@ def _seal_rows(connection: Connection, backend: Backend, cipher: ColumnCipher) -
 
             count += backend.rewrite(connection, table, column, keys, seal)
     return count
+
+
+def is_clean(connection: Connection) -> bool | None:
+    """Return False if secrets of before the store was sealed may stand on its pages; None where it is not sealed."""
+    return connection.execute(select(store_seal.c.is_clean)).scalar()

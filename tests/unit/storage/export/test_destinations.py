@@ -1,4 +1,4 @@
-"""Destinations of exports: folders and stores without renaming. A reader sees what the manifest lists, whole, at each step."""
+"""Destinations of exports: folders and stores without renaming. A reader sees what the manifest lists, whole."""
 
 import json
 from collections.abc import Iterator
