@@ -81,7 +81,7 @@ async def _interrupt(process: trio.Process) -> None:
 
 
 class Health:
-    """What `ravel doctor` finds, for a page: by one process at a time."""
+    """The checks of `ravel doctor`, for a page: one process at a time."""
 
     def __init__(self, home: Path) -> None:
         self._home = home

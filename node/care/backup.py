@@ -79,7 +79,7 @@ class BackupSummary:
     created_at: int  # unix seconds, of the backup
 
     def as_json(self) -> dict[str, Any]:
-        """As answers have it."""
+        """Return the manifest as answers have it."""
         return {
             "path": str(self.path),
             "files": self.files,
@@ -187,22 +187,22 @@ def _check_database(path: Path, backup: Path) -> None:
 
 
 def _look_into(database: Path) -> tuple[str, list[str]]:
-    """Its schema, which is an older one where the node has not run since an upgrade, and the names of its packs."""
+    """Return the schema of a database, older where the node has not run since an upgrade, and the names of its packs."""
     with closing(sqlite3.connect(database)) as connection:
         (schema,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
         return schema, [row[0] for row in connection.execute("SELECT name FROM packs ORDER BY num")]
 
 
 def draft_of(out: Path) -> Path:
-    """The folder that is written, and then renamed. Its name is shorter where that of `out` is as long as names may be."""
+    """Return the folder that is written, and then renamed. Its name is shorter where that of `out` is as long as can be."""
     return out.absolute().with_name(f".{out.name[:_NAME_PART_LENGTH]}.part")
 
 
 @contextmanager
 def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
-    """A folder to write into, which becomes `out` when the block ends well, and is removed when it does not.
+    """Give a folder to write into; name it `out` when the block ends well, and remove it otherwise.
 
-    What a killed process left of the same name is removed first; it is told from one that is at work by its lock.
+    What a killed process left of the same name is removed first; its lock tells it from one that is at work.
     """
     if out.exists() and not replaces_empty:
         raise ServiceError("already_exists", f"{out} is there already", "choose another name")

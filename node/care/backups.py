@@ -27,7 +27,7 @@ _SUGGESTIONS_MAX: Final = 100
 
 
 class _Made(TypedDict):
-    """What `ravel backup` answers."""
+    """Answer of `ravel backup`."""
 
     files: int
     size: int
@@ -61,7 +61,7 @@ class Backups:
         return await self.show()
 
     async def show(self) -> BackupStatus:
-        """How it goes."""
+        """Return the state of the backup that runs or ran last."""
         return await self._run_blocking(self._show)
 
     async def _make(self, folder: Path) -> None:
@@ -131,7 +131,7 @@ class Backups:
         }
 
     def _suggest(self) -> Path:
-        """A folder beside what the user has, and not beside the node's, which is hidden from people by default."""
+        """Return a folder beside what the user has: the node's is hidden from people by default."""
         try:
             place = Path.home()
         except RuntimeError:  # a service without a home

@@ -59,7 +59,7 @@ _FILES_FREE_LOW: Final = 1000
 _QUARANTINE_LARGE: Final = 1 << 30
 """Bytes in quarantine from which on one should look. Only a request deletes them: they may be all that is left."""
 _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
-"""The same of the oldest: a month to find that something is missing, and to repair it."""
+"""Age of the oldest part of it from which on one should look: a month to find that something is missing."""
 _RELAY_FULL_SOON_DAYS: Final = 14
 """Days before a relay is full from which on its operator should act: a larger disk takes some."""
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
@@ -173,7 +173,7 @@ def _check_disk(path: Path) -> Iterator[Check]:
 
 
 def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
-    """What earlier starts found to be lost, and what they put into quarantine."""
+    """Report what earlier starts found to be lost, and what they put into quarantine."""
     loss = read_loss(path)
     if is_copy(path):
         detail = "this folder is a copy: its next start asks peers for what was written at the original since"
@@ -241,7 +241,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
 
 
 def _check_clock(now: float, newest: float) -> Check:
-    """A clock that is wrong changes no order, but invitations expire by it, and people read its times."""
+    """Check the clock: no order rests on it, but invitations expire by it, and people read its times."""
     advice = "set the clock, and keep it right with NTP"
     if now < RELEASED_AT:
         return Check(
@@ -285,7 +285,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
 
 
 def _check_ports(home: Home) -> Iterator[Check]:
-    """Whether a daemon could listen where it is told to."""
+    """Check that a daemon could listen at the configured addresses."""
     for key, address in (
         ("network.listen", home.config.network.listen),
         ("network.websocket_listen", home.config.network.websocket_listen),
@@ -309,14 +309,14 @@ def _check_ports(home: Home) -> Iterator[Check]:
 
 
 def check_discovery(config: NetworkConfig) -> Iterator[Check]:
-    """Whether discovery on the local network can find anybody there."""
+    """Check that discovery on the local network can find anybody there."""
     if config.discover_lan and is_loopback(config.listen):
         detail = f"network.discover_lan is on, and network.listen = {config.listen} is this machine alone"
         yield Check("discovery", WARNING, detail, 'set [network] listen = "*:7474"')
 
 
 def check_peers(status: NodeStatus) -> Iterator[Check]:
-    """What a daemon's status says of its peers: who does not answer, and what none of them has."""
+    """Report peers that do not answer, and commits that none of them has, from a daemon's status."""
     connected = [peer for peer in status["peers"] if peer["state"] == "connected"]
     away = [peer for peer in status["peers"] if peer["state"] != "connected" and peer["source"] in _KEPT]
     known = {peer["peer"] for peer in connected}
@@ -363,7 +363,7 @@ def check_members_clocks(status: NodeStatus) -> Iterator[Check]:
 
 
 def check_repos(repos: RepoList) -> Iterator[Check]:
-    """What is absent of repos, and who can help."""
+    """Report what is absent of repos, and who can help."""
     for repo in repos["repos"]:
         standing = repo["standing"]
         if standing["own_forks"]:
@@ -401,7 +401,7 @@ def check_company(status: NodeStatus, repos: RepoList) -> Iterator[Check]:
 
 
 def check_export(export: ExportStatus) -> Check:
-    """What a daemon's status says of its exports."""
+    """Report the exports of a daemon's status."""
     if export["last_error"]:
         return Check(
             "export",
@@ -417,7 +417,7 @@ def check_export(export: ExportStatus) -> Check:
 
 
 def check_relay(relay: RelayStatus) -> Iterator[Check]:
-    """What a relay says of its room, of what it has promised, and of its disk."""
+    """Report a relay's room, the quotas that it has promised, and its disk."""
     days, room = relay["full_in_days"], relay["size_max"] - relay["size"]
     if relay["blocks_damaged"]:
         detail = f"damaged: {counted(relay['blocks_damaged'], 'block')} of others' files"

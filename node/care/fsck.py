@@ -99,7 +99,7 @@ def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") ->
 
 
 def check_all(connection: Connection, home: Path) -> CheckFindings:
-    """The same of an open transaction; `home` has the packs. Raises StorageError."""
+    """Find everything that is wrong in an open transaction; `home` has the packs. Raises StorageError."""
     findings = CheckFindings()
     inspect_losses(home, findings)
     inspect_pages(connection, findings)
@@ -134,7 +134,7 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
 
 
 def _load_topics(connection: Connection) -> Mapping[TopicKey, Topic]:
-    """The topics that can be opened; none where the tables cannot be read, which is named by itself."""
+    """Return the topics that can be opened; none where the tables cannot be read, which is named by itself."""
     try:
         return load_tables(connection).by_topic
     except UNREADABLE:
@@ -227,11 +227,11 @@ class _Judging:
         return self._facts.get(commit_id)
 
     def is_rejected(self, _commit_id: CommitId) -> bool:
-        """What is not accepted is told by that (`CommitLookup`)."""
+        """Return False: the checks do not ask for refused commits (`CommitLookup`)."""
         return False
 
     def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
-        """The key of an epoch that gives this mark (`CommitLookup`)."""
+        """Return the key of an epoch that gives this mark (`CommitLookup`)."""
         return self._tables.find_key(self._branch.repo_num, epoch, mark)
 
     def _load_kept(self, nums: Sequence[int], ids: Sequence[CommitId]) -> None:

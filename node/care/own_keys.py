@@ -23,7 +23,7 @@ class OwnKeys:
         )  # a passphrase costs 256 MiB and half a second: guesses come one after the other
 
     async def show(self) -> KeyStatus:
-        """How they are kept. Raises ServiceError `bad_config`."""
+        """Return how the keys are kept. Raises ServiceError `bad_config`."""
         file = await self._run_blocking(read_keys, self._home)
         return {
             "node": file.node,
@@ -33,7 +33,7 @@ class OwnKeys:
         }
 
     async def words(self, passphrase: str) -> KeyWords:
-        """The user's key as words. Raises ServiceError `wrong_passphrase`, `locked`, and those of `show`."""
+        """Return the user's key as words. Raises ServiceError `wrong_passphrase`, `locked`, and those of `show`."""
 
         def read() -> list[str]:
             return words_of(open_keys(self._home, lambda: _given(passphrase)).user_seed)

@@ -85,7 +85,7 @@ _BATCH: Final = 200
 
 @dataclass(slots=True)
 class Repair:
-    """What a repair found, did, and left."""
+    """Findings before and after a repair, and the changes between."""
 
     found: CheckFindings
     left: CheckFindings
@@ -97,7 +97,7 @@ class Repair:
 
 
 class _Undone(Exception):
-    """Nothing of it is to be kept."""
+    """A repair of which nothing is to be kept."""
 
 
 def repair_store(home: Path, store_key: StoreKey | None, url: str = "", *, dry_run: bool = False) -> Repair:
@@ -291,7 +291,7 @@ class _Work:
         self.changed["files"] += 1
 
     def _restate_voids(self, tables: Tables) -> Counter[int]:
-        """How many marks were wrong, by branch. In repos whose membership cannot be read they stay as they are."""
+        """Put void marks right, and count them by branch. Repos whose membership cannot be read stay as they are."""
         moved: Counter[int] = Counter()
         for repo in tables.repos.values():
             try:

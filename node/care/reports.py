@@ -28,7 +28,7 @@ _NO_LINK: Final = b'<a class="file" data-path='
 
 
 class _Made(TypedDict):
-    """What `ravel analyze` answers."""
+    """Answer of `ravel analyze`."""
 
     commits: int
 
@@ -67,7 +67,7 @@ class Reports:
         return await self.show()
 
     async def show(self) -> ReportStatus:
-        """How it goes, and what is there."""
+        """Return the state of the analysis, and the report that is there."""
         path = self._folder / "report.html"
         try:
             finished_at = int((await self._run_blocking(path.stat)).st_mtime)
@@ -83,7 +83,7 @@ class Reports:
         }
 
     async def read(self) -> bytes:
-        """The report that is there, a page of HTML, for a frame. Raises ServiceError `not_found`, `too_large`."""
+        """Return the report that is there, a page of HTML, for a frame. Raises ServiceError `not_found`, `too_large`."""
 
         def read() -> bytes:
             with (self._folder / "report.html").open("rb") as file:

@@ -42,7 +42,7 @@ class SettingsService:
         self._lock = trio.Lock()  # the file is read, changed and written
 
     async def list_all(self) -> SettingList:
-        """All settings as they hold for the next start. Raises ServiceError `bad_config`."""
+        """List all settings as they hold for the next start. Raises ServiceError `bad_config`."""
         return await self._run_blocking(self._list)
 
     async def change(self, setting: str, value: str) -> SettingChange:
@@ -102,7 +102,7 @@ class SettingsService:
 
 
 def _text_of(setting: Setting) -> str:
-    """The value as it can be given to `change`: lists of tables in TOML's form, which is not that of JSON."""
+    """Return the value in the form that `change` takes: lists of tables are in TOML's form, which is not that of JSON."""
     if not isinstance(setting.value, list):
         return setting.text
     tables = [one for one in setting.value if isinstance(one, dict)]

@@ -93,7 +93,7 @@ class LazyGroup(TyperGroup):
         take_plainly(self)
 
     def invoke(self, ctx: "Context") -> Any:  # noqa: ANN401  # what a command gives, as click has it
-        """Run the command. A text of several words without quotes is told how to write them."""
+        """Run the command. Say how to write a text of several words that came without quotes."""
         try:
             return super().invoke(ctx)
         except Exception as error:  # of a class that typer does not export
@@ -102,7 +102,7 @@ class LazyGroup(TyperGroup):
             raise
 
     def list_commands(self, ctx: "Context") -> list[str]:  # typer's own loads each command for its name
-        """All names, in the order of help."""
+        """List all names, in the order of help."""
         return list(self.commands)
 
 

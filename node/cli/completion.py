@@ -1,4 +1,4 @@
-"""What the shell offers for a word that is typed: repos, branches and files of the running daemon, keys of settings.
+"""Completion of a word in the shell: repos, branches and files of the running daemon, keys of settings.
 
 Nothing is offered, and nothing said, where no daemon answers in time. Names come from other members and end up in a command
 line that is run: only those are offered that no shell gives a meaning.
@@ -67,7 +67,7 @@ def complete_keys(incomplete: str) -> list[str]:
 
 
 def _client(context: typer.Context) -> "Client":
-    """The daemon that the line so far names. The main callback has not run: it does not when a line is completed."""
+    """Connect to the daemon that the line so far names. The main callback has not run: none does in a completion."""
     from node.home.default_repo import load_default_repo
     from ravel import connect
 

@@ -20,7 +20,7 @@ from storage.engine.folders import sync_folder
 _OPEN_TRIES: Final = 5
 """Times that a draft is opened which another command finishes at that moment."""
 _DRAFT_MODE: Final = 0o666
-"""Of a new file, less the umask: as of any that a program of this user makes."""
+"""Mode of a new file, less the umask: as of any that a program of this user makes."""
 
 
 def check_target(target: Path, name: str, *, replaces: bool) -> Path:

@@ -1,4 +1,4 @@
-"""What commands read from standard input or a file, up to a bound, as a whole or line by line."""
+"""Input of commands from standard input or a file, up to a bound, as a whole or line by line."""
 
 import sys
 from codecs import BOM_UTF8

@@ -12,7 +12,7 @@ _LINE_SECONDS: Final = 2.0
 
 
 class Progress(Protocol):
-    """A function that is told how much is done."""
+    """A function that notes how much is done."""
 
     def __call__(self, done: int) -> None:
         """Note that `done` of the whole are behind us."""
@@ -20,7 +20,7 @@ class Progress(Protocol):
 
 
 class ToldProgress(Progress, Protocol):
-    """A function that is told how much is done, and what the daemon knows of the rest."""
+    """A function that notes how much is done, and what the daemon knows of the rest."""
 
     def __call__(self, done: int, total: int | None = None, seconds: int | None = None) -> None:
         """Note that `done` of `total` are behind us, with the seconds that are left, where these are known."""

@@ -100,7 +100,7 @@ def accept(
 @requests.command("refuse")
 @prints(_ANSWERED)
 def refuse(api: "Client", repo: RepoArgument, request: RequestArgument) -> "RequestView":
-    """Refuse a request. The user is told. You may still accept it later."""
+    """Refuse a request. The user sees that. You may still accept it later."""
     return api.answer_request(repo, request, accepts=False)
 
 

@@ -47,7 +47,7 @@ class FoundFile:
 
 @dataclass(slots=True)
 class Skipped:
-    """What was found and is not added."""
+    """Paths that were found and are not added."""
 
     count: int = 0
     first: list[dict[str, str]] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Skipped:
 
 @dataclass(slots=True)
 class Upload:
-    """How far an upload came."""
+    """Progress of an upload."""
 
     count: int = 0
     """Files that are durable."""
@@ -73,7 +73,7 @@ class Upload:
 
 
 def name_paths(paths: Sequence[Path], name: str = "") -> list[tuple[str, str]]:
-    """Each path with the name that it, or what lies in it, begins with. `name`: that of the only one.
+    """Pair each path with the name that its files begin with in the branch. `name`: that of the only one.
 
     Raises ServiceError `bad_request` where a path has no name, or two have the same.
     """
@@ -95,7 +95,7 @@ def name_paths(paths: Sequence[Path], name: str = "") -> list[tuple[str, str]]:
 def find_files(
     named: Sequence[tuple[str, str]], skipped: Skipped, *, with_hidden: bool = False
 ) -> Iterator[FoundFile]:
-    """The files at these paths and in these folders, in the order of their names. Links in folders are not followed.
+    """Yield the files at these paths and in these folders, in the order of their names. Links in folders are not followed.
 
     Raises ServiceError: `bad_input` for what cannot be read, `bad_request` for what cannot be called so in a branch.
     """
@@ -144,7 +144,7 @@ def _entries(folder: str) -> Iterator[str]:
 
 @contextmanager
 def _readable(path: str) -> Iterator[None]:
-    """What goes wrong with a path of the disk, as an error for people."""
+    """Raise what goes wrong with a path of the disk as an error for people."""
     try:
         yield
     except OSError as error:
@@ -180,7 +180,7 @@ class _OpenFile:
             self.close()
 
     def pieces(self) -> Iterator[bytes]:
-        """The content, once. Raises ServiceError `bad_input` before the last piece where the file has changed."""
+        """Return the content, once. Raises ServiceError `bad_input` before the last piece where the file has changed."""
         return self._pieces
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class Uploader:
     def __init__(
         self, send: Callable[[Iterator[bytes]], AddedFiles], found: Iterator[FoundFile], progress: Progress
     ) -> None:
-        """`send` makes a request with a body. `progress` is told how many bytes of content were handed to it."""
+        """Prepare to send: `send` makes a request with a body, `progress` notes the bytes of content that went into it."""
         self._send = send
         self._found = found
         self._progress = progress
@@ -278,7 +278,7 @@ class Uploader:
         self._progress(self._sent_size)
 
     def _joins(self, file: _OpenFile, size: int) -> bool:
-        """Whether a file goes into the request that has so many bytes of others."""
+        """Return True if a file fits into the request that has so many bytes of others."""
         if not self._in_request:
             return True
         fits = self._in_request < FILE_BATCH_COUNT_MAX and size + file.size <= _REQUEST_SIZE
@@ -293,7 +293,7 @@ class Uploader:
             self.upload.last = file
 
     def _told(self, error: ServiceError) -> ServiceError:
-        """The same error, which says what is durable."""
+        """Return an error that also says what is durable."""
         last = self.upload.last
         how_far = "no file was added"
         if last is not None:

@@ -1,4 +1,4 @@
-"""How commands call people, posts, connections, sizes and transfers."""
+"""Names and words of commands for people, posts, connections, sizes and transfers."""
 
 import re
 from collections.abc import Mapping

@@ -58,7 +58,7 @@ class Archive:
 
     @property
     def name(self) -> str:
-        """Of the file that a browser saves, and of the folder in it."""
+        """Return the name of the file that a browser saves, and of the folder in it."""
         return time.strftime("ravel-export-%Y-%m-%d", time.gmtime(self.created_at))
 
 
@@ -70,7 +70,7 @@ class Archives:
         self._run_blocking = run_blocking
 
     async def show(self) -> ExportView:
-        """The export that is there. Raises ServiceError `storage_failed`, `too_large`."""
+        """Find the export that is there. Raises ServiceError `storage_failed`, `too_large`."""
         view: ExportView = {
             "destination": self._destination,
             "made_at": None,
@@ -95,7 +95,7 @@ class Archives:
         return Archive(self._folder(), content, manifest.created_at, paths)
 
     async def send(self, archive: Archive) -> AsyncGenerator[bytes]:
-        """The file's bytes. Raises ServiceError `storage_failed`, which cuts the answer off: what came is no whole ZIP."""
+        """Yield the file's bytes. Raises ServiceError `storage_failed`, which cuts the answer off."""
         steps = _pack(archive)
         try:
             while (some := await self._run_blocking(next, steps, None)) is not None:
@@ -137,7 +137,7 @@ def _unusable(folder: Path) -> ServiceError:
 
 
 class _Sink(io.RawIOBase):
-    """What was written since it was last taken. It says that it cannot seek: sizes then follow contents in the ZIP."""
+    """Take the bytes written since the last call. The stream cannot seek: sizes then follow contents in the ZIP."""
 
     def __init__(self) -> None:
         self._some = bytearray()
@@ -156,7 +156,7 @@ class _Sink(io.RawIOBase):
 
 
 def _pack(archive: Archive) -> Generator[bytes]:
-    """The ZIP, a chunk of a file at a time. Blocks."""
+    """Yield the ZIP, a chunk of a file at a time. Blocks."""
     sink = _Sink()
     moment = time.gmtime(archive.created_at)[:6]
     with zipfile.ZipFile(sink, "w") as packed:

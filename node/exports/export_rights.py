@@ -29,7 +29,7 @@ from verifier.operations import Operation, Operations
 
 
 class _Effect(NamedTuple):
-    """What an operation says of one member or one epoch: the columns of MEMBERSHIPS between `operation` and `counts`."""
+    """Columns of MEMBERSHIPS between `operation` and `counts`: one operation's effect on one member or epoch."""
 
     member: UserId | None = None
     permission: Permission | None = None
@@ -39,7 +39,7 @@ class _Effect(NamedTuple):
 
 
 def open_rights(connection: Connection, pseudonym: Pseudonym | None) -> Iterator[RepoRights | Unjudged]:
-    """The rows of each repo with members, to be read before the next is asked for; or why there are none.
+    """Yield the rows of each repo with members, to be read before the next is asked for; or why there are none.
 
     Raises StorageError.
     """

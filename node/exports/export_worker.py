@@ -55,7 +55,7 @@ _Opened = tuple[TimelineRow, Body | UnknownBody, bytes]
 
 
 class ExportRequest(msgspec.Struct, frozen=True):
-    """What to export and where to."""
+    """Order of an export: its store and its destination."""
 
     home: str
     destination: str
@@ -74,7 +74,7 @@ class ExportRequest(msgspec.Struct, frozen=True):
 
 
 class ExportAnswer(msgspec.Struct, frozen=True):
-    """What came of it: a summary, or an error for people."""
+    """Result of an export: a summary, or an error for people."""
 
     summary: ExportSummary | None = None
     error: str = ""
@@ -163,7 +163,7 @@ def _body_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) 
 
 
 def _open_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) -> list[_Opened]:
-    """Those that can be read. Damage is found one by one."""
+    """Yield the commits that can be read. Damage is found one by one."""
     try:
         blocks = load_blocks_of(connection, rows)
         return [

@@ -42,7 +42,7 @@ _NEXT_STEP: Final = (
 
 @dataclass(slots=True)
 class ExportState:
-    """How exports went since the daemon started. Times are unix seconds; 0: never."""
+    """Counts of exports since the daemon started. Times are unix seconds; 0: never."""
 
     finished_at: float = 0
     seconds: float = 0.0  # that the last one took
@@ -53,7 +53,7 @@ class ExportState:
 
 
 class _Answer(msgspec.Struct):
-    """What `export_worker.ExportAnswer` is as JSON."""
+    """JSON form of `export_worker.ExportAnswer`."""
 
     summary: ExportResult | None
     error: str
@@ -80,7 +80,7 @@ class Exports:
 
     @property
     def destination(self) -> str:
-        """Where exports go: a path or a URL."""
+        """Return the destination of exports: a path or a URL."""
         return self._home.export_destination
 
     async def write(self) -> ExportResult:
@@ -124,7 +124,7 @@ class Exports:
             await self._sleep(pause)
 
     def status(self) -> ExportStatus:
-        """How exports go, for people and doctors."""
+        """Return the state of exports, for people and doctors."""
         state = self.state
         return {
             "destination": self.destination,
@@ -230,5 +230,5 @@ class Exports:
 
 
 async def _end(process: trio.Process) -> None:
-    """An export is whole with its manifest, or is not there; the next one removes what it leaves in its scratch folder."""
+    """Stop an export at once: it is whole with its manifest, or absent, and the next one removes its scratch folder."""
     process.kill()

@@ -28,7 +28,7 @@ API_KEYS: Final = ("listen", "tls", "tls_names", "tls_certificate", "tls_key", "
 
 
 def api_text(listen: str) -> str:
-    """The section with its comments. `listen` is quoted."""
+    """Write the section with its comments. `listen` is quoted."""
     return f"""\
 [api]
 # host:port of the local HTTP API and the page; a loopback host only, without TLS. Port 0 takes any free port.

@@ -33,7 +33,7 @@ from protocol.limits.users import (
 from ravel.home import read_private
 
 _HERE: Final = ("localhost", "127.0.0.1", "::1")
-"""What each certificate of the node's own is also for: tunnels, and proxies on this machine."""
+"""Names that each certificate of the node's own is also for: tunnels, and proxies on this machine."""
 _EARLIER: Final = datetime.timedelta(days=1)
 """It is valid from so long before it is made: phones' clocks are not all right."""
 Stamp = tuple[tuple[int, int, int], ...]
@@ -41,7 +41,7 @@ Stamp = tuple[tuple[int, int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What the listener shows. `path` and `key_path` are PEM files. `ends_at` is unix seconds.
+    """Certificate that the listener shows. `path` and `key_path` are PEM files. `ends_at` is unix seconds.
 
     `fingerprint`: SHA-256 of the first certificate's DER, 32 bytes, as browsers show it. `names`: its DNS names, without
     those that stand for many.
@@ -56,12 +56,12 @@ class Certificate:
 
     @property
     def has_changed(self) -> bool:
-        """Whether its files are others now."""
+        """Return True if its files are others now."""
         return _stamp_of(self.path, self.key_path) != self.stamp
 
 
 def load_certificate(home: Home, now: float) -> Certificate:
-    """The certificate of a node's configuration; its own is made or renewed first. Blocks.
+    """Load the certificate of a node's configuration; its own is made or renewed first. Blocks.
 
     Raises ServiceError `bad_config`, `storage_failed`.
     """
@@ -113,7 +113,7 @@ def make_context(certificate: Certificate) -> ssl.SSLContext:
 
 
 def _keep_own(folder: Path, named: Iterable[str], now: float) -> Path:
-    """The file of the node's own certificate for these hosts, made or renewed if that is due."""
+    """Return the file of the node's own certificate for these hosts; make or renew it where that is needed."""
     path = folder / OWN_CERTIFICATE_NAME
     hosts = sorted({*_HERE, *filter(None, map(host_of_name, named))})
     key: ec.EllipticCurvePrivateKey | None = None
@@ -144,7 +144,7 @@ def _keep_own(folder: Path, named: Iterable[str], now: float) -> Path:
 
 
 def _make(key: ec.EllipticCurvePrivateKey, hosts: list[str], now: float) -> bytes:
-    """A certificate that is signed by its own key and signs no other, with the key, in PEM."""
+    """Make a certificate that is signed by its own key and signs no other, with the key, in PEM."""
     begins = datetime.datetime.fromtimestamp(int(now), datetime.UTC) - _EARLIER
     public = key.public_key()
     digest = hashlib.sha256(
@@ -179,7 +179,7 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _names_in(certificate: x509.Certificate) -> list[str | ipaddress.IPv4Address | ipaddress.IPv6Address]:
-    """The names and addresses that a certificate is for; none if it says none. Raises ValueError."""
+    """Return the names and addresses that a certificate is for; none if it says none. Raises ValueError."""
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -193,7 +193,7 @@ def _names_in(certificate: x509.Certificate) -> list[str | ipaddress.IPv4Address
 
 
 def _host_of(listen: str) -> str:
-    """The one host that is listened on; empty where it is every interface."""
+    """Return the one host that is listened on; empty where it is every interface."""
     host = listen.rpartition(":")[0].strip("[]")
     return "" if host in ("*", "0.0.0.0", "::") else host  # noqa: S104  # it is compared
 
@@ -210,7 +210,7 @@ def _check_secret(path: Path) -> None:
 
 
 def _stamp_of(*paths: Path) -> Stamp:
-    """What changes when one of the files is written or replaced; zeros for one that is not there."""
+    """Return numbers that change when one of the files is written or replaced; zeros for one that is not there."""
     stamps = []
     for path in paths:
         try:

@@ -151,13 +151,13 @@ RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": 
 """Section -> key as files of older versions have it -> what it is called now."""
 
 Document = dict[str, dict[str, object]]
-"""What a configuration says: section -> key -> value, all of them known, no value checked yet."""
+"""Parsed configuration: section -> key -> value, all of them known, no value checked yet."""
 
 
 def default_config_text(
     *, listen: str = LISTEN_DEFAULT, api: str = API_LISTEN_DEFAULT, storage: str = ""
 ) -> str:
-    """A commented configuration file with these values."""
+    """Write a commented configuration file with these values."""
     return f"""\
 # Configuration of a Ravel node. Every key is here, with its default unless `ravel init` was told otherwise.
 
@@ -218,14 +218,14 @@ level = "info"
 
 @dataclass(frozen=True, slots=True)
 class SettingOrigin:
-    """Where a value was said, for errors: what to call the place, and what to do there."""
+    """Source of a value, for errors: its name, and the advice to give there."""
 
     name: str
     next_step: str
 
 
 def load_document(path: Path) -> Document:
-    """What a configuration file says. Raises ServiceError `bad_config`, naming the file."""
+    """Read a configuration file. Raises ServiceError `bad_config`, naming the file."""
     try:
         raw = path.read_bytes()
         if len(raw) > CONFIG_SIZE_MAX:
@@ -241,12 +241,12 @@ def load_document(path: Path) -> Document:
 
 
 def parse_config(path: Path, text: str) -> Config:
-    """The configuration that a text states; `path` is what errors name. Raises ServiceError `bad_config`."""
+    """Parse the configuration that a text states; `path` is what errors name. Raises ServiceError `bad_config`."""
     return read_config(path, parse_document(path, text))
 
 
 def parse_document(path: Path, text: str) -> Document:
-    """What a text says, its sections and keys known. Raises ServiceError `bad_config`."""
+    """Parse a text into a document whose sections and keys are known. Raises ServiceError `bad_config`."""
     origin = of_file(path)
     try:
         document = tomllib.loads(text)
@@ -269,7 +269,7 @@ def parse_document(path: Path, text: str) -> Document:
 def read_config(
     path: Path, document: Document, origins: Mapping[tuple[str, str], SettingOrigin] = MappingProxyType({})
 ) -> Config:
-    """The configuration of a document, whose values are from `path` where `origins` names no other place.
+    """Build the configuration of a document, whose values are from `path` where `origins` names no other place.
 
     Raises ServiceError `bad_config`.
     """
@@ -309,14 +309,14 @@ def read_config(
 
 
 def list_advertised(advertise: str) -> tuple[str, ...]:
-    """The addresses that `[network] advertise` names: none where it is empty, or "nothing"."""
+    """Return the addresses that `[network] advertise` names: none where it is empty, or "nothing"."""
     if advertise in ("", NOTHING):
         return ()
     return tuple(address.strip() for address in advertise.split(","))
 
 
 def _shown(value: object) -> str:
-    """A value for a message, cut: a mistake may be of any length."""
+    """Cut a value for a message: a mistake may be of any length."""
     text = repr(value)
     return text if len(text) <= _SHOWN_SIZE_MAX else f"{text[:_SHOWN_SIZE_MAX]}…"
 
@@ -477,14 +477,14 @@ class _Reader:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is host:port, the port in decimal from 0 to 65535; an IPv6 host stands in brackets."""
+    """Return True for host:port, the port in decimal from 0 to 65535; an IPv6 host stands in brackets."""
     host, colon, port = text.rpartition(":")
     is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536
     return bool(colon) and is_port and _is_host(host)
 
 
 def address_problem(text: str) -> str:
-    """What is wrong with an address, as the end of a sentence; empty for one that can be dialed."""
+    """Say what is wrong with an address, as the end of a sentence; empty for one that can be dialed."""
     if is_web_address(text):
         return (
             ""
@@ -506,7 +506,7 @@ def address_problem(text: str) -> str:
 
 
 def is_dialable(text: str) -> bool:
-    """Whether a text is an address that can be dialed: with a port, and not the one that stands for every interface; or one
+    """Return True for an address that can be dialed: with a port, and not the one that stands for every interface; or one
     of WebSocket."""
     if is_web_address(text):
         web = parse_web_address(text)
@@ -515,12 +515,12 @@ def is_dialable(text: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is one that only this machine can dial."""
+    """Return True for an address that only this machine can dial."""
     return address.rpartition(":")[0] in _LOOPBACK_HOSTS
 
 
 def host_of_name(name: str) -> str:
-    """The host of an item of `[api] tls_names`, which may have a port, in the one form that certificates and browsers have.
+    """Return the host of an item of `[api] tls_names`, without its port, in the form that certificates and browsers have.
 
     An address is as short as it can be, without brackets and zone. A name is in lower case, and in ASCII.
     """
@@ -532,7 +532,7 @@ def host_of_name(name: str) -> str:
 
 
 def is_unspecified(address: str) -> bool:
-    """Whether an address stands for every interface: good for listening only."""
+    """Return True for an address that stands for every interface: good for listening only."""
     host = address.rpartition(":")[0].strip("[]")
     try:
         return host == "*" or ipaddress.ip_address(host).is_unspecified
@@ -564,16 +564,16 @@ def check_known(origin: SettingOrigin, what: str, name: str, known: tuple[str, .
 
 
 def of_file(path: Path) -> SettingOrigin:
-    """A configuration file as the place where something was said."""
+    """Make a configuration file the source of a value."""
     return SettingOrigin(str(path), f"edit {path}")
 
 
 def bad_config(origin: SettingOrigin, problem: str) -> ServiceError:
-    """The error for what is wrong at a place."""
+    """Make the error for what is wrong at a source."""
     return ServiceError("bad_config", f"{origin.name}: {problem}", origin.next_step)
 
 
 def _quoted(text: str) -> str:
-    """A TOML basic string: quotes, backslashes and control characters are escaped."""
+    """Write a TOML basic string: quotes, backslashes and control characters are escaped."""
     plain = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + re.sub(r"[\x00-\x1f\x7f]", lambda found: f"\\u{ord(found[0]):04x}", plain) + '"'

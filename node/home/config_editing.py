@@ -44,7 +44,7 @@ class ConfigChange:
 
     @property
     def is_change(self) -> bool:
-        """Whether the file says something else now."""
+        """Return True if the file says something else now."""
         return self.before.value != self.after.value
 
 
@@ -90,7 +90,7 @@ def find_key(name: str) -> tuple[str, str]:
 
 
 def _item(section: str, key: str, text: str) -> "Item":
-    """A value for the file. What is no TOML is a text, for the check of values to say what is wanted instead."""
+    """Read a value for the file. Text that is no TOML stays a text: the check of values says what is wanted instead."""
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -103,7 +103,7 @@ def _item(section: str, key: str, text: str) -> "Item":
 
 
 def _changed(content: str, section: str, key: str, item: "Item") -> str:
-    """The file's text with another value. A key of an older name goes: two would contradict each other."""
+    """Return the file's text with another value. A key of an older name goes: two would contradict each other."""
     import tomlkit
 
     document = tomlkit.parse(content)
@@ -154,13 +154,13 @@ def _check_not_locked_out(
 
 
 def _share_port(first: str, second: str) -> bool:
-    """Whether two listeners want one port of the same address. An empty one listens nowhere."""
+    """Return True if two listeners want one port of the same address. An empty one listens nowhere."""
     (first_host, _, first_port), (second_host, _, second_port) = first.rpartition(":"), second.rpartition(":")
     is_same_host = first_host == second_host or is_unspecified(first) or is_unspecified(second)
     return first_port == second_port not in ("", "0") and is_same_host
 
 
 def overriding_variable(name: str, environment: Mapping[str, str]) -> str:
-    """The environment variable that hides what the file says of a key; empty where none does."""
+    """Return the environment variable that hides what the file says of a key; empty where none does."""
     variable = variable_of(*name.split("."))
     return variable if variable in environment else ""

@@ -57,7 +57,7 @@ class Setting:
 def load_settings(
     path: Path, environment: Mapping[str, str], options: Sequence[str]
 ) -> tuple[Config, tuple[Setting, ...]]:
-    """The configuration that a file, the environment and options (KEY=VALUE) make, and each key's source.
+    """Load the configuration that a file, the environment and options (KEY=VALUE) make, and each key's source.
 
     Raises ServiceError `bad_config`, naming the file, the variable or the option.
     """
@@ -102,7 +102,7 @@ def describe_keys() -> Mapping[str, tuple[str, str]]:
 
 
 def shown_value(section: str, key: str, value: object) -> object:
-    """The value without credentials."""
+    """Return the value without credentials."""
     if (section, key) == ("export", "options"):
         return hide_options(value)
     if (section, key) == ("storage", "url") and isinstance(value, str):
@@ -111,7 +111,7 @@ def shown_value(section: str, key: str, value: object) -> object:
 
 
 def variable_of(section: str, key: str) -> str:
-    """The environment variable of a key."""
+    """Return the environment variable of a key."""
     return f"{_PREFIX}{section}_{key}".upper()
 
 

@@ -12,7 +12,7 @@ _ID: Final = re.compile(r"[a-z2-7]{52}")
 
 
 def load_default_repo(home: Path) -> str:
-    """The repo's id as text; empty where none is chosen. A file that is none of ours chooses none.
+    """Return the repo's id as text; empty where none is chosen. A file that is none of ours chooses none.
 
     Raises ServiceError `bad_config` for one that this user may not read.
     """

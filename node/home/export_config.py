@@ -72,7 +72,7 @@ class ExportConfig:
 
 
 def read_export(section: Mapping[str, object], bad: Callable[[str, str], ServiceError]) -> ExportConfig:
-    """The values of the section, whose keys are known. Raises what `bad` makes of a key and of what is wrong with it."""
+    """Build the section, whose keys are known. Raises what `bad` makes of a key and of what is wrong with it."""
     default = ExportConfig()
     destination = section.get("destination", default.destination)
     if not isinstance(destination, str):

@@ -62,7 +62,7 @@ def is_copy(path: Path) -> bool | None:
 
 
 def note_copy(path: Path) -> None:
-    """Before a daemon opens the store of a folder that it holds: treat a copy as a restored backup. Raises OSError.
+    """Treat a copied folder as a restored backup, before a daemon opens the store in it. Raises OSError.
 
     A folder with keys, and with neither store nor mark, got the keys of another: its user is older than it. One with a
     store and no mark was made before there were marks.

@@ -89,7 +89,7 @@ class Home:
 
     @property
     def export_destination(self) -> str:
-        """Where exports go: a path or a URL. A relative path begins in the folder, wherever the daemon was started."""
+        """Destination of exports: a path or a URL. A relative path begins in the folder, wherever the daemon was started."""
         destination = self.config.export.destination or "exports"
         return destination if "://" in destination else str(self.path / destination)
 
@@ -174,7 +174,7 @@ def _check_owner(path: Path) -> None:
 
 
 def open_home(path: Path, options: Sequence[str] = ()) -> Home:
-    """The home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
+    """Open the home in a folder, its configuration overridden by the environment, and that by `options` (KEY=VALUE).
 
     Raises ServiceError `not_initialised`, `bad_config`, `storage_failed`.
     """
@@ -197,7 +197,7 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
 
 
 def load_pseudonym_key(path: Path) -> HashKey:
-    """The key under which a node's exports hide authors, made where there is none. Raises ServiceError.
+    """Return the key under which a node's exports hide authors, made where there is none. Raises ServiceError.
 
     Nodes with copies of one such file give an author the same pseudonym. A checksum follows the key, since with a damaged
     key the next export would begin anew. Files of older versions have none.
@@ -258,7 +258,7 @@ def lock_home(path: Path) -> Iterator[None]:
 
 @contextmanager
 def hold_content(path: Path, *, alone: bool) -> Iterator[None]:
-    """Nothing is taken out of the folder's store while the block runs, but (where `alone`) by the block itself.
+    """Keep all content in the folder's store while the block runs; where `alone`, all but the block itself do.
 
     A daemon takes nothing out, so this goes beside one. Raises ServiceError `already_running`, `storage_failed`.
     """
@@ -295,7 +295,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def lock_holder(path: Path) -> Holder | None:
-    """The process that holds a folder, as it says itself; None where none does or says so."""
+    """Return the process that holds a folder, as it says itself; None where none does or says so."""
     if not is_locked(path):
         return None
     for name in (LOCK_NAME, RUN_NAME):  # the lock's file can be removed while it is held
@@ -306,7 +306,7 @@ def lock_holder(path: Path) -> Holder | None:
 
 
 def holder_name(path: Path) -> str:
-    """The process that holds a folder, for people."""
+    """Name the process that holds a folder, for people."""
     holder = lock_holder(path)
     return "a process" if holder is None else holder.name
 
@@ -329,12 +329,12 @@ def run_file(path: Path, *, api: str, listen: str, peer: str, run: str) -> Itera
 
 
 def remove_run_file(path: Path) -> None:
-    """The daemon answers no more."""
+    """Note that the daemon answers no more."""
     (path / RUN_NAME).unlink(missing_ok=True)
 
 
 def room_advice(path: Path) -> str:
-    """What to do where the disk of a folder is full; empty where it has room."""
+    """Say what to do where the disk of a folder is full; empty where it has room."""
     try:
         free = shutil.disk_usage(path).free
     except OSError:

@@ -33,13 +33,13 @@ from storage.engine.copies import drop_open_copies
 
 
 def read_keys(home: Path) -> KeyFile:
-    """The folder's file of keys, not opened. Raises ServiceError `not_initialised`, `bad_config`."""
+    """Read the folder's file of keys, without opening it. Raises ServiceError `not_initialised`, `bad_config`."""
     path = home / KEYS_NAME
     return decode_key_file(read_private(path, KEY_FILE_SIZE_MAX), str(path), "node")
 
 
 def open_keys(home: Path, ask_passphrase: Callable[[], bytes]) -> Keys:
-    """The folder's keys; a passphrase is asked for where it takes one.
+    """Open the folder's keys; ask for a passphrase where one is needed.
 
     Raises ServiceError `wrong_passphrase`, `locked`, `missing_extra`, and those of `read_keys`.
     """

@@ -36,7 +36,7 @@ _Hex = Annotated[str, msgspec.Meta(pattern=r"\A(?:[0-9a-f]{2})*\Z")]
 
 
 class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What deriving a key from a passphrase costs: Argon2id with one lane."""
+    """Cost of deriving a key from a passphrase: Argon2id with one lane."""
 
     memory: Annotated[int, msgspec.Meta(ge=_MEMORY_MIN, le=KEY_FILE_MEMORY_MAX)]  # bytes
     passes: Annotated[int, msgspec.Meta(ge=1, le=KEY_FILE_PASSES_MAX)]
@@ -66,7 +66,7 @@ class KeyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """What a node's file holds: 32 bytes each. They never show in its repr."""
+    """Keys of a node's file: 32 bytes each. They never show in its repr."""
 
     node_seed: NodeSeed = field(repr=False)
     user_seed: UserSeed = field(repr=False)
@@ -83,24 +83,24 @@ def fresh_keys(user_seed: UserSeed | None = None) -> Keys:
 
 
 def seal_node_keys(keys: Keys, protection: Protection, secret: bytes, cost: Cost = COST) -> KeyFile:
-    """A node's keys, sealed: `secret` is a passphrase, or the key that the keyring is to keep under the file's `entry`."""
+    """Seal a node's keys: `secret` is a passphrase, or the key that the keyring is to keep under the file's `entry`."""
     node, user = id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))
     content = keys.node_seed + keys.user_seed + keys.store_key
     return _seal("node", node, user, content, protection, secret, cost)
 
 
 def seal_user_key(user_seed: UserSeed, passphrase: bytes, cost: Cost = COST) -> KeyFile:
-    """A user's key alone, sealed with a passphrase."""
+    """Seal a user's key alone, with a passphrase."""
     return _seal("user", "", id_text(public_key(user_seed)), user_seed, "passphrase", passphrase, cost)
 
 
 def encode_key_file(file: KeyFile) -> bytes:
-    """The file's bytes."""
+    """Encode the file."""
     return msgspec.json.format(msgspec.json.encode(file), indent=1) + b"\n"
 
 
 def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
-    """A file of keys of that kind; `name` is what errors call it.
+    """Decode a file of keys of that kind; `name` is what errors call it.
 
     Raises ServiceError `bad_config` for what is no node's file, `bad_input` for what is no user's.
     """
@@ -127,7 +127,7 @@ def decode_key_file(content: bytes, name: str, holds: Holds) -> KeyFile:
 
 
 def open_node_keys(file: KeyFile, name: str, secret: bytes) -> Keys:
-    """The keys of a node's file. Raises ServiceError `wrong_passphrase`, `bad_config`, `locked`."""
+    """Open the keys of a node's file. Raises ServiceError `wrong_passphrase`, `bad_config`, `locked`."""
     content = _open(file, name, secret)
     keys = Keys(NodeSeed(content[:32]), UserSeed(content[32:64]), StoreKey(content[64:]))
     ids = id_text(public_key(keys.node_seed)), id_text(public_key(keys.user_seed))
@@ -137,7 +137,7 @@ def open_node_keys(file: KeyFile, name: str, secret: bytes) -> Keys:
 
 
 def open_user_key(file: KeyFile, name: str, passphrase: bytes) -> UserSeed:
-    """The user's seed in a file of it alone. Raises ServiceError `wrong_passphrase`, `bad_input`."""
+    """Open the user's seed in a file of it alone. Raises ServiceError `wrong_passphrase`, `bad_input`."""
     seed = UserSeed(_open(file, name, passphrase))
     if id_text(public_key(seed)) != file.user:
         raise _bad("user", name, "its key is not that of the id that it names")
@@ -205,7 +205,7 @@ def _key_from_secret(file: KeyFile, secret: bytes) -> bytes:
 
 
 def _beside_box(file: KeyFile) -> bytes:
-    """What is authenticated with the box: everything else."""
+    """Return the bytes that are authenticated with the box: everything else of the file."""
     return msgspec.json.encode(msgspec.structs.replace(file, box=""))
 
 

@@ -14,10 +14,10 @@ OLDER_USER_NAME: Final = "user.key"
 
 
 def has_keys(home: Path) -> bool:
-    """Whether a folder has keys, of this Ravel or an older one."""
+    """Return True if a folder has keys, of this Ravel or an older one."""
     return (home / KEYS_NAME).exists() or has_older_keys(home)
 
 
 def has_older_keys(home: Path) -> bool:
-    """Whether a folder has keys of an older Ravel, which are yet to be adopted."""
+    """Return True if a folder has keys of an older Ravel, which are yet to be adopted."""
     return (home / OLDER_NODE_NAME).exists()

@@ -23,12 +23,12 @@ _AROUND: Final = re.compile(r"^[\W\d_]+|[\W\d_]+$")
 
 
 def words_of(seed: UserSeed) -> list[str]:
-    """The 24 words of a key."""
+    """Return the 24 words of a key."""
     return _list().to_mnemonic(seed).split()
 
 
 def seed_of(text: str) -> UserSeed:
-    """The key of typed words, in any case and spacing. Raises ServiceError `bad_input`, which says which word is wrong."""
+    """Return the key of typed words, in any case and spacing. Raises ServiceError `bad_input`, naming the wrong word."""
     words = split_words(text[:TEXT_SIZE_MAX])
     if len(words) != WORD_COUNT:
         raise _bad(f"there are {len(words)} words, not {WORD_COUNT}")
@@ -43,13 +43,13 @@ def seed_of(text: str) -> UserSeed:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text in lower case, without the numbers, commas and invisible marks around them."""
+    """Split a text into words in lower case, without the numbers, commas and invisible marks around them."""
     normal = unicodedata.normalize("NFKD", text).lower()
     return [word for part in re.split(r"[\s,;]+", normal) if (word := _AROUND.sub("", part))]
 
 
 def words_at(numbers: Sequence[int]) -> list[str]:
-    """The words of the list at these places, from 0 to 2047."""
+    """Return the words of the list at these places, from 0 to 2047."""
     return [_list().wordlist[number] for number in numbers]
 
 

@@ -25,7 +25,7 @@ _CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
 
 
 def given_passphrase(file: str | None, environment: Mapping[str, str]) -> bytes | None:
-    """The passphrase of a file, else of systemd's credential; nothing where neither is given. Raises ServiceError."""
+    """Return the passphrase of a file, else of systemd's credential; None where neither is given. Raises ServiceError."""
     if file is not None:
         return read_passphrase(file)
     folder = environment.get(_CREDENTIALS_VARIABLE)
@@ -36,7 +36,7 @@ def given_passphrase(file: str | None, environment: Mapping[str, str]) -> bytes 
 
 
 def read_passphrase(file: str) -> bytes:
-    """The passphrase that a file holds; `-` is standard input. Raises ServiceError `locked`, `bad_config`."""
+    """Read the passphrase that a file holds; `-` is standard input. Raises ServiceError `locked`, `bad_config`."""
     if file == "-":
         return _of_bytes(sys.stdin.buffer.read(_READ_SIZE), "standard input")
     path = Path(file)
@@ -50,7 +50,7 @@ def read_passphrase(file: str) -> bytes:
 
 
 def ask_passphrase(prompt: str) -> bytes:
-    """What is typed at the terminal, which does not show it. Raises ServiceError `locked` where there is none."""
+    """Ask at the terminal, which does not show what is typed. Raises ServiceError `locked` where there is none."""
     if not is_terminal():
         raise ServiceError(
             "locked",
@@ -61,7 +61,7 @@ def ask_passphrase(prompt: str) -> bytes:
 
 
 def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
-    """A new passphrase, typed twice. Raises ServiceError `bad_request`, `locked`."""
+    """Ask for a new passphrase, typed twice. Raises ServiceError `bad_request`, `locked`."""
     prompt = "New passphrase (empty: keep the keys in the clear): " if may_be_empty else "New passphrase: "
     first = ask_passphrase(prompt)
     if may_be_empty and not first:
@@ -83,7 +83,7 @@ def check_new(passphrase: bytes) -> None:
 
 
 def is_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Return True if somebody can be asked."""
     return sys.stdin.isatty()
 
 

@@ -23,7 +23,7 @@ PEOPLE_NAME: Final = "people.json"
 
 
 class OwnProfile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What this user calls itself, since `stated_at` (unix milliseconds; 0: it never said)."""
+    """Name that this user calls itself, since `stated_at` (unix milliseconds; 0: it never said)."""
 
     name: str | None = None
     color: Annotated[int, Meta(ge=0, lt=PROFILE_COLOR_COUNT)] | None = None
@@ -38,7 +38,7 @@ class PeopleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peers: Annotated[dict[str, str], Meta(max_length=PETNAMES_COUNT_MAX)] = {}
 
     def names(self) -> tuple[dict[AnyId, str], dict[AnyId, str]]:
-        """The names of users, and of peers, by id. Raises DecodeError."""
+        """Return the names of users, and of peers, by id. Raises DecodeError."""
         users, peers = (
             {parse_id(text): name for text, name in one.items()} for one in (self.petnames, self.peers)
         )
@@ -46,7 +46,7 @@ class PeopleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def check_person_name(typed: str) -> str:
-    """A name of a person as it is kept. Raises ServiceError `bad_request`."""
+    """Return a name of a person as it is kept. Raises ServiceError `bad_request`."""
     name = tidy_name(typed)
     fault = find_fault(name)
     if fault:
@@ -55,7 +55,7 @@ def check_person_name(typed: str) -> str:
 
 
 def read_people(home: Path) -> PeopleFile:
-    """The names of a folder; none where there is no file. Raises ServiceError `bad_config`."""
+    """Read the names of a folder; none where there is no file. Raises ServiceError `bad_config`."""
     path = home / PEOPLE_NAME
     if not path.exists():
         return PeopleFile()
@@ -84,7 +84,7 @@ def write_people(home: Path, people: PeopleFile) -> None:
 
 
 def with_petname(people: PeopleFile, raw: AnyId, name: str | None, *, is_peer: bool) -> PeopleFile:
-    """The same with a name for a user or a peer, or (None) without. Raises ServiceError `bad_request` where it is full."""
+    """Return the file with a name for a user or peer, or (None) without. Raises ServiceError `bad_request` if it is full."""
     names = dict(people.peers if is_peer else people.petnames)
     names.pop(id_text(raw), None)
     if name is not None:

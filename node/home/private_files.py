@@ -1,7 +1,7 @@
-"""Writes and reads owner-only files atomically and durably; refuses files that others can read.
+"""Atomic and durable reading and writing of owner-only files; files that others can read are refused.
 
-They are written beside their place first. What a process that was killed had begun there may hold secrets in the clear, so
-it is swept; what one is at work on is told by its lock.
+Files are written beside their place first. A draft of a killed process may hold secrets in the clear, so it is swept; its
+lock tells it from one that a process is at work on.
 """
 
 import fcntl

@@ -42,7 +42,7 @@ RELAY_NUMBERS: Final = (
     "circuit_rate_max",
     "circuit_day_max",
 )
-"""Its keys that are numbers."""
+"""Keys of the section that are numbers."""
 RELAY_BOUNDS: Final = {
     "circuits_max": (1, 100_000),
     "peer_circuits_max": (1, 256),

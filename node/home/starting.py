@@ -21,13 +21,13 @@ STOP_SECONDS_MAX: Final = 60.0
 _LOG_END_SIZE: Final = 4096
 _POLL_SECONDS: Final = 0.05
 _SILENT_SECONDS: Final = 1.0
-"""Of waiting, before it is said what is waited for."""
+"""Seconds of waiting before it is said what for."""
 
 
 def wait_for_daemon(
     home: Path, tell: Callable[[str], None], seconds_max: float = START_SECONDS_MAX
 ) -> RunFile:
-    """Where the daemon of a folder answers, once it does. Returns or fails at once where no process holds the folder.
+    """Return the daemon of a folder once it answers. Returns or fails at once where no process holds the folder.
 
     `tell` hears what is waited for, once. Raises ServiceError `not_running`.
     """
@@ -145,7 +145,7 @@ def stop_daemon(home: Path, seconds_max: float = STOP_SECONDS_MAX) -> int | None
 
 
 def _failure(exit_code: int, log: Path, begun_at: int) -> ServiceError:
-    """What a daemon that has ended said at last."""
+    """Return the last words of a daemon that has ended."""
     with log.open("rb") as file:
         file.seek(max(begun_at, log.stat().st_size - _LOG_END_SIZE))
         lines = file.read(_LOG_END_SIZE).decode(errors="replace").splitlines()

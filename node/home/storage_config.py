@@ -20,7 +20,7 @@ class StorageConfig:
 
 
 def storage_text(url: str) -> str:
-    """The section as the file has it at first; `url` is a TOML string."""
+    """Write the section as the file has it at first; `url` is a TOML string."""
     return f"""\
 [storage]
 # Where what the store says is kept: "" is a file in the node's folder (SQLite). A PostgreSQL database is named by

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SERVICE: Final = "ravel"
 _KEY_SIZE: Final = 32
 _PRIORITY_MIN: Final = 1
-"""Of what `keyring` calls recommended."""
+"""Least priority of the backends that `keyring` calls recommended."""
 
 
 def put_key(entry: str, key: bytes) -> None:
@@ -30,7 +30,7 @@ def put_key(entry: str, key: bytes) -> None:
 
 
 def get_key(entry: str) -> bytes:
-    """The key that is kept under a name. Raises ServiceError `missing_extra`, `locked`."""
+    """Return the key that is kept under a name. Raises ServiceError `missing_extra`, `locked`."""
     backend = _backend()
     from keyring.errors import KeyringError
 

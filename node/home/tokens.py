@@ -34,7 +34,7 @@ from ravel.home import read_private
 
 TOKENS_NAME: Final = "tokens.json"
 PREFIX: Final = "ravel_"
-"""What a token begins with, so that people and scanners of leaked secrets know it."""
+"""Beginning of a token, by which people and scanners of leaked secrets know it."""
 _FORM: Final = re.compile(rf"{PREFIX}[a-z2-7]{{52}}")
 _FORMAT: Final = "ravel-tokens1"
 _SECRET_SIZE: Final = 32  # bytes
@@ -106,14 +106,14 @@ class TokenFile:
         return int(self._clock())
 
     def tokens(self) -> list[Token]:
-        """All tokens, expired and revoked ones too, in the order in which they were made; each with its latest use."""
+        """List all tokens, expired and revoked ones too, in the order in which they were made; each with its latest use."""
         return [
             structs.replace(one, last_used_at=self._used.get(one.digest, one.last_used_at))
             for one in self._tokens.values()
         ]
 
     def find(self, secret: str) -> Token | None:
-        """The token of that secret, expired or not; none where it was revoked."""
+        """Return the token of that secret, expired or not; None where it was revoked."""
         digest = digest_of(secret)
         found = self._tokens.get(digest)
         # A hash of 256 random bits leaks nothing by the time of a look-up; the comparison is for who replaces the hash.
@@ -121,20 +121,20 @@ class TokenFile:
         return found if is_it else None
 
     def knows_origin(self, origin: str) -> bool:
-        """Whether a token, which may have expired, is for pages of that web origin."""
+        """Return True if a token, which may have expired, is for pages of that web origin."""
         return any(origin in one.origins for one in self._tokens.values() if one.revoked_at is None)
 
     def is_good(self, token: Token) -> bool:
-        """Whether it is neither revoked nor expired."""
+        """Return True if it is neither revoked nor expired."""
         kept = self._tokens.get(token.digest)
         return kept is not None and kept.revoked_at is None and not self.is_expired(token)
 
     def is_expired(self, token: Token) -> bool:
-        """Whether its time is over."""
+        """Return True if its time is over."""
         return token.expires_at <= self.now()
 
     def note_use(self, token: Token) -> None:
-        """It was used now. `save_uses` writes it."""
+        """Note that it is used now. `save_uses` writes it."""
         self._used[token.digest] = self.now()
 
     # --- what writes: one at a time, and not in the event loop ---
@@ -163,17 +163,17 @@ class TokenFile:
 
 
 def new_secret() -> str:
-    """A fresh token: 256 random bits as text."""
+    """Make a fresh token: 256 random bits as text."""
     return PREFIX + base32_text(secrets.token_bytes(_SECRET_SIZE))
 
 
 def is_well_formed(secret: str) -> bool:
-    """Whether a text can be a token of this file at all."""
+    """Return True if a text can be a token of this file at all."""
     return _FORM.fullmatch(secret) is not None
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a token. A secret of 256 random bits needs no slow hash."""
+    """Return what is kept of a token. A secret of 256 random bits needs no slow hash."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -216,7 +216,7 @@ def settled(tokens: Sequence[Token], now: int) -> list[Token]:
 
 
 def encode_tokens(tokens: Iterable[Token]) -> bytes:
-    """The file's bytes."""
+    """Encode the file."""
     found = [
         {key: value for key, value in msgspec.to_builtins(one).items() if key not in _RARE or value}
         for one in tokens
@@ -226,7 +226,7 @@ def encode_tokens(tokens: Iterable[Token]) -> bytes:
 
 
 def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
-    """The tokens of a file. Raises ServiceError `bad_config`."""
+    """Decode the tokens of a file. Raises ServiceError `bad_config`."""
     try:
         content = msgspec.json.decode(encoded, type=_Content)
         # Of what was written: a field that has come since would change it.

@@ -244,7 +244,7 @@ def _text(raw: bytes, encoding: str) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """The caller's, without what would point git elsewhere; settings by count stay, some machines need safe.directory."""
+    """Return the caller's environment without what would point git elsewhere; some machines need safe.directory of it."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -30,7 +30,7 @@ from storage.repos.repos import Branch
 
 @dataclass(frozen=True, slots=True)
 class ImportSummary:
-    """What became of a batch."""
+    """Counts of an imported batch."""
 
     imported: int
     already: int
@@ -54,7 +54,7 @@ class Imports:
         return {"imported": summary.imported, "already": summary.already, "heads": summary.heads}
 
     async def window(self, branch: str, source: str, after: int, limit: int) -> ImportedWindow:
-        """A window of the ids that were imported into a branch."""
+        """Return a window of the ids that were imported into a branch."""
         target = self._find_branch(branch)
         return await self._hub.run_blocking(list_imported, self._author, target, source, after, limit)
 
@@ -91,7 +91,7 @@ def import_items(
 
 
 def list_imported(author: Author, branch: Branch, source: str, after: int, limit: int) -> ImportedWindow:
-    """A window of the ids that were imported from `source`, in the order of their import."""
+    """Return a window of the ids that were imported from `source`, in the order of their import."""
     with author.database.read() as connection:
         rows = load_source_ids(connection, branch.num, source, after, limit)
     return {
@@ -112,7 +112,7 @@ def _known(
 
 
 class _Parents:
-    """Which commits, or earlier items of the batch, an item's parents became."""
+    """Map an item's parents to their commits, or to earlier items of the batch."""
 
     def __init__(self, branch: Branch, known: dict[str, CommitId], fresh: Sequence[ImportItem]) -> None:
         self._root = branch.facts.root_id
@@ -120,7 +120,7 @@ class _Parents:
         self._order = {item.id: index for index, item in enumerate(fresh)}
 
     def of(self, item: ImportItem, index: int) -> list[CommitId | int]:
-        """A root of the other system follows the branch's own root."""
+        """Make a root of the other system follow the branch's own root."""
         return [self._find(item, parent, index) for parent in item.parents] or [self._root]
 
     def _find(self, item: ImportItem, parent: str, index: int) -> CommitId | int:

@@ -26,7 +26,7 @@ class SourceItem:
 
 
 class PackedItem(TypedDict):
-    """The same as JSON: `node.contract.files.ImportItem`."""
+    """JSON form of an item: `node.contract.files.ImportItem`."""
 
     id: str
     parents: list[str]
@@ -36,7 +36,7 @@ class PackedItem(TypedDict):
 
 
 def fit_text(text: str) -> str:
-    """A text that a commit can carry: what is over the bound is cut, and the cut is said in the text."""
+    """Cut a text to what a commit can carry, and say the cut in the text."""
     if len(text) <= TEXT_SIZE_MAX // 4:  # four bytes a character at most
         return text
     kept = TEXT_SIZE_MAX // 4 - len(_MARK) - 20
@@ -44,7 +44,7 @@ def fit_text(text: str) -> str:
 
 
 def fit_name(name: str) -> str:
-    """A name that a commit can carry: one that is cut ends with a mark."""
+    """Cut a name to what a commit can carry, with a mark at its end."""
     return name if len(name) <= NAME_SIZE_MAX else name[: NAME_SIZE_MAX - 1] + "…"
 
 
@@ -71,7 +71,7 @@ def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:
 
 
 def read_ahead(batches: Iterator[list[PackedItem]]) -> Generator[list[PackedItem], None, None]:
-    """The same batches, of which the next two are read in a thread while the caller works on one.
+    """Yield batches, of which the next two are read in a thread while the caller works on one.
 
     Raises what `batches` raises, in its place. The thread ends with the caller's loop, once what it reads gives a batch.
     """

@@ -32,7 +32,7 @@ class _Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_jsonl(path: Path) -> Iterator[SourceItem]:
-    """The items of a file. Raises ServiceError `bad_input` naming the file and the line."""
+    """Yield the items of a file. Raises ServiceError `bad_input` naming the file and the line."""
     decoder = msgspec.json.Decoder(_Line)
     seen: set[str] = set()
     for number, line in read_lines(path, LINE_SIZE_MAX):

@@ -32,7 +32,7 @@ class SsbFeeds:
         self._refused: set[str] = set()
 
     def add_line(self, line: bytes) -> SsbMessage | None:
-        """The next message of its feed, verified; None for one that is there already. Raises MessageRefused."""
+        """Verify the next message of its feed; return None for one that is there already. Raises MessageRefused."""
         try:
             return self._add(read_ssb_message(line))
         except MessageRefused as refused:
@@ -63,7 +63,7 @@ class SsbFeeds:
         return message
 
     def _chain(self, author: str) -> bytearray:
-        """What there is of a feed. Anybody can name feeds, so one takes room when a message of it is signed, not before."""
+        """Return the state of a feed. Anybody can name feeds, so one takes room only when a message of it is signed."""
         chain = self._chains.get(author)
         if chain is None:
             chain = bytearray().join(self._load(author))
@@ -77,7 +77,7 @@ class SsbFeeds:
             raise MessageRefused(Reason.TOO_MANY_FEEDS, f"at most {SSB_FEED_COUNT_MAX} feeds in one import")
 
     def _misplaced(self, message: SsbMessage, length: int) -> MessageRefused:
-        """Why a message that does not follow the last of its feed, which has `length`, is refused."""
+        """Return the reason against a message that does not follow the last of its feed, which has `length`."""
         if message.previous in self._refused:
             reason, problem = Reason.FOLLOWS_REFUSED, f"it follows {message.previous}, which was refused"
         elif message.sequence > length + 1:

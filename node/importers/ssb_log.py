@@ -43,7 +43,7 @@ class ImportedFeed(TypedDict):
 
 
 class SsbSummary(TypedDict):
-    """What `import ssb --json` prints."""
+    """Answer of `import ssb --json`."""
 
     imported: int
     already: int
@@ -53,7 +53,7 @@ class SsbSummary(TypedDict):
 
 
 class SsbTarget(Protocol):
-    """Where feeds go: the branches of a repo."""
+    """Destination of feeds: the branches of a repo."""
 
     def load(self, branch: str) -> Iterable[str]:
         """Ids of what was imported into a branch, in order; nothing if there is no such branch."""
@@ -66,7 +66,7 @@ class SsbTarget(Protocol):
 
 @dataclass(slots=True)
 class SsbReport:
-    """What became of a log; `refusals` are the first of those counted in `refused`, `feeds` those with new messages."""
+    """Counts of an imported log; `refusals` are the first of those in `refused`, `feeds` those with new messages."""
 
     imported: int = 0
     already: int = 0
@@ -75,7 +75,7 @@ class SsbReport:
     feeds: dict[str, int] = field(default_factory=dict)
 
     def as_json(self) -> SsbSummary:
-        """The answer of `import ssb`."""
+        """Return the answer of `import ssb`."""
         feeds: list[ImportedFeed] = [
             {"feed": feed, "branch": branch_of(feed), "imported": count} for feed, count in self.feeds.items()
         ]
@@ -96,7 +96,7 @@ def import_ssb_log(
     progress: Callable[[int], None],
     on_refusal: Callable[[RefusedLine], None],
 ) -> SsbReport:
-    """Import a log. `progress` is told how many messages are behind us, `on_refusal` each refused line.
+    """Import a log. `progress` notes how many messages are behind us, `on_refusal` each refused line.
 
     Raises ServiceError if the file cannot be read or the node refuses a batch; what was sent before stays.
     """
@@ -127,14 +127,14 @@ def import_ssb_log(
 
 
 def branch_of(feed: str) -> str:
-    """The name of a feed's branch: the first 80 bits of its key. Who finds two such keys gets both refused as forks."""
+    """Return the name of a feed's branch: the first 80 bits of its key. Two keys of one name are both refused as forks."""
     key = key_of(feed)
     assert key is not None, "feeds of verified messages"
     return _BRANCH_PREFIX + base64.b32encode(key).decode().lower()[:_SHORT_ID_SIZE]
 
 
 def item_of(message: SsbMessage) -> SourceItem:
-    """A message as the API takes it. Its text is the canonical one, so that anybody can verify it again."""
+    """Pack a message as the API takes it. Its text is the canonical one, so that anybody can verify it again."""
     seconds = min(max(message.timestamp // 1000, -IMPORTED_SECONDS_MAX), IMPORTED_SECONDS_MAX)
     parents = () if message.previous is None else (message.previous,)
     return SourceItem(message.id, parents, message.author, int(seconds), message.text)
@@ -177,7 +177,7 @@ def _send(
 
 
 def hmac_key_of(text: str) -> bytes | None:
-    """The 32 bytes of a network's key in base64; None if it is none."""
+    """Decode a network's key of 32 bytes in base64; return None if it is none."""
     try:
         key = base64.b64decode(text, validate=True)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a page or a command looks at in a running node: watching branches, use of the disk.
+"""Views of a running node for pages and commands: standings of repos, use of the disk, metrics, sentences.
 
 Changes nothing. Start with `watching`.
 """

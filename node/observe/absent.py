@@ -1,4 +1,4 @@
-"""What keeps a repo from being whole here, and who can help: commits that wait, absent keys, an epoch that is due."""
+"""Commits and keys that a repo lacks here, epochs that members have to start, and who can help."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from storage.repos.repos import Repo
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What is absent, and who can help, as far as this node knows."""
+    """Absent commits and keys of a repo, and who can help, as far as this node knows."""
 
     waiting: int = 0
     """Commits that wait for earlier ones, or for a key."""

@@ -1,4 +1,4 @@
-"""How each repo of this node stands with others: who holds the same, what is here alone, and what keeps it from coming.
+"""Standing of each repo with others: who holds the same, what is here alone, and what keeps it from coming.
 
 Connections are looked at now and then, so that it can be said since when a peer holds the same, and until when. Who held
 what is kept in the store, so that a restart does not forget it. What is said is what is known: where nothing is, no count
@@ -45,7 +45,7 @@ SAVE_SECONDS: Final = 60.0
 """Seconds between two times that they are stored: a crash makes what was written and sent since count as unheld."""
 _LOOK_SECONDS: Final = 5.0
 _REFUSED: Final = "refused: "
-"""What the state of a topic begins with that the peer takes no more of."""
+"""Beginning of the state of a topic that the peer takes no more of."""
 
 
 @dataclass(slots=True)
@@ -112,10 +112,10 @@ class Standings:
             self._brought.add(opened.repo_num)
 
     def topics_changed(self) -> None:
-        """The next look sees them."""
+        """Do nothing: the next look sees them."""
 
     def missed(self) -> None:
-        """What was missed counts as unheld."""
+        """Do nothing: commits that were missed count as unheld."""
 
     async def run(self, user: UserId) -> None:
         """Look until cancelled."""
@@ -155,7 +155,7 @@ class Standings:
                 one.is_stored = False  # tried again with the next
 
     async def _try(self, work: Callable[..., Awaitable[object]], *args: object) -> bool:
-        """Whether the store took part. What is not noted counts as unheld, and a full disk is told of elsewhere."""
+        """Return True if the store took part. Commits that are not noted count as unheld; a full disk is said elsewhere."""
         try:
             await work(*args)
         except StorageError as error:
@@ -171,13 +171,13 @@ class Standings:
             replica.shown.restate({repo_num for repo_num, _ in whole if repo_num in replica.repos})
 
     def outlook(self, repo: Repo) -> Outlook:
-        """What is known of a repo now. In trio's thread: connections change there."""
+        """Look at one repo now. Runs in trio's thread, where connections change."""
         self.look()
         return self._outlooks.get(repo.num, NO_OUTLOOK)
 
     @property
     def outlooks(self) -> Mapping[int, Outlook]:
-        """What the last look found, by number of the repo. Replaced one by one: to be copied for another thread."""
+        """Results of the last look, by number of the repo. Replaced one by one: to be copied for another thread."""
         return self._outlooks
 
     def take_changed(self) -> set[int]:
@@ -268,7 +268,7 @@ class Standings:
             self._memories.pop(repo_id, None)  # else it was deleted, and has come again
 
     def _outlook(self, repo: Repo, connected: int) -> Outlook:
-        """Of the connections that were looked at; notes who holds the same now."""
+        """Put the links of a repo together, and note who holds the same now."""
         memory = self._memories.setdefault(repo.repo_id, _Memory())
         self._repo_ids[repo.num] = repo.repo_id
         links = tuple(self._links.get(repo.num, {}).values())
@@ -293,7 +293,7 @@ class Standings:
         )
 
     def is_held(self, repo: Repo, outlook: Outlook) -> bool:
-        """Whether a peer is known to have held each commit of a repo that is here. Reads the store."""
+        """Return True if a peer is known to have held each commit of a repo that is here. Reads the store."""
         if outlook.last is None:
             return False
         branches = [one.num for one in self._hub.replica.branches_in(repo.num)]
@@ -301,7 +301,7 @@ class Standings:
             return not has_newer(connection, branches, outlook.last.upto)
 
     def count_unheld(self, user: UserId, outlooks: Mapping[int, Outlook]) -> dict[int, Unheld]:
-        """By repo, what a user wrote and no other node is known to have. Reads the store.
+        """Count by repo what a user wrote and no other node is known to have. Reads the store.
 
         What was written since a peer last held all is counted, but for what a peer was seen to hold of one topic since the
         start; of each branch UNHELD_COUNTED_MAX at most. One look for all repos, and one for each branch that has such
@@ -350,7 +350,7 @@ def _note_level(memory: _Memory, level: Sequence[PeerId], now_ms: int, upto: int
 
 
 def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
-    """Whether a peer has nothing of a topic to give, nor to get.
+    """Return True if a peer has nothing of a topic to give, nor to get.
 
     Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
     """
@@ -381,11 +381,11 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
 
 
 def _quiet_for(seconds: float) -> int:
-    """In steps: else each look would find that something has changed."""
+    """Round a wait down to steps: else each look would find that something has changed."""
     return int(min(seconds, BELIEVED_SECONDS)) // QUIET_SAID_SECONDS * QUIET_SAID_SECONDS
 
 
 def _sum_rates(rates: TransferRates, topics: Sequence[TopicKey], now: float) -> float | None:
-    """Of all that are known; None where none is."""
+    """Return the sum of the rates that are known; None where none is."""
     known = [rate for topic in topics if (rate := rates.rate(topic, now)) is not None]
     return sum(known) if known else None

@@ -1,4 +1,4 @@
-"""How a repo stands with others, as an answer: what is known of it, the state, and the sentence that people read.
+"""Standing of a repo as an answer: its state, and the parts of the sentence that people read.
 
 `node.observe.standing` looks at connections and the store. Nothing here does.
 """
@@ -33,7 +33,7 @@ _ENDED: Final = ("cut_off", "former", "damaged")
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """How a repo stands with one connected peer that follows it."""
+    """Standing of a repo with one connected peer that follows it."""
 
     peer: PeerId
     is_relay: bool
@@ -55,18 +55,18 @@ class Link:
 
     @property
     def is_coming(self) -> bool:
-        """Whether the peer has more, as far as it can be believed: who sends none of it for long may have none."""
+        """True if the peer has more, as far as it can be believed: one that sends none for long may have none."""
         return self.behind > 0 and self.quiet_seconds < BELIEVED_SECONDS
 
     @property
     def changes_alone(self) -> bool:
-        """Whether a look may find another rate or wait, though nothing has come or gone."""
+        """True if a look may find another rate or wait, though nothing has come or gone."""
         return self.is_coming or bool(self.going)
 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """What the network knows of one repo at a moment."""
+    """Knowledge of the network about one repo at a moment."""
 
     links: tuple[Link, ...]
     connected: int
@@ -83,12 +83,12 @@ class Outlook:
 
 
 NO_OUTLOOK: Final = Outlook((), 0, {}, None)
-"""Of a repo that came this moment."""
+"""Outlook of a repo that came this moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unheld:
-    """What this user wrote and no other node is known to have. None: nothing is known of it."""
+    """Counts of what this user wrote and no other node is known to have. None: nothing is known of it."""
 
     commits: int | None = 0
     files: int = 0
@@ -97,7 +97,7 @@ class Unheld:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the store knows of a repo."""
+    """Knowledge of the store about a repo."""
 
     is_member: bool
     was_member: bool
@@ -268,7 +268,7 @@ def _links_parts(
 
 
 def _told_link(outlook: Outlook) -> Link:
-    """The one that people are told of: what comes goes before what is sent, the fastest before others."""
+    """Return the link to tell people of: receiving goes before sending, the fastest before others."""
     coming = [link for link in outlook.links if link.is_coming and not link.refused]
     if coming:
         return max(coming, key=lambda one: (one.coming or 0.0, -one.behind))

@@ -46,12 +46,12 @@ class Watching:
         self._api_seconds: dict[str, Histogram] = {}
 
     def answered(self, method: str, status: int, seconds: float) -> None:
-        """The API has begun to answer a request."""
+        """Count an API request that has begun to be answered."""
         self._answers[method, f"{status // 100}xx"] += 1
         self._api_seconds.setdefault(method, Histogram()).observe(seconds)
 
     async def metrics(self) -> str:
-        """All metrics as text. Raises StorageError."""
+        """Render all metrics as text. Raises StorageError."""
         partners, dialed = frozenset(self._network.relays), dialed_by(self._network)
         stored = await self._hub.run_blocking(self._stored, partners, dialed)
         return render(
@@ -67,7 +67,7 @@ class Watching:
         )
 
     async def readiness(self) -> tuple[bool, dict[str, str]]:
-        """Whether the node can do its work, and each check by name: `ok`, or what is wrong."""
+        """Return True if the node can do its work, and each check by name: `ok`, or what is wrong."""
         checks = await self._hub.run_blocking(self._check)
         return all(answer == "ok" for answer in checks.values()), checks
 
@@ -77,7 +77,7 @@ class Watching:
         return [f"{name}: {answer}" for name, answer in checks.items() if answer != "ok"]
 
     async def log(self) -> LogLines:
-        """The latest lines of the log."""
+        """Return the latest lines of the log."""
         return {"lines": logs.recent_lines()}
 
     def _check(self) -> dict[str, str]:
@@ -183,7 +183,7 @@ class Watching:
         ]
 
     def _of_circuits(self) -> list[Family]:
-        """What a relay passes on between peers."""
+        """Measure the circuits that a relay passes on between peers."""
         switch = self._network.switch
         if switch is None:
             return []
@@ -219,7 +219,7 @@ class Watching:
         ]
 
     def _of_relay(self) -> list[Family]:
-        """What this relay keeps and refuses. No label names a peer or an account."""
+        """Measure what this relay keeps and refuses. No label names a peer or an account."""
         relay = self._hub.relay
         if relay is None:
             return []

@@ -19,7 +19,7 @@ import msgspec
 from protocol.limits.files import SSB_NESTING_MAX
 
 JsonValue = dict[str, "JsonValue"] | list["JsonValue"] | str | float | bool | None
-"""What a text means; whole numbers may be int, where a double holds them exactly."""
+"""Value of a text; whole numbers may be int, where a double holds them exactly."""
 
 _ODD: Final = re.compile(
     rb"[:,\[][ \t\r\n]*-?(?:[0-9]+[.eE]|[0-9]{16})"  # a fraction, an exponent, or over 2^53 perhaps
@@ -40,7 +40,7 @@ class NotJson(Exception):
 
 
 def canonical(text: bytes) -> tuple[JsonValue, str]:
-    """What a JSON text means, and its canonical text. Raises NotJson."""
+    """Parse a JSON text; return its value and its canonical text. Raises NotJson."""
     if not _ODD.search(text) and not _FIRST_ODD.match(text):
         try:
             value: JsonValue = msgspec.json.decode(text)
@@ -52,7 +52,7 @@ def canonical(text: bytes) -> tuple[JsonValue, str]:
 
 
 def parse_by_rules(text: bytes) -> JsonValue:
-    """What a JSON text means; strings may have lone surrogates. Raises NotJson."""
+    """Parse a JSON text, whose strings may have lone surrogates. Raises NotJson."""
     try:
         value: JsonValue = json.loads(
             text.decode(), parse_int=_number, parse_float=_number, parse_constant=_no_constant
@@ -63,7 +63,7 @@ def parse_by_rules(text: bytes) -> JsonValue:
 
 
 def write_by_rules(value: JsonValue) -> str:
-    """The canonical text of a value, rule by rule. Raises NotJson where it is nested too deeply."""
+    """Write a value as canonical text, rule by rule. Raises NotJson where it is nested too deeply."""
     parts: list[str] = []
     _write(value, "\n", 0, parts)
     return "".join(parts)
@@ -119,7 +119,7 @@ def _string(text: str) -> str:
 
 
 def format_number(value: float) -> str:
-    """A finite double as ECMAScript writes it: the shortest digits that mean it, in its own notation."""
+    """Write a finite double as ECMAScript does: the shortest digits that mean it, in its own notation."""
     if value == 0:
         return "0"
     sign, digit_values, exponent = Decimal(repr(value)).normalize().as_tuple()

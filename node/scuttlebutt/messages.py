@@ -39,7 +39,7 @@ _TYPE_LENGTHS: Final = range(3, 53)
 
 
 class Reason(StrEnum):
-    """Why a message is refused; stable, scripts may depend on them (docs/specification/scuttlebutt.md)."""
+    """Reasons of refused messages; stable, scripts may depend on them (docs/specification/scuttlebutt.md)."""
 
     LINE_TOO_LONG = "line_too_long"
     NOT_A_MESSAGE = "not_a_message"
@@ -99,7 +99,7 @@ _LINES: Final = msgspec.json.Decoder(_Line)
 
 
 def read_ssb_message(line: bytes) -> SsbMessage:
-    """The message of a line `{"key": ..., "value": ..., ...}`. Raises MessageRefused, and nothing else, for any bytes."""
+    """Parse the message of a line `{"key": ..., "value": ..., ...}`. Raises MessageRefused alone, for any bytes."""
     if len(line) > SSB_LINE_SIZE_MAX:
         raise MessageRefused(Reason.LINE_TOO_LONG, f"a line of more than {SSB_LINE_SIZE_MAX} bytes")
     try:
@@ -115,7 +115,7 @@ def read_ssb_message(line: bytes) -> SsbMessage:
 
 
 def ssb_id(text: str) -> tuple[str, bytes]:
-    """The id of a canonical text, as it is written and as 32 bytes."""
+    """Return the id of a canonical text, as it is written and as 32 bytes."""
     try:
         low_bytes = text.encode("latin-1")
     except UnicodeEncodeError:
@@ -125,17 +125,17 @@ def ssb_id(text: str) -> tuple[str, bytes]:
 
 
 def message_id_of(digest: bytes) -> str:
-    """How the id of 32 bytes is written."""
+    """Write an id of 32 bytes."""
     return f"{_MESSAGE_PREFIX}{binascii.b2a_base64(digest, newline=False).decode()}{_MESSAGE_SUFFIX}"
 
 
 def digest_of(message_id: str) -> bytes | None:
-    """The 32 bytes of a message's id; None if it is none."""
+    """Decode a message's id to 32 bytes; return None if it is none."""
     return _unwrap(message_id, _MESSAGE_PREFIX, _MESSAGE_SUFFIX, 32)
 
 
 def key_of(feed: str) -> bytes | None:
-    """The public key of a feed's id; None if it is none."""
+    """Decode the public key of a feed's id; return None if it is none."""
     return _unwrap(feed, _FEED_PREFIX, _FEED_SUFFIX, 32)
 
 
@@ -210,7 +210,7 @@ def _check_shape(key: str, value: JsonValue, text: str, message_id: str, digest:
 
 
 def _unwrap(value: str, prefix: str, suffix: str, size: int) -> bytes | None:
-    """The bytes in canonical base64 between a prefix and a suffix; None if it is anything else."""
+    """Decode canonical base64 between a prefix and a suffix; return None if it is anything else."""
     if not (value.startswith(prefix) and value.endswith(suffix)):
         return None
     encoded = value[len(prefix) : len(value) - len(suffix)]

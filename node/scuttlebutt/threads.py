@@ -58,7 +58,7 @@ def find_place(text: str, name: str) -> tuple[str, tuple[str, ...]] | None:
 
 
 def source_of(commit: ReadCommit) -> str | None:
-    """The id of the message that a commit keeps; None where it keeps none, or under another's id."""
+    """Return the id of the message that a commit keeps; None where it keeps none, or under another's id."""
     body = commit.body
     if not isinstance(body, Imported) or not body.source_id.startswith("%"):
         return None
@@ -66,7 +66,7 @@ def source_of(commit: ReadCommit) -> str | None:
 
 
 def thread_kind(name: str, commits: Mapping[str, CommitId]) -> TangleKind:
-    """The kind of tangles of that name; `commits` gives the commit of each imported message."""
+    """Make the kind of tangles of that name; `commits` gives the commit of each imported message."""
 
     def is_candidate(commit: ReadCommit, root: ReadCommit) -> bool:
         place = _place_of(commit, name)
