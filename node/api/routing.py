@@ -46,6 +46,7 @@ class Routes:
                 self._groups[method, group, last] = [
                     route for route in members if _fixed_end(route) in (last, _ANY)
                 ]
+        self._methods = {method for method, _ in together}
         self._otherwise = otherwise
         self._refuse_method = refuse_method
 
@@ -60,16 +61,30 @@ class Routes:
             scope["path_params"] = {name: unquote(parts[place]) for place, name in _named_parts(route.path)}
             await _answer(route, scope, receive, send)
             return
+        found = self._match(method, path)
+        if found is not None:
+            route, scope["path_params"] = found
+            await _answer(route, scope, receive, send)
+            return
+        others = sorted(
+            {other for leaf in leaves for other in leaf}
+            or {
+                other
+                for other in self._methods
+                if (match := self._match(other, path)) is not None and not _fits_anything(match[0])
+            }
+        )
+        otherwise = self._refuse_method(others) if others else self._otherwise
+        await otherwise(scope, receive, send)
+
+    def _match(self, method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+        """Return the first route whose pattern fits a path with unescaped slashes, and the path's parameters."""
         group, end = _group_of(path), path.rpartition("/")[2]
         for route in self._groups.get((method, group, end)) or self._groups.get((method, group, _ANY)) or ():
             found = route.path_regex.match(path)
             if found is not None:
-                scope["path_params"] = found.groupdict()
-                await _answer(route, scope, receive, send)
-                return
-        others = sorted({other for leaf in leaves for other in leaf})
-        otherwise = self._refuse_method(others) if others else self._otherwise
-        await otherwise(scope, receive, send)
+                return route, found.groupdict()
+        return None
 
 
 class _Tree:
@@ -113,6 +128,11 @@ def _named_parts(path: str) -> list[tuple[int, str]]:
 
 def _group_of(path: str) -> str:
     return path[len(_API) :].partition("/")[0] if path.startswith(_API) else path
+
+
+def _fits_anything(route: Route) -> bool:
+    """Return True for `/repos/{repo:path}` and the like: a mistyped path fits it, too."""
+    return len(_named_parts(route.path)) == 1 and route.path.count("/") == _API.count("/") + 1
 
 
 def _fixed_end(route: Route) -> str:

@@ -187,13 +187,13 @@ class Tokens:
 
     async def list_all(self) -> TokenList:
         """List all tokens of apps and pages, expired ones too, and revoked ones with which something was made."""
-        await trio.lowlevel.checkpoint()
-        return {"tokens": [self._view(one) for one in self.file.tokens() if one.kind != "browser"]}
+        kept = [one for one in self.file.tokens() if one.kind != "browser"]
+        return {"tokens": await self._run_blocking(self._views, kept)}
 
     async def list_browsers(self) -> list[BrowserView]:
         """List all paired browsers, expired ones too, and revoked ones with which something was made."""
-        await trio.lowlevel.checkpoint()
-        return [_browser_view(self._view(one)) for one in self.file.tokens() if one.kind == "browser"]
+        kept = [one for one in self.file.tokens() if one.kind == "browser"]
+        return [_browser_view(view) for view in await self._run_blocking(self._views, kept)]
 
     async def revoke(self, token: str, mark: str = "") -> list[Token]:
         """End a token of an app or a page, and return it; where it was ended before, what is kept under its name.
@@ -290,13 +290,13 @@ class Tokens:
         ]
 
     async def _write(self, tokens: Sequence[Token]) -> None:
-        await self._run_blocking(self.file.replace, settled(tokens, self.file.now()))
+        await self._run_blocking(lambda: self.file.replace(settled(tokens, self.file.now())))
 
     async def show(self, caller: Caller) -> TokenView:
-        """The token of a caller."""
-        await trio.lowlevel.checkpoint()
+        """Return the token of a caller."""
         if caller.token is not None:
-            return self._view(self._latest(caller.token))
+            return await self._run_blocking(self._view, self._latest(caller.token))
+        await trio.lowlevel.checkpoint()
         return {
             "name": HOME_NAME,
             "kind": "home",
@@ -342,6 +342,10 @@ class Tokens:
     ) -> Token:
         now = self.file.now()
         return Token(name, digest_of(secret), kind, actions, now, now + seconds, repos, branches)
+
+    def _views(self, tokens: Sequence[Token]) -> list[TokenView]:
+        """Describe tokens with what was made by each: up to megabytes, so not in the event loop."""
+        return [self._view(one) for one in tokens]
 
     def _view(self, token: Token) -> TokenView:
         return {

@@ -5,7 +5,6 @@ must not give an app more than it was given. The node's own token is in `api-tok
 """
 
 import hashlib
-import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
@@ -179,7 +178,7 @@ def digest_of(secret: str) -> str:
 
 def size_of_made(made: Sequence[Made]) -> int:
     """Return the bytes that things which were made take in the file."""
-    return len(json.dumps(msgspec.to_builtins(made)))
+    return len(msgspec.json.encode(made))
 
 
 def mark_of(text: str) -> str:
@@ -222,7 +221,7 @@ def encode_tokens(tokens: Iterable[Token]) -> bytes:
         for one in tokens
     ]
     content = {"format": _FORMAT, "tokens": found, "checksum": _checksum(found)}
-    return json.dumps(content).encode() + b"\n"
+    return msgspec.json.encode(content) + b"\n"
 
 
 def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
@@ -230,7 +229,7 @@ def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
     try:
         content = msgspec.json.decode(encoded, type=_Content)
         # Of what was written: a field that has come since would change it.
-        is_whole = content.checksum == _checksum(json.loads(encoded)["tokens"])
+        is_whole = content.checksum == _checksum(msgspec.json.decode(encoded)["tokens"])
     except (msgspec.DecodeError, ValueError, RecursionError):
         is_whole = False
     if not is_whole:
@@ -243,7 +242,7 @@ def decode_tokens(encoded: bytes, path: Path) -> list[Token]:
 
 
 def _checksum(tokens: object) -> str:
-    return hashlib.sha256(json.dumps(tokens, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode(tokens, order="sorted")).hexdigest()[:16]
 
 
 def _load(path: Path) -> list[Token]:

@@ -2,7 +2,9 @@
 
 from node.authoring.writing import write_job
 from node.contract.repos import EpochList, EpochView, NewEpoch
+from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
+from node.runtime.errors import ServiceError
 from protocol.text import id_text
 from storage.repos.repos import Repo
 from verifier.epochs import box_holders, find_followed
@@ -20,6 +22,7 @@ class KeyRotation(RepoActions):
         """Start an epoch though nobody was excluded: who follows by a link, and is no member, reads no further."""
         target = self._find_repo(repo)
         await write_job(self._hub, lambda stored: self._author.start_epoch(target, stored))
+        _check_is_here(self._hub.replica, target)
         return {
             "epoch": id_text(self._hub.replica.writing_epoch(target).epoch_id),
             "repo": id_text(target.repo_id),
@@ -27,7 +30,7 @@ class KeyRotation(RepoActions):
 
     def _epochs(self, repo: Repo) -> list[EpochView]:
         replica = self._hub.replica
-        current = replica.repos[repo.num].epoch_num
+        current = _check_is_here(replica, repo).epoch_num
         here = replica.tables.held_epochs(repo.num)
         with replica.membership_lock:
             membership = replica.membership(repo.repo_id)
@@ -49,3 +52,11 @@ class KeyRotation(RepoActions):
                 }
                 for one in operations.epochs
             ]
+
+
+def _check_is_here(replica: Replica, repo: Repo) -> Repo:
+    """Return a repo as it is now. Raises ServiceError `not_found` if it was deleted meanwhile."""
+    current = replica.repos.get(repo.num)
+    if current is None:
+        raise ServiceError("not_found", "the repo was forgotten meanwhile")
+    return current

@@ -433,7 +433,7 @@ async def test_a_token_that_made_too_much_makes_no_more_and_what_ended_makes_roo
             file = one.service.node.tokens.file
             (token,) = file.tokens()
             thing = Made("invitation", "a" * 52, "b" * 52, 0, int(now[0]) + 60)
-            things = (thing,) * (API_TOKEN_MADE_SIZE_MAX // size_of_made([thing]) + 1)
+            things = (thing,) * (API_TOKEN_MADE_SIZE_MAX // size_of_made([thing]) + 2)
             file.replace([structs.replace(token, made=things)])
             answer = await chat.post("/api/v1/repos/notes/invitations", json={})
             assert code_of(answer) == "too_large"

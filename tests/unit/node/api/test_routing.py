@@ -107,6 +107,8 @@ async def test_a_slash_that_is_not_escaped_is_the_last_names() -> None:
     for method, name in (("PUT", "set_tag"), ("DELETE", "remove_tag")):
         assert await _ask(routes, method, "/api/v1/repos/demo/tags/release/1.0") == name
     assert await _ask(routes, "DELETE", "/api/v1/repos/a/b") == "forget_repo"
+    assert await _ask(routes, "POST", "/api/v1/repos/demo/tags/release/1.0") == "DELETE, PUT"
+    assert await _ask(routes, "GET", "/api/v1/repos/demo/mistyped") == "otherwise"
 
 
 async def test_a_parameter_that_says_the_end_of_another_path_is_one() -> None:
