@@ -64,7 +64,7 @@ async def _ingest(replica: Replica, topic: Topic, made: list[list[bytes]], worke
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        ingested = await hub.ingest(topic, items, previous, None)
+        ingested = await hub.intake.ingest(topic, items, previous, None)
         assert ingested.accepted or ingested.already, "the history is legal"
         done.set()
         slots.release()

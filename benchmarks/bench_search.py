@@ -76,7 +76,7 @@ async def _ingest(
     turn.set()
 
     async def take(items: list[bytes], previous: trio.Event, done: trio.Event) -> None:
-        await hub.ingest(topic, items, previous, None)
+        await hub.intake.ingest(topic, items, previous, None)
         done.set()
         slots.release()
 

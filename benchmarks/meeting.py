@@ -159,7 +159,7 @@ class _CountedConnection(Connection):
         """Start to count from now on."""
         self._by, self._meeting = by, meeting
 
-    def _say(self, message: Message) -> None:
+    def say(self, message: Message) -> None:
         meeting = self._meeting
         is_payload = isinstance(message, Publications)
         if is_payload and not meeting.cpu_compared:
@@ -167,7 +167,7 @@ class _CountedConnection(Connection):
         meeting.said.append(
             Said(self._by, trio.current_time(), message, 0 if is_payload else len(encode_message(message)))
         )
-        super()._say(message)
+        super().say(message)
 
 
 class _LongStream(trio.abc.Stream):

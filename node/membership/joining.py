@@ -267,7 +267,7 @@ class Joiner:
             if not kept.has_keys:
                 break
             log.info("new secrets", repo=id_text(repo.repo_id))
-            await hub.release(repo.num)
+            await hub.intake.release(repo.num)
         if kept.wait is not None:
             self._later[repo.num] = trio.current_time() + kept.wait
         return kept.is_whole

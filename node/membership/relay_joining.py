@@ -8,8 +8,9 @@ from node.contract.relay_accounts import JoinedRelay
 from node.membership.peers import Peers, check_dialable
 from node.network.network import Network
 from node.runtime.errors import ServiceError
+from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.neighbours import FileTaker, NotFetched
+from node.sync.relay_client import RelayClient
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
@@ -81,9 +82,9 @@ class RelayJoining:
         dialed = (one for one in self._network.peers if one.peer == relay and one.direction == "out")
         return next((one.address for one in dialed if one.connection is not None), "")
 
-    async def _find(self, relay: PeerId) -> FileTaker:
+    async def _find(self, relay: PeerId) -> RelayClient:
         while True:
-            for port in self._hub.relay_ports:
+            for port in self._hub.relay_clients:
                 if port.peer == relay and port.gives_accounts:
                     return port
             await trio.sleep(_LOOK_SECONDS)  # a connection that begins does not tell

@@ -264,15 +264,15 @@ class CircuitClient:
         if (stream := self._streams.get(port, {}).pop(number, None)) is not None:
             stream.note_end(reason)
 
-    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
+    def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
         """A relay that is used keeps an epoch's own topic: meet those there who follow it too."""
         if port.peer in self._relays and self._may_meet(topic):
-            port.meet(topic)
+            port.ask_rendezvous(topic)
 
-    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+    def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
         """A relay asks who meets. This node is none."""
 
-    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+    def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """A relay names nodes. Whether they are what it says shows once they announce the topic."""
         now = trio.current_time()
         for node in nodes:

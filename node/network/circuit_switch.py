@@ -270,10 +270,10 @@ class CircuitSwitch:
         if circuit is not None:
             self._end(circuit, reason, but=port)
 
-    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
+    def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
         """A relay meets nobody."""
 
-    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+    def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
         """A node meets others on a topic: name it to those that do, and them to it.
 
         Of strangers of one subnet so many and no more: keys cost nothing, and each node is named so many others.
@@ -289,7 +289,7 @@ class CircuitSwitch:
         for other in others:
             other.name(topic, (port.peer,))
 
-    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+    def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """A relay asks nobody for nodes."""
 
     def lost(self, port: CircuitPort) -> None:

@@ -459,7 +459,7 @@ class Network:
             self._start(self._puncher.keep_asking, state)
         log.info("connected", peer=id_text(state.peer), direction=state.direction, address=state.address)
         try:
-            with self.introducer.meeting(connection, across, is_dialed=is_dialed):
+            with self.introducer.while_connected(connection, across, is_dialed=is_dialed):
                 ended = await connection.run()
             state.last_error = explain_end(ended.reason, connection.goodbye)
             log.info("disconnected", peer=id_text(state.peer), reason=ended.reason)

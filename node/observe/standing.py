@@ -231,7 +231,7 @@ class Standings:
         found = set()
         for num in nums:
             links = self._links.setdefault(num, {})
-            progress = [connection.progress_of(one.topic) for one in tables.topics_in(num)]
+            progress = [connection.session.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
             link = _link(state, joined, tables.writing_topics(num)) if joined else None
             if links.get(connection) != link:

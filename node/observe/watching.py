@@ -141,7 +141,7 @@ class Watching:
                 "ravel_intake_seconds",
                 "histogram",
                 "Time from a peer's batch to its durable commit.",
-                totals.intake_seconds.samples(),
+                self._hub.intake.seconds.samples(),
             ),
             Family(
                 "ravel_api_requests_total",

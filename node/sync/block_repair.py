@@ -11,9 +11,9 @@ import structlog
 import trio
 
 from node.runtime.backoff import Backoff
+from node.sync.conversation import Conversation
 from node.sync.fetching import fetch_from
 from node.sync.hub import Hub
-from node.sync.neighbours import BlockSource
 from protocol.block import Block
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
@@ -73,7 +73,7 @@ class BlockRepairer:
         hub.replica.has_damaged = False
         log.info("all that was damaged is back")
 
-    async def _rest(self, seconds: float, asked: set[BlockSource]) -> None:
+    async def _rest(self, seconds: float, asked: set[Conversation]) -> None:
         """Wait so long, or until there is a peer that was not asked."""
         until = trio.current_time() + seconds
         while asked.issuperset(self._hub.sources):  # nothing tells of a peer that comes
@@ -110,7 +110,7 @@ class BlockRepairer:
     async def _fetch_blocks(self) -> None:
         topics = list(self._hub.replica.by_topic)
         joined = ((one, next(filter(one.has_joined, topics), None)) for one in self._hub.sources)
-        sources: list[tuple[BlockSource, TopicKey]] = [
+        sources: list[tuple[Conversation, TopicKey]] = [
             (one, topic) for one, topic in joined if topic is not None
         ]
         while sources and (ids := await self._hub.run_blocking(self._next_blocks)):

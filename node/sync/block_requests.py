@@ -5,13 +5,16 @@ from dataclasses import dataclass, field
 
 import trio
 
-from node.sync.neighbours import NotFetched
 from protocol.ids import BlockId
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
 
 
+class NotFetched(Exception):
+    """Answer of a peer that did not come: it has left, or does not answer."""
+
+
 class RequestTimeout(Exception):
-    """No answer came FETCH_TIMEOUT_SECONDS after whatever the peer last sent of use, or in FETCH_SECONDS_MAX at all."""
+    """Answer that is late: FETCH_TIMEOUT_SECONDS after the peer last sent anything of use, or FETCH_SECONDS_MAX."""
 
 
 @dataclass(slots=True)
@@ -22,7 +25,7 @@ class _Answer:
 
 
 class BlockRequests:
-    """What a peer was asked for and has not answered yet."""
+    """Blocks that a peer was asked for and has not answered yet."""
 
     def __init__(self) -> None:
         self._answers: dict[BlockId, _Answer] = {}  # by block
@@ -31,9 +34,9 @@ class BlockRequests:
         """When the peer last sent something of use, as trio counts."""
 
     async def ask(self, wanted: BlockId, say: Callable[[], bool]) -> bytes | None:
-        """The block, None where the peer has not got it; `say` asks for it, unless it says that this cannot be.
+        """Return the block, or None where the peer has not got it. `say` asks for it, or returns False where it cannot.
 
-        Raises NotFetched when it cannot be asked for or the peer leaves, TooLate.
+        Raises NotFetched when it cannot be asked for or the peer leaves, RequestTimeout.
         """
         answer = self._answers.get(wanted)
         if answer is None:
@@ -64,14 +67,14 @@ class BlockRequests:
                 raise RequestTimeout
 
     def settle(self, wanted: BlockId, block: bytes | None) -> None:
-        """The peer has answered for a block."""
+        """Give the answer of the peer for a block to all who wait for it."""
         answer = self._answers.pop(wanted)
         answer.block = block
         answer.is_there.set()
         self._room.release()
 
     def lose(self) -> None:
-        """The peer has left."""
+        """Wake all who wait: the peer has left."""
         for answer in self._answers.values():
             answer.is_lost = True
             answer.is_there.set()

@@ -21,8 +21,8 @@ import trio
 from sqlalchemy import Connection
 
 from node.runtime.backoff import store_backoff
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.neighbours import BlockSource
 from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BODIES_LOOK_SECONDS,
@@ -140,7 +140,7 @@ class _OfRelay:
 class _Peer:
     """How far a peer was asked on a topic: for commits from `top` down to `before`, and for all up to `floor` earlier."""
 
-    source: BlockSource
+    source: Conversation
     before: int = _ABOVE_ALL
     top: int = 0
     floor: int = 0
@@ -249,7 +249,7 @@ class BodyFetcher:
         source, now = peer.source, trio.current_time()
         while source in self._hub.sources:
             # Taken here: its connection lets go of all when it leaves, which may be while the page is read.
-            visitor = None if self._hub.relay is None else source.visitor()
+            visitor = None if self._hub.relay is None else self._hub.relay.visitor(source.peer, source.subnet)
             page = await self._hub.run_blocking(self._load, topic, peer, visitor)
             if not page.nums:
                 peer.end_pass(now)

@@ -10,8 +10,8 @@ import trio
 
 from node.ingest.tables import Tables
 from node.runtime.backoff import store_backoff
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.neighbours import BlockSource
 from protocol.ids import RepoId
 from protocol.limits.peers import DAMAGED_PAUSE_SECONDS
 from storage.commits.pending import has_incomplete
@@ -19,7 +19,7 @@ from storage.engine.errors import StorageError
 from storage.repos.repos import Repo
 
 log = structlog.get_logger()
-_Level = tuple[RepoId, BlockSource]
+_Level = tuple[RepoId, Conversation]
 """A repo, and a peer that is level in it."""
 
 
@@ -83,7 +83,7 @@ class FeedRecovery:
                         yield repo.repo_id, source
 
     @staticmethod
-    def _is_level(source: BlockSource, tables: Tables, repo: Repo) -> bool:
+    def _is_level(source: Conversation, tables: Tables, repo: Repo) -> bool:
         joined = {one.topic for one in tables.topics_in(repo.num) if source.has_joined(one.topic)}
         is_here = repo.repo_id in tables.roots
         return is_here and tables.writing_topics(repo.num) <= joined and all(map(source.is_level, joined))

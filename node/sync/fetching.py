@@ -14,8 +14,9 @@ import structlog
 import trio
 
 from node.runtime.errors import ServiceError
+from node.sync.block_requests import NotFetched
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.neighbours import BlockSource, NotFetched
 from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, TopicKey
@@ -48,7 +49,7 @@ async def fetch_blocks(hub: Hub, branch: Branch, ids: Sequence[BlockId]) -> None
 
 
 async def fetch_from(
-    hub: Hub, sources: Sequence[tuple[BlockSource, TopicKey]], ids: Sequence[BlockId]
+    hub: Hub, sources: Sequence[tuple[Conversation, TopicKey]], ids: Sequence[BlockId]
 ) -> list[Block]:
     """Get what these peers (each with a topic that it follows) have of these blocks, and keep it. Raises StorageError."""
     fetch = _Fetch(ids, len(sources))
@@ -76,7 +77,7 @@ class _Fetch:
         self._changed = trio.Event()
         self.found: list[Block] = []
 
-    async def ask(self, number: int, source: BlockSource, topic: TopicKey, *, are_all_asked: bool) -> None:
+    async def ask(self, number: int, source: Conversation, topic: TopicKey, *, are_all_asked: bool) -> None:
         """Ask one peer for one block after the other, while any is left that it may have.
 
         Unless `are_all_asked`, one that has not got the first few is asked for no more, if there are others.
@@ -125,7 +126,7 @@ class _Fetch:
             self._wanted.append(wanted)
 
 
-def _find_sources(hub: Hub, branch: Branch) -> list[tuple[BlockSource, TopicKey]]:
+def _find_sources(hub: Hub, branch: Branch) -> list[tuple[Conversation, TopicKey]]:
     """Connected peers that follow any topic of the branch's repo, with the latest such: blocks are the same on all."""
     topics = [one.topic for one in reversed(hub.replica.tables.topics_in(branch.repo_num))]
     found = ((source, next(filter(source.has_joined, topics), None)) for source in hub.sources)

@@ -14,8 +14,9 @@ import structlog
 import trio
 
 from node.runtime.backoff import Backoff, store_backoff
+from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.neighbours import FileTaker, NotFetched
+from node.sync.relay_client import RelayClient
 from protocol.deposits import short_file, sign_deposit
 from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
@@ -103,19 +104,19 @@ class FileDepositor:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._served: set[FileTaker] = set()
+        self._served: set[RelayClient] = set()
 
     async def run(self) -> None:
         """For as long as the node runs."""
         async with trio.open_nursery() as nursery:
             while True:
-                for port in self._hub.relay_ports:
+                for port in self._hub.relay_clients:
                     if port.keeps_files and port not in self._served:
                         self._served.add(port)
                         nursery.start_soon(self._serve, port)
                 await trio.sleep(DEPOSIT_LOOK_SECONDS)  # peers come without a change that is told
 
-    async def _serve(self, port: FileTaker) -> None:
+    async def _serve(self, port: RelayClient) -> None:
         state, backoff = _State(), store_backoff()
         try:
             while port.keeps_files:
@@ -133,7 +134,7 @@ class FileDepositor:
             self._served.discard(port)
             self._forget_refusals(port)
 
-    async def _look(self, port: FileTaker, state: _State) -> None:
+    async def _look(self, port: RelayClient, state: _State) -> None:
         """List what is new to this node of the relay, and deposit what is new to the relay."""
         last = await self._hub.run_blocking(self._last)
         if last > state.surveyed:
@@ -162,11 +163,11 @@ class FileDepositor:
         if last > state.seen:
             await self._deposit_all(port, state)
 
-    def _forget_refusals(self, port: FileTaker) -> None:
+    def _forget_refusals(self, port: RelayClient) -> None:
         refusals = self._hub.file_refusals
         self._hub.file_refusals = {one: why for one, why in refusals.items() if one[0] != port.peer}
 
-    async def _list(self, port: FileTaker, topic: Topic) -> None:
+    async def _list(self, port: RelayClient, topic: Topic) -> None:
         kept: set[ShortId] = set()
         after = _LOWEST
         while len(kept) < RELAYED_FILES_REMEMBERED_MAX:
@@ -177,7 +178,7 @@ class FileDepositor:
             after = listed[-1]
         await self._hub.write(self._note_all, port, topic, kept)
 
-    async def _deposit_all(self, port: FileTaker, state: _State) -> None:
+    async def _deposit_all(self, port: RelayClient, state: _State) -> None:
         async with trio.open_nursery() as nursery:
             places = trio.CapacityLimiter(FILES_DEPOSITED_COUNT_MAX)
             is_lost = False
@@ -207,7 +208,7 @@ class FileDepositor:
         if is_lost:
             raise NotFetched
 
-    async def _deposit(self, port: FileTaker, state: _State, topic: Topic, file: OwnFile) -> None:
+    async def _deposit(self, port: RelayClient, state: _State, topic: Topic, file: OwnFile) -> None:
         assert topic.seed is not None, "looked at before"
         size = await self._hub.run_blocking(self._measure, file)
         if size is None:
@@ -233,7 +234,7 @@ class FileDepositor:
         with self._hub.replica.database.read() as connection:
             return topics_with_files(connection)
 
-    def _next(self, port: FileTaker, after: int) -> list[tuple[OwnFile, bool]]:
+    def _next(self, port: RelayClient, after: int) -> list[tuple[OwnFile, bool]]:
         with self._hub.replica.database.read() as connection:
             files = load_own_files(connection, after, FILES_DEPOSITED_COUNT_MAX)
             relayed = find_relayed_on(connection, port.peer, files)
@@ -244,12 +245,12 @@ class FileDepositor:
         with replica.database.read() as connection:
             return measure_file(connection, replica.database.folder, replica.packs, file.object_id)
 
-    def _note_all(self, port: FileTaker, topic: Topic, kept: set[ShortId]) -> None:
+    def _note_all(self, port: RelayClient, topic: Topic, kept: set[ShortId]) -> None:
         with self._hub.replica.database.write() as connection:
             replace_relayed(connection, port.peer, topic.num, kept)
         self._hub.replica.shown.restate([topic.repo_num])
 
-    def _note(self, port: FileTaker, topic: Topic, file: OwnFile) -> None:
+    def _note(self, port: RelayClient, topic: Topic, file: OwnFile) -> None:
         with self._hub.replica.database.write() as connection:
             note_relayed(connection, port.peer, topic.num, [short_file(file.object_id)])
         self._hub.replica.shown.restate([topic.repo_num])

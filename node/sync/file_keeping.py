@@ -10,8 +10,8 @@ from typing import Final
 
 import trio
 
+from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.neighbours import NotFetched
 from node.sync.relay import INCOMPLETE, RelayService
 from node.sync.scheduling import WorkAccount, WorkBill
 from protocol.block import Block, decode_block

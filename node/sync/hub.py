@@ -1,66 +1,72 @@
-"""Coordinates ingest: takes in batches of commits, then notifies connections and local subscribers.
+"""`Hub`: announces what was accepted to connections and local subscribers, and has what they share.
 
-A `Hub` is called in the trio thread after a transaction has committed; it never waits. What a listener cannot take at
-once it must note and read from the store later: nothing is lost, because the store is what counts.
+It announces in the trio thread after a transaction has committed, and never waits. What a listener cannot take at once it
+must note and read from the store later: nothing is lost, because the store is what counts.
 """
 
-import math
-import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 import trio
 
-from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.ingest_result import IngestResult
-from node.ingest.publication_parsing import OpenedBatch, join_batches, opening_keys, settle_batch
-from node.ingest.publication_reading import gather_claims, read_batch
-from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
+from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
-from node.ingest.worker_process import ASKED_MAX
 from node.runtime.backoff import Backoff
 from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
-from node.runtime.metrics import Histogram
 from node.sync.batch_order import ByteBudget, Previous
+from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
-from node.sync.neighbours import BlockSource, FileTaker, Listener, Neighbour, Sender
+from node.sync.intake import Intake, PendingSenders
 from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
 from node.sync.relay import RelayResult, RelayService
+from node.sync.relay_client import RelayClient
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
-from node.sync.senders import Senders
 from node.sync.useless_sources import UselessSources
-from protocol.ids import PeerId, TopicKey
-from protocol.limits.peers import (
-    COMPARED_AT_ONCE_MAX,
-    RELEASED_COUNT_MAX,
-    SIGNATURE_SECONDS,
-    SLICE_SECONDS,
-    UNREADABLE_SECONDS,
-)
+from protocol.ids import CommitId, PeerId, TopicKey
+from protocol.limits.peers import COMPARED_AT_ONCE_MAX
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
-from storage.engine.errors import StorageError
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
 
 log = structlog.get_logger()
 
-_PIECE_COUNT: Final = 256
-"""Publications that a worker reads at a time: 20 ms, so that nobody waits long for another, and 1 % of it for the trip."""
-_READINGS_MAX: Final = 6
-"""Pieces that are read at a time at most: each holds one of the eight threads, and what is stored needs one, too."""
 T = TypeVar("T")
 Q = TypeVar("Q")
+KeptChanged = Callable[[AbstractSet[TopicKey], Sequence[KeptTopic]], None]
+"""Called with topics that this relay has forgotten, and with ones that it has begun to keep."""
+
+
+class Listener(Protocol):
+    """Subscriber to what is accepted."""
+
+    def commits_accepted(
+        self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
+    ) -> None:
+        """Take note that commits of a topic were accepted (or, with numbers below 0, kept to be passed on).
+
+        `branches` are the numbers of the branches that got any with them; of what is kept for others none are known.
+        """
+        ...
+
+    def topics_changed(self) -> None:
+        """Take note that root branches have grown, or something waits in one: there may be more topics than before."""
+        ...
+
+    def missed(self) -> None:
+        """Take note that it raised when it was told, so it has missed something. Must not fail."""
+        ...
 
 
 @dataclass(slots=True)
@@ -77,7 +83,6 @@ class Totals:
     files_settled: Counter[str] = field(
         default_factory=Counter
     )  # deposited at this relay: "kept", or why not
-    intake_seconds: Histogram = field(default_factory=Histogram)
 
     def count(self, ingested: IngestResult) -> None:
         """Count what became of a batch."""
@@ -89,15 +94,6 @@ class Totals:
         self.unread += sum(map(len, ingested.unread.values()))
         self.refused.update(ingested.dropped)
         self.refused.update(item.code for item in ingested.rejected)
-
-
-def _count_readings(worker_count: int) -> int:
-    """Pieces that are read at a time.
-
-    Each worker has one and the next, one waits for a worker, and one is read in this process. Without workers, one has its
-    signatures checked while another is decoded.
-    """
-    return min(ASKED_MAX * worker_count + 2, _READINGS_MAX)
 
 
 class Hub:
@@ -117,25 +113,33 @@ class Hub:
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
-        self._workers = workers or ReadingWorkers(0)
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(clock)
-        self._reading = FairLock(_count_readings(self._workers.count))
-        self._storing = FairLock()
+        workers = workers or ReadingWorkers(0)
+        self.intake = Intake(
+            replica,
+            run_blocking,
+            clock_ms,
+            workers,
+            cpu_clock,
+            lambda: self.account,
+            self._note_waiting,
+            self.announce,
+        )
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.byte_budget = ByteBudget()
-        self._turn = threading.Lock()
         self._writing = trio.StrictFIFOLock()
         self._groups: GroupLane[Any, Any] = GroupLane(self._writing, WRITE_GROUP_COUNT_MAX)
         self.totals = Totals()
         self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""
         self._listeners: list[Listener] = []
-        self._senders: Senders[Sender] = Senders()
-        self.sources: list[BlockSource] = []
+        self._senders = PendingSenders()
+        self.sources: list[Conversation] = []
         """Peers that are connected now."""
-        self.relay_ports: list[FileTaker] = []
-        """The same, as far as they may turn out to be relays that keep files."""
+        self.relay_clients: list[RelayClient] = []
+        """Connected peers, as far as they may turn out to be relays."""
+        self._when_kept_changed: list[KeptChanged] = []
         self.file_refusals: dict[tuple[PeerId, int], str] = {}
         """Why a connected relay takes no more files of a repo (its number), as it said last."""
         self.refusing: dict[PeerId, Backoff] = {}
@@ -165,175 +169,30 @@ class Hub:
         self._senders.forget(listener)
 
     @contextmanager
-    def connected(self, peer: Neighbour, presence: PresencePort) -> Iterator[None]:
+    def connected(
+        self, peer: Conversation, client: RelayClient, presence: PresencePort, kept_changed: KeptChanged
+    ) -> Iterator[None]:
         """Tell a connected peer of changes and presences, and ask it for blocks.
 
         To be left before the connection's nursery closes: what the peer is told of starts work there.
         """
         self.add(peer)
         self.sources.append(peer)
+        self.relay_clients.append(client)
+        self._when_kept_changed.append(kept_changed)
         self.presences.connect(presence)
         try:
             yield
         finally:
             self.remove(peer)
             self.sources.remove(peer)
+            self.relay_clients.remove(client)
+            self._when_kept_changed.remove(kept_changed)
             self.presences.lose(presence)
 
-    async def ingest(
-        self,
-        topic: Topic,
-        items: Sequence[bytes],
-        previous: Previous,
-        source: Sender | None,
-        bill: WorkBill | None = None,
-    ) -> IngestResult:
-        """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
-
-        Batches are read in pieces, by workers and here, while another is on its way to the disk. Reading and storing are
-        mostly Python, and two threads of it only wait for each other's interpreter: here they take turns. Both are done in
-        slices, each of which is told as soon as it is durable; `bill` says who pays.
-        """
-        began = time.perf_counter()
-        bill = bill or WorkBill(self.account)
-        opened = await self._read_in_pieces(topic, items, bill)
-        await previous.wait()
-        ingested = await self._store_in_slices(topic, opened, source, bill)
-        try:
-            while ingested.is_unfinished:
-                ingested.add(await self._release_slice(topic.repo_num, topic.topic, source, bill))
-        except StorageError as error:  # what was accepted was told; the rest is released later
-            log.error("what waits could not be released", error=str(error))
-        self.totals.intake_seconds.observe(time.perf_counter() - began)
-        return ingested
-
-    async def _read_in_pieces(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
-        """Read a batch, as many of its pieces at a time as there are places."""
-        count = bill.account.reading.count
-        if self._workers.count:
-            count = min(count, _PIECE_COUNT)
-        parts = [items[start : start + count] for start in range(0, len(items), count)]
-        opened = [OpenedBatch() for _ in parts]
-
-        async def read(number: int) -> None:
-            part = parts[number]
-            async with self._reading.held(bill, len(items)):
-                found, claim_count, seconds = await self.run_blocking(self._read, topic, part)
-                bill.charge(seconds)
-            bill.account.reading.note(len(part), seconds)
-            bill.charge(claim_count * SIGNATURE_SECONDS)
-            opened[number] = found
-
-        if len(parts) == 1:
-            await read(0)
-        else:
-            async with trio.open_nursery() as nursery:
-                for number in range(len(parts)):
-                    nursery.start_soon(read, number)
-        return join_batches(opened)
-
-    async def _store_in_slices(
-        self, topic: Topic, batch: OpenedBatch, source: Sender | None, bill: WorkBill
-    ) -> IngestResult:
-        """Judge and store a batch, some of it at a time; tell what came of each."""
-        together = IngestResult()
-        rest = batch.opened
-        while True:
-            count = bill.account.storing.count
-            first = OpenedBatch(rest[:count], batch.rejected, batch.waiting, batch.dropped)
-            async with self._storing.held(bill, len(rest)):
-                ingested, seconds = await self.run_blocking(self._accept, topic, first, count)
-                bill.charge(seconds)
-            self._workers.look_again()
-            rest = ingested.left + rest[count:]
-            judged = len(first.opened) - len(ingested.left) + len(ingested.released)
-            bill.account.storing.note(max(1, judged), seconds)
-            if source in self._listeners:  # one that has left meanwhile would never be forgotten
-                self._senders.note(ingested.waited, source)
-            self._touch(topic.repo_num, ingested)
-            self.announce(ingested, topic.topic, source)
-            together.add(ingested)
-            if not rest:
-                return together
-            batch = OpenedBatch()
-
-    async def release(self, repo_num: int) -> None:
-        """Judge what waited for what a repo has got by other ways: keys. Tell what came of it. Raises StorageError."""
-        bill = WorkBill(self.account)
-        while (await self._release_slice(repo_num, None, None, bill)).is_unfinished:
-            pass
-
-    async def _release_slice(
-        self, repo_num: int, topic: TopicKey | None, source: Listener | None, bill: WorkBill
-    ) -> IngestResult:
-        """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
-        count = bill.account.storing.count
-        async with self._storing.held(bill):
-            ingested, seconds = await self.run_blocking(self._release, count)
-            bill.charge(seconds)
-        bill.account.storing.note(max(1, len(ingested.released)), seconds)
-        self._touch(repo_num, ingested)
-        self.announce(ingested, topic, source)
-        return ingested
-
-    def _touch(self, repo_num: int, ingested: IngestResult) -> None:
-        """Have a repo described anew of which something waits, found no room or was rejected: no branch has changed."""
-        if ingested.waiting or ingested.rejected or ingested.unread or ingested.dropped["pending_full"]:
-            self.replica.shown.touch(repo_num)
-
-    def _read(self, topic: Topic, items: Sequence[bytes]) -> tuple[OpenedBatch, int, float]:
-        """Read and settle publications, by a worker or here; how many claims were checked, the seconds that reading took.
-
-        Where workers are busy this thread waits for one of them as long as another one stores: two that compute here would
-        only wait for each other. When that has ended, it is done here: no core is idle for long.
-        """
-        keys = opening_keys(topic)
-        try:
-            reading = self._workers.read(keys, items, wait_while=lambda: self._storing.is_held)
-        except UnreadableBatch as error:
-            log.error("a batch cannot be read", topic=topic.topic.hex(), error=str(error))
-            return OpenedBatch(dropped=Counter({"unreadable_batch": len(items)})), 0, UNREADABLE_SECONDS
-        if reading is not None:
-            return settle_batch(reading.batch, reading.claims_hold), len(reading.claims_hold), reading.seconds
-        with ExitStack() as turn:
-            turn.enter_context(self._turn)
-            began = self.cpu_clock()
-            batch = read_batch(keys, items)
-            claims = gather_claims(batch)
-            seconds = self.cpu_clock() - began
-            if not self._workers.count:
-                turn.close()  # libsodium leaves the interpreter to who stores, on a second core if there is one
-            holds = self._workers.check(claims, may_wait=False)
-        return settle_batch(batch, holds), len(claims), seconds
-
-    def _accept(self, topic: Topic, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
-        began = self.cpu_clock()
-        ingested = accept_batch(
-            self.replica, topic, batch, self.clock_ms(), share=self._share(count), in_slices=True
-        )
-        return ingested, self.cpu_clock() - began
-
-    def _release(self, count: int) -> tuple[IngestResult, float]:
-        began = self.cpu_clock()
-        return release_more(self.replica, self.clock_ms(), self._share(count)), self.cpu_clock() - began
-
-    def _share(self, count: int) -> Share:
-        """What one slice may do: it is over after SLICE_SECONDS."""
-        began = self.cpu_clock()
-        # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
-        is_threads = self.cpu_clock is time.thread_time
-        look_at = time.perf_counter() + SLICE_SECONDS if is_threads else -math.inf
-
-        def is_over() -> bool:
-            nonlocal look_at
-            now = time.perf_counter()
-            if now <= look_at:
-                return False
-            left = SLICE_SECONDS - (self.cpu_clock() - began)
-            look_at = now + left if is_threads else -math.inf
-            return left < 0
-
-        return Share(self._turn, is_over, min(count, RELEASED_COUNT_MAX), is_patient=True)
+    def _note_waiting(self, ids: Collection[CommitId], source: Conversation | None) -> None:
+        if source is not None and source in self._listeners:  # one that has left would never be forgotten
+            self._senders.note(ids, source)
 
     async def look(self, bill: WorkBill, work: Callable[..., T], *args: Any) -> T:  # noqa: ANN401  # whatever it takes
         """Look into the store for a peer, in its turn and at its cost."""
@@ -358,7 +217,7 @@ class Hub:
     @property
     def is_storing(self) -> bool:
         """Whether commits are being written or taken in now: what can wait leaves them the processor."""
-        return self._writing.locked() or self._storing.is_held
+        return self._writing.locked() or self.intake.is_storing
 
     async def write_grouped(
         self, work: Callable[[Sequence[Q]], tuple[list[T | Exception], IngestResult]], request: Q
@@ -394,7 +253,7 @@ class Hub:
         items: Sequence[bytes],
         previous: Previous,
         visitor: Visitor,
-        source: Listener,
+        source: Conversation,
         bill: WorkBill,
     ) -> RelayResult:
         """Keep publications of a topic for others, after `previous`; then tell everyone else. Raises StorageError."""
@@ -413,7 +272,7 @@ class Hub:
         return relayed
 
     def announce(
-        self, ingested: IngestResult, source_topic: TopicKey | None = None, source: Listener | None = None
+        self, ingested: IngestResult, source_topic: TopicKey | None = None, source: Conversation | None = None
     ) -> None:
         """Tell listeners what was accepted, but none what it sent: now, or as what waited until now."""
         self.totals.count(ingested)
@@ -464,14 +323,16 @@ class Hub:
         self.changes.ring()
 
     def relay_forgot(self) -> None:
-        """Tell connections which topics this relay has forgotten: a full one does for each message that brings something.
-
-        Each looks at these alone: a relay has many peers, and each of them follows many topics.
-        """
+        """Tell connections which topics this relay has forgotten: a full one does for each message that brings something."""
         assert self.relay is not None, "a relay has forgotten"
-        forgotten = self.relay.take_forgotten()
-        for port in list(self.relay_ports) if forgotten else ():
-            port.topics_forgotten(forgotten)
+        if forgotten := self.relay.take_forgotten():
+            for changed in list(self._when_kept_changed):
+                changed(forgotten, ())
+
+    def relay_opened(self, kept: Sequence[KeptTopic]) -> None:
+        """Tell connections which topics this relay has begun to keep."""
+        for changed in list(self._when_kept_changed):
+            changed(frozenset(), kept)
 
     def _tell(self, listener: Listener, tell: Callable[[], None]) -> None:
         """Tell one listener. What goes wrong with it is its own: the others are told, and who announced goes on."""

@@ -10,36 +10,28 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 import trio
 
 from node.sync.addresses import AddressBook, AddressSource
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from protocol.ids import PeerId, RepoId, TopicKey
+from protocol.ids import RepoId, TopicKey
 from protocol.links import PeerAddress
 from protocol.reach import as_seen, host_of, is_public, may_travel
+from protocol.session_events import PeersFound
 from protocol.session_outputs import FindPeers, LearnPeers
 
 YIELD_SECONDS: Final = 3.0
 """Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""
 
 
-class Introduced(Protocol):
-    """A connection, as far as introductions go."""
-
-    peer: PeerId
-
-    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
-        """Tell the peer of these, as far as it may be told and has not been."""
-        ...
-
-
 @dataclass(slots=True, eq=False)
-class _Meeting:
+class _Encounter:
     """A connection, where its other end is (host:port), and what is known through it."""
 
-    connection: Introduced
+    connection: Conversation
     across: str
     is_dialed: bool
     advertised: str | None = None
@@ -75,30 +67,30 @@ class Introducer:
         self._public = public
         self._book = book
         self.own = PeerAddress(_numeric(own.address), own.peer)
-        self._meetings: dict[Introduced, _Meeting] = {}
+        self._encounters: dict[Conversation, _Encounter] = {}
         self.news = trio.Event()
         """Set, and replaced, when something was learned."""
 
     @contextmanager
-    def meeting(self, connection: Introduced, across: str, *, is_dialed: bool) -> Iterator[None]:
+    def while_connected(self, connection: Conversation, across: str, *, is_dialed: bool) -> Iterator[None]:
         """While a connection lasts."""
-        self._meetings[connection] = _Meeting(connection, across, is_dialed)
+        self._encounters[connection] = _Encounter(connection, across, is_dialed)
         try:
             yield
         finally:
-            del self._meetings[connection]
+            del self._encounters[connection]
 
     def count_peers(self, repo_id: RepoId) -> int:
         """How many peers are met on the own topic of the epoch in which a repo is written."""
         return len(
             {
-                meeting.connection.peer
-                for meeting in self._meetings.values()
-                if any(self.repo_of(topic) == repo_id for topic in meeting.topics)
+                encounter.connection.peer
+                for encounter in self._encounters.values()
+                if any(self.repo_of(topic) == repo_id for topic in encounter.topics)
             }
         )
 
-    def perform(self, connection: Introduced, output: FindPeers | LearnPeers) -> None:
+    def perform(self, connection: Conversation, output: FindPeers | LearnPeers) -> None:
         """What a session asks for."""
         match output:
             case FindPeers(topic):
@@ -106,34 +98,34 @@ class Introducer:
             case LearnPeers(topic, peers):
                 self._learn(connection, topic, peers)
 
-    def _find(self, connection: Introduced, topic: TopicKey) -> None:
-        meeting = self._meetings[connection]
+    def _find(self, connection: Conversation, topic: TopicKey) -> None:
+        encounter = self._encounters[connection]
         if self.repo_of(topic) is None:
             return
-        is_new = topic not in meeting.topics
-        meeting.topics.add(topic)
-        connection.introduce(topic, self._others(meeting, topic))
+        is_new = topic not in encounter.topics
+        encounter.topics.add(topic)
+        connection.happen(PeersFound(topic, self._others(encounter, topic)))
         if is_new:
-            self._make_known(meeting, topic)
+            self._make_known(encounter, topic)
 
-    def _learn(self, connection: Introduced, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
+    def _learn(self, connection: Conversation, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
         repo_id = self.repo_of(topic)
         if repo_id is None:
             return
-        meeting = self._meetings[connection]
+        encounter = self._encounters[connection]
         for one in peers:
             is_own = one.peer == connection.peer
-            if meeting.is_blind:
+            if encounter.is_blind:
                 address = one.address if is_own and is_public(one.address) else None
             else:
-                address = as_seen(one.address, meeting.across) if is_own else one.address
-                address = address if address is not None and may_travel(address, meeting.across) else None
+                address = as_seen(one.address, encounter.across) if is_own else one.address
+                address = address if address is not None and may_travel(address, encounter.across) else None
             if address is None:
                 continue
-            if is_own and address != meeting.advertised:
-                meeting.advertised = address
-                for met in meeting.topics:
-                    self._make_known(meeting, met)
+            if is_own and address != encounter.advertised:
+                encounter.advertised = address
+                for met in encounter.topics:
+                    self._make_known(encounter, met)
             self._book.learn(
                 one.peer,
                 address,
@@ -155,39 +147,40 @@ class Introducer:
         epoch = self._hub.replica.tables.written_on(topic)
         return None if epoch is None else epoch.repo_id
 
-    def _others(self, meeting: _Meeting, topic: TopicKey) -> tuple[PeerAddress, ...]:
+    def _others(self, encounter: _Encounter, topic: TopicKey) -> tuple[PeerAddress, ...]:
         """Whom a peer may be told of: this node first, then others in any order. Through a relay, of this node alone."""
-        if meeting.is_blind:
+        if encounter.is_blind:
             return tuple(PeerAddress(one, self.own.peer) for one in self._public())
         others = [
             PeerAddress(other.address, other.connection.peer)
-            for other in self._meetings.values()
-            if other.address is not None and self._may_hear_of(meeting, other, topic)
+            for other in self._encounters.values()
+            if other.address is not None and self._may_hear_of(encounter, other, topic)
         ]
         secrets.SystemRandom().shuffle(others)
         host = host_of(self.own.address)
-        is_told = host is not None and (host.is_unspecified or may_travel(self.own.address, meeting.across))
+        is_told = host is not None and (host.is_unspecified or may_travel(self.own.address, encounter.across))
         forwarded = self._forwarded()
         # Last: of two own addresses the receiver makes the last one known to others.
         also = (PeerAddress(forwarded, self.own.peer),) if forwarded is not None and is_told else ()
         return (self.own, *also, *others) if is_told else tuple(others)
 
-    def _make_known(self, met: _Meeting, topic: TopicKey) -> None:
+    def _make_known(self, met: _Encounter, topic: TopicKey) -> None:
         """Tell others of a peer, once it is known where it can be dialed."""
         if met.address is None:
             return
-        for meeting in self._meetings.values():
-            if self._may_hear_of(meeting, met, topic):
-                meeting.connection.introduce(topic, (PeerAddress(met.address, met.connection.peer),))
+        for encounter in self._encounters.values():
+            if self._may_hear_of(encounter, met, topic):
+                peers = (PeerAddress(met.address, met.connection.peer),)
+                encounter.connection.happen(PeersFound(topic, peers))
 
-    def _may_hear_of(self, meeting: _Meeting, other: _Meeting, topic: TopicKey) -> bool:
+    def _may_hear_of(self, encounter: _Encounter, other: _Encounter, topic: TopicKey) -> bool:
         return (
             other.address is not None
-            and other.connection.peer != meeting.connection.peer
-            and topic in meeting.topics
+            and other.connection.peer != encounter.connection.peer
+            and topic in encounter.topics
             and topic in other.topics
             and self.repo_of(topic) is not None
-            and may_travel(other.address, meeting.across)
+            and may_travel(other.address, encounter.across)
         )
 
 

@@ -8,9 +8,10 @@ import structlog
 import trio
 
 from node.runtime.backoff import store_backoff
+from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.neighbours import FileTaker, NotFetched
 from node.sync.relay import RelayService
+from node.sync.relay_client import RelayClient
 from protocol.deposits import short_file
 from protocol.ids import ObjectId, ShortId, TopicKey
 from protocol.limits.peers import DEPOSIT_LOOK_SECONDS, DEPOSIT_PAUSE_SECONDS, FILES_LISTED_COUNT_MAX
@@ -27,7 +28,7 @@ class PartnerFiles:
 
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
-        self._served: set[FileTaker] = set()
+        self._served: set[RelayClient] = set()
 
     async def run(self) -> None:
         """For as long as the node runs. On a node that is no relay it ends."""
@@ -36,13 +37,13 @@ class PartnerFiles:
             return
         async with trio.open_nursery() as nursery:
             while True:
-                for port in self._hub.relay_ports:
-                    if port.keeps_files and port.is_partner and port not in self._served:
+                for port in self._hub.relay_clients:
+                    if port.keeps_files and relay.is_partner(port.peer) and port not in self._served:
                         self._served.add(port)
                         nursery.start_soon(self._serve, relay, port)
                 await trio.sleep(DEPOSIT_LOOK_SECONDS)
 
-    async def _serve(self, relay: RelayService, port: FileTaker) -> None:
+    async def _serve(self, relay: RelayService, port: RelayClient) -> None:
         offered: dict[TopicKey, int] = {}  # by topic: files that had come when they were last offered
         began, backoff = trio.current_time(), store_backoff()
         try:
@@ -64,7 +65,7 @@ class PartnerFiles:
         finally:
             self._served.discard(port)
 
-    async def _offer_new(self, relay: RelayService, port: FileTaker, offered: dict[TopicKey, int]) -> None:
+    async def _offer_new(self, relay: RelayService, port: RelayClient, offered: dict[TopicKey, int]) -> None:
         """Offer the files of topics that got some since `offered`, which is kept up. Raises StorageError, NotFetched."""
         for topic in port.entrusted():
             kept, count = relay.topics.get(topic), relay.files_kept[topic]
@@ -72,7 +73,7 @@ class PartnerFiles:
                 await self._offer(relay, port, kept)
                 offered[topic] = count
 
-    async def _offer(self, relay: RelayService, port: FileTaker, topic: KeptTopic) -> None:
+    async def _offer(self, relay: RelayService, port: RelayClient, topic: KeptTopic) -> None:
         """Offer a partner the files of a topic that it lacks. Both are in the order of their ids."""
         theirs: set[ShortId] = set()
         upto, is_last = ShortId(bytes(16)), False
@@ -87,7 +88,7 @@ class PartnerFiles:
             lacking = [one for one in deposits if short_file(one.file) not in theirs]
             await self._offer_all(port, topic.topic, lacking)
 
-    async def _offer_all(self, port: FileTaker, topic: TopicKey, deposits: list[FileDeposit]) -> None:
+    async def _offer_all(self, port: RelayClient, topic: TopicKey, deposits: list[FileDeposit]) -> None:
         is_lost = False
 
         async def offer(deposit: FileDeposit) -> None:

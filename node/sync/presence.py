@@ -8,15 +8,14 @@ pass it on, so what one connection brought ends with it. What is said is sealed 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 import trio
 
 from node.ingest.replica import Replica
+from node.sync.conversation import Conversation
 from node.sync.rate_limit import TokenBucket
-from node.sync.scheduling import WorkAccount
-from protocol.ids import Digest, PeerId, Signature, TopicKey, UserId
+from protocol.ids import Digest, Signature, TopicKey, UserId
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
     PRESENCE_CHECK_SECONDS,
@@ -28,7 +27,6 @@ from protocol.limits.peers import (
     PRESENCES_PER_SECOND_MAX,
 )
 from protocol.presence import PRESENCE_NONCE_SIZE, ForgedPresence, Presence, open_presence, seal_presence
-from protocol.session import Session
 from protocol.session_events import PresenceTold
 from protocol.text import id_text
 from storage.repos.epochs import Epoch
@@ -37,23 +35,11 @@ from storage.repos.repos import Branch
 log = structlog.get_logger()
 
 
-class PresenceConnection(Protocol):
-    """A connection over which presences may go."""
-
-    peer: PeerId
-    account: WorkAccount
-
-    def happen(self, event: PresenceTold) -> None:
-        """Tell the session machine."""
-        ...
-
-
 @dataclass(eq=False)
 class PresencePort:
     """The presences that one connection brings."""
 
-    connection: PresenceConnection
-    session: Session
+    connection: Conversation
     bucket: TokenBucket = field(
         default_factory=lambda: TokenBucket(PRESENCES_AT_ONCE_MAX, PRESENCES_PER_SECOND_MAX)
     )
@@ -162,7 +148,7 @@ class Presences:
             return
         try:
             user, presence = open_presence(
-                epoch.keys.read_key, port.session.presence_place(topic, by_us=False), box
+                epoch.keys.read_key, port.connection.session.presence_place(topic, by_us=False), box
             )
         except ForgedPresence as error:
             account.charge(FORGED_PRESENCE_SECONDS)
@@ -196,9 +182,9 @@ class Presences:
         return len(self.here(branch_num)) > 1
 
     def _tell_peer(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:
-        if self._speaker is None or not port.session.takes_presence(epoch.topic):
+        if self._speaker is None or not port.connection.session.takes_presence(epoch.topic):
             return False
-        place = port.session.presence_place(epoch.topic, by_us=True)
+        place = port.connection.session.presence_place(epoch.topic, by_us=True)
         nonce = secrets.token_bytes(PRESENCE_NONCE_SIZE)
         box = seal_presence(epoch.keys.read_key, place, *self._speaker, presence, nonce)
         port.connection.happen(PresenceTold(epoch.topic, box))

@@ -6,18 +6,17 @@ batch are checked while the last one is being stored. The queries are in `node.s
 """
 
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Protocol
 
 import trio
 
 from node.ingest.publication_parsing import CARRIER_FAULTS
 from node.sync.batch_order import BatchOrder, Previous
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from node.sync.neighbours import Sender
 from node.sync.relay_port import RelayPort
-from node.sync.scheduling import WorkAccount, WorkBill
+from node.sync.scheduling import WorkBill
 from node.sync.session_queries import (
     Load,
     RangeSet,
@@ -28,12 +27,10 @@ from node.sync.session_queries import (
     reconcile,
     topic_set,
 )
-from node.sync.sync_progress import ConnectionRates
-from protocol.ids import CommitId, SessionId, TopicKey
+from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
 from protocol.reconciliation.reconciler import Reconciler
-from protocol.session import Session
-from protocol.session_events import BatchIngested, BatchLoaded, Event
+from protocol.session_events import BatchIngested, BatchLoaded
 from protocol.session_outputs import (
     HandleFrame,
     IngestBatch,
@@ -47,42 +44,14 @@ from storage.relay.files import DamagedKeptBlock
 from storage.repos.epochs import Topic
 
 
-class TopicOwner(Sender, Hashable, Protocol):
-    """A connection, as far as work on topics goes."""
-
-    account: WorkAccount
-    transfer_rates: ConnectionRates
-
-    @property
-    def peer_is_relay(self) -> bool:
-        """Whether the peer has said that it keeps topics for others."""
-        ...
-
-    def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
-        """Ask the peer for publications of commits, if it follows the topic."""
-        ...
-
-    def part(self, reason: str) -> None:
-        """End the connection, and tell the peer why."""
-        ...
-
-    def happen(self, event: Event) -> None:
-        """Tell the session machine of this, and do what it says. Never waits."""
-        ...
-
-    def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
-        """Do work of this connection's, and end it where that fails."""
-        ...
-
-
 class TopicWork:
     """Starts the work of one connection. The methods of outputs never wait."""
 
     def __init__(
-        self, owner: TopicOwner, session: Session, session_id: SessionId, hub: Hub, relaying: RelayPort
+        self, conversation: Conversation, session_id: SessionId, hub: Hub, relaying: RelayPort
     ) -> None:
-        self._owner = owner
-        self._session = session
+        self._conversation = conversation
+        self._session = conversation.session
         self._session_id = session_id
         self._hub = hub
         self._relaying = relaying
@@ -98,12 +67,12 @@ class TopicWork:
 
     def load(self, load: Load) -> None:
         """Read from the store what a session asks for, and answer it."""
-        self._owner.start(self._load, load)
+        self._conversation.start(self._load, load)
 
     def load_summaries(self, topics: Sequence[TopicKey]) -> None:
         """Summarise topics, some at a time: a peer joins thousands at once."""
         for part in chunks(topics, SUMMARIES_AT_ONCE):
-            self._owner.start(self._load_summaries, part)
+            self._conversation.start(self._load_summaries, part)
 
     def plan(self, load: LoadPlan) -> None:
         """Plan what to send on a topic, together with others that are asked for meanwhile: a peer's summaries of thousands
@@ -111,28 +80,28 @@ class TopicWork:
         self._plans.append(load)
         if not self._is_planning:
             self._is_planning = True
-            self._owner.start(self._load_plans)
+            self._conversation.start(self._load_plans)
 
     def reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         """Take a step in comparing a topic."""
-        self._owner.start(self._reconcile, work)
+        self._conversation.start(self._reconcile, work)
 
     def ingest(self, output: IngestBatch) -> None:
         """Take a batch in, after those that it may build on."""
         previous, done = self._turns.next(output.topic, is_own=output.is_own)
-        self._owner.start(self._ingest_batch, output, previous, done)
+        self._conversation.start(self._ingest_batch, output, previous, done)
 
     def _note_arriving(self, topic: TopicKey) -> None:
         progress = self._session.progress_of(topic)
         if progress is not None:
-            rates = self._owner.transfer_rates.arriving
+            rates = self._conversation.transfer_rates.arriving
             rates.note(topic, progress.came, progress.behind, trio.current_time())
 
     def _note_leaving(self, topic: TopicKey) -> None:
         """A batch is read whenever the peer has confirmed one, as long as there is more to send."""
         progress = self._session.progress_of(topic)
         if progress is not None:
-            rates = self._owner.transfer_rates.leaving
+            rates = self._conversation.transfer_rates.leaving
             rates.note(topic, progress.confirmed, progress.unconfirmed, trio.current_time())
 
     async def _load(self, load: Load) -> None:
@@ -140,14 +109,14 @@ class TopicWork:
             self._note_leaving(load.topic)
         followed = self._hub.find_followed(load.topic)
         if followed is None:
-            self._owner.part("topic_forgotten")
+            self._conversation.part("topic_forgotten")
             return
         if isinstance(load, LoadBatch) and isinstance(followed, Topic):
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
             if items is not None:
-                self._owner.happen(BatchLoaded(load.topic, tuple(items)))
+                self._conversation.happen(BatchLoaded(load.topic, tuple(items)))
                 return
-        bill = WorkBill(self._owner.account)
+        bill = WorkBill(self._conversation.account)
         read = partial(read_store, of_publications=self._session.compares_publications)
         try:
             answer = await self._hub.look(bill, read, self._hub.replica, followed, load)
@@ -156,20 +125,24 @@ class TopicWork:
         if is_fruitful(answer):
             bill.earn()
             # A relay says itself what it keeps, and when it does no more.
-            if isinstance(load, LoadBlocks) and isinstance(followed, Topic) and not self._owner.peer_is_relay:
-                self._hub.given.note(self._owner, followed.repo_num, load.ids[0])
-        self._owner.happen(answer)
+            if (
+                isinstance(load, LoadBlocks)
+                and isinstance(followed, Topic)
+                and not self._conversation.peer_is_relay
+            ):
+                self._hub.given.note(self._conversation, followed.repo_num, load.ids[0])
+        self._conversation.happen(answer)
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
         followed = [self._hub.find_followed(topic) for topic in topics]
         present = [one for one in followed if one is not None]
         if len(present) < len(topics):
-            self._owner.part("topic_forgotten")
+            self._conversation.part("topic_forgotten")
             return
         read = partial(read_summaries, of_publications=self._session.compares_publications)
-        answers = await self._hub.look(WorkBill(self._owner.account), read, self._hub.replica, present)
+        answers = await self._hub.look(WorkBill(self._conversation.account), read, self._hub.replica, present)
         for answer in answers:
-            self._owner.happen(answer)
+            self._conversation.happen(answer)
         if self._hub.replica.sketches.has_due():
             await self._hub.write(self._hub.replica.sketches.write)
 
@@ -181,13 +154,13 @@ class TopicWork:
                 found = [(self._hub.find_followed(load.topic), load) for load in loads]
                 here = [(followed, load) for followed, load in found if followed is not None]
                 if len(here) < len(loads):
-                    self._owner.part("topic_forgotten")
+                    self._conversation.part("topic_forgotten")
                     return
-                bill = WorkBill(self._owner.account)
+                bill = WorkBill(self._conversation.account)
                 answers = await self._hub.look(bill, read_plans, self._hub.replica, here)
                 bill.earn(sum(map(is_fruitful, answers)) / len(answers))
                 for answer in answers:
-                    self._owner.happen(answer)
+                    self._conversation.happen(answer)
                     self._note_arriving(answer.topic)
         finally:
             self._is_planning = False
@@ -195,14 +168,14 @@ class TopicWork:
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
         followed = self._hub.find_followed(work.topic)
         if followed is None:
-            self._owner.part("topic_forgotten")
+            self._conversation.part("topic_forgotten")
             return
         if work.topic not in self._reconcilers:
             is_answerer = isinstance(work, OpenReconciliation)
             made = Reconciler(work.topic, self._session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = made, RangeSet()
         reconciler, ranges = self._reconcilers[work.topic]
-        bill = WorkBill(self._owner.account)
+        bill = WorkBill(self._conversation.account)
         kept = topic_set(followed, of_publications=self._session.compares_publications)
         step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
         bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
@@ -210,7 +183,7 @@ class TopicWork:
             bill.earn()
         if step.is_over:
             del self._reconcilers[work.topic]
-        self._owner.happen(step)
+        self._conversation.happen(step)
 
     async def _ingest_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
         with self._hub.byte_budget.holding(output.items):
@@ -220,16 +193,16 @@ class TopicWork:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
         followed = self._hub.find_followed(output.topic)
         if followed is None:
-            self._owner.part("topic_forgotten")
+            self._conversation.part("topic_forgotten")
             return
-        owner, bill = self._owner, WorkBill(self._owner.account)
+        conversation, bill = self._conversation, WorkBill(self._conversation.account)
         if isinstance(followed, Topic):
-            ingested = await self._hub.ingest(followed, output.items, previous, owner, bill)
+            ingested = await self._hub.intake.ingest(followed, output.items, previous, conversation, bill)
             useful = ingested.count_useful()
             known = self._pop_expected(output.topic, ingested.already)
             for topic, ids in ingested.wanted.items():
                 if topic != output.topic:
-                    owner.want(topic, tuple(ids))
+                    conversation.want(topic, tuple(ids))
             dropped, accepted = ingested.dropped, ingested.count_on(output.topic)
             wanted = tuple(ingested.wanted.get(output.topic, ()))
             taken = BatchIngested(
@@ -243,17 +216,19 @@ class TopicWork:
         else:
             assert self._hub.relay is not None, "it keeps the topic"
             visitor = self._relaying.visitor()
-            relayed = await self._hub.relay_batch(followed, output.items, previous, visitor, owner, bill)
+            relayed = await self._hub.relay_batch(
+                followed, output.items, previous, visitor, conversation, bill
+            )
             dropped, useful = relayed.dropped, len(relayed.nums) + relayed.completed
             known = self._pop_expected(output.topic, len(output.items) - useful - dropped.total())
             taken = BatchIngested(output.topic, len(relayed.nums), (), relayed.refused, known=known)
         bill.total += FRAME_SECONDS + sum(map(len, output.items)) * BYTE_SECONDS  # charged when it was read
         bill.earn((useful + known) / max(1, len(output.items)))
         done.set()
-        owner.happen(taken)
+        conversation.happen(taken)
         self._note_arriving(output.topic)
         if fault := _carrier_fault(dropped):
-            owner.part(fault)
+            conversation.part(fault)
 
     def _pop_expected(self, topic: TopicKey, repeated: int) -> int:
         """Of repeated commits those that are no fault of the peer: others brought them after it was told what is here."""

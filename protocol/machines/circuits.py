@@ -1,7 +1,7 @@
 """Machines of circuits: the agreement that a side takes them, and one circuit on one session.
 
 A circuit is a stream of bytes between two nodes that a relay passes on. It is two *legs*: one on the session of each node
-with the relay. Each of the four ends runs this table by itself, and none is told which bytes the others hold. A leg is
+with the relay. Each of the four ends runs this table by itself, and none knows which bytes the others hold. A leg is
 open once the side that did not ask for it has granted credit. It is gone once both sides have said `circuit-close1`, so
 that what was said before the other side's word came is never taken for a circuit that does not exist.
 

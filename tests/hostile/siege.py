@@ -277,7 +277,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         if connection.engine.url == url:
             counts.of["statements"] += 1
 
-    monkeypatch.setattr(victim.hub._workers, "check", check)
+    monkeypatch.setattr(victim.hub.intake._workers, "check", check)
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
     counting(publication_reading, "open_commit", lambda _: add("opened", 1))

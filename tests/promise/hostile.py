@@ -121,7 +121,7 @@ async def _give(world: World, giver: Person, taker: Person) -> None:
     for key, items in batches.items():
         topic = taker.replica.by_topic.get(key)
         if topic is not None:
-            await taker.hub.ingest(topic, items, Nothing(), None)
+            await taker.hub.intake.ingest(topic, items, Nothing(), None)
 
 
 # --- kinds ---

@@ -66,7 +66,7 @@ async def hand_over(one: Person, other: Person, seconds: float) -> None:
                 if topic in taker.replica.by_topic and not offered.issuperset(fresh):
                     moved += 1
                     offered.update(fresh)
-                    await taker.hub.ingest(taker.replica.by_topic[topic], items, Nothing(), None)
+                    await taker.hub.intake.ingest(taker.replica.by_topic[topic], items, Nothing(), None)
         await trio.sleep(0.1)
         if not moved:
             break

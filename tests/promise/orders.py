@@ -85,6 +85,6 @@ async def give_all(person: Person, items: Sequence[Item]) -> None:
         if not batches:
             return
         for topic, part in batches.items():
-            await person.hub.ingest(person.replica.by_topic[topic], part, Nothing(), None)
+            await person.hub.intake.ingest(person.replica.by_topic[topic], part, Nothing(), None)
         await trio.sleep(1)
         left = later

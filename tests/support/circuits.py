@@ -7,6 +7,7 @@ from node.network.circuit_client import CircuitClient, CircuitStream
 from node.network.circuit_quotas import CircuitQuotas
 from node.network.circuit_switch import CircuitSwitch
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
+from node.sync.conversation import Conversation
 from node.sync.scheduling import Ledger, WorkAccount
 from protocol.circuits import SessionCircuits
 from protocol.hashing import circuit_address
@@ -44,7 +45,7 @@ class Wire:
         self._is_delivering = False
 
 
-class Side:
+class Side(Conversation):
     """One end of a session: as much of a connection as circuits need."""
 
     def __init__(
@@ -54,7 +55,7 @@ class Side:
         self.peer = peer
         self.subnet = subnet
         self.account: WorkAccount = Ledger(lambda: 0.0).of_peer(peer)
-        self.peer_is_relay = is_dialer
+        self._is_dialer = is_dialer
         self.closed = ""
         """Why the session has ended."""
         self.said: list[Message] = []
@@ -65,9 +66,14 @@ class Side:
         self.change: Callable[[Message], list[Message]] = lambda message: [message]
         """What becomes of a message on its way."""
         self._held: list[Message] = []
-        self._session = Session(SessionId(b"s" * 32), is_dialer=is_dialer)
+        self.session = Session(SessionId(b"s" * 32), is_dialer=is_dialer)
         self._other: Side | None = None
         self.port = CircuitPort(self, handler)
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Return True if the other end is the relay: nodes dial it."""
+        return self._is_dialer
 
     def join(self, other: "Side") -> None:
         """Be the two ends of one session."""
@@ -79,7 +85,7 @@ class Side:
     @property
     def circuits(self) -> SessionCircuits:
         """The circuits of the session."""
-        return self._session.circuits
+        return self.session.circuits
 
     def happen(self, event: Event) -> None:
         """Tell the session machine."""
@@ -107,7 +113,7 @@ class Side:
             side.port.lose()
 
     def _handle(self, event: Event) -> None:
-        for output in self._session.handle(event):
+        for output in self.session.handle(event):
             match output:
                 case Send(message):
                     self.said.append(message)
@@ -221,13 +227,13 @@ class Recorder:
     def closed(self, port: CircuitPort, number: int, reason: str) -> None:
         self.ends[number] = reason
 
-    def may_meet(self, port: CircuitPort, topic: TopicKey) -> None:
-        port.meet(topic)
+    def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
+        port.ask_rendezvous(topic)
 
-    def met(self, port: CircuitPort, topic: TopicKey) -> None:
+    def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
         """No relay."""
 
-    def learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
+    def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         self.named.setdefault(topic, []).extend(nodes)
 
     def lost(self, port: CircuitPort) -> None:

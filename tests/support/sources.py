@@ -1,14 +1,19 @@
 """Connected peers as the hub knows them, without a connection."""
 
+from node.sync.conversation import Conversation
 from protocol.ids import BlockId, CommitId, ItemId, PeerId, TopicKey
-from storage.relay.quotas import Visitor
 
 
-class Source:
+class Source(Conversation):
     """A peer of an older version that follows all topics, and has nothing."""
 
+    peer = PeerId(b"s" * 32)
+    subnet = ""
     answers_bodies = False
     compares_publications = False
+
+    def __init__(self) -> None:
+        pass  # there is no session
 
     def has_joined(self, _topic: TopicKey) -> bool:
         """It follows all."""
@@ -28,10 +33,6 @@ class Source:
     def bodies_found(self, _topic: TopicKey) -> int | None:
         """It says nothing."""
         return None
-
-    def visitor(self) -> Visitor:
-        """A stranger."""
-        return Visitor(PeerId(b"s" * 32))
 
     async def fetch(self, _topic: TopicKey, _wanted: BlockId) -> bytes | None:
         """It has no blocks."""

@@ -75,6 +75,11 @@ class _Talk:
     progress_at: int = 0
     heard_at: int = 0
 
+    @property
+    def session(self) -> "_Talk":
+        """Return what stands for the session."""
+        return self
+
     def progress_of(self, topic: TopicKey) -> TopicProgress | None:
         """Return how a topic stands."""
         return self.topics[0] if topic == self.topics[0].topic else None

@@ -225,7 +225,7 @@ async def _check(service: Services, node: Node) -> None:
     for state in standings._network.peers:
         assert state.connection is not None
         for num in tables.repos:
-            progress = [state.connection.progress_of(one.topic) for one in tables.topics_in(num)]
+            progress = [state.connection.session.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
             expected = _link(state, joined, tables.writing_topics(num)) if joined else None
             assert standings._links.get(num, {}).get(state.connection) == expected

@@ -72,7 +72,7 @@ async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
         root = alice.replica.root_branch(alice.repo())
         for item in publications_of(alice.replica, root):  # all that Bob's node follows once its init is here
             topic = bob.replica.by_topic[decode_publication(item).topic]
-            assert (await bob.hub.ingest(topic, [item], _happened(), None)).accepted
+            assert (await bob.hub.intake.ingest(topic, [item], _happened(), None)).accepted
         branch = bob.branch()
         for write in (
             lambda: bob.author.write(branch, Post("too early")),

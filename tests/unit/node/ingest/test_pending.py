@@ -1,5 +1,6 @@
 """Costs of pending commits: each is opened once when it comes and once when it is judged, in short slices."""
 
+import typing
 import weakref
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -14,9 +15,10 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
+from node.sync.conversation import Conversation
 from node.sync.hub import Hub
+from node.sync.intake import PendingSenders
 from node.sync.scheduling import WorkAccount, WorkBill
-from node.sync.senders import Senders
 from protocol.body import encode_body
 from protocol.content import Post
 from protocol.ids import CommitId, Signature, TopicKey
@@ -172,8 +174,10 @@ async def test_each_slice_of_a_release_takes_its_turn_and_is_paid_for(
         held.append(one)
         yield
 
-    monkeypatch.setattr(hub._storing, "held", hold)
-    ingested = await hub.ingest(writing_topic(replica, branch), [items[0], items[5]], _Now(), None, bill)
+    monkeypatch.setattr(hub.intake._storing, "held", hold)
+    ingested = await hub.intake.ingest(
+        writing_topic(replica, branch), [items[0], items[5]], _Now(), None, bill
+    )
     assert count_accepted(ingested) == 6
     assert _state(replica) == (0, 0, 0)
     assert (replica.unreleased, replica.has_ready) == ({}, False)
@@ -414,7 +418,7 @@ def test_what_waits_itself_is_not_asked_for(world: World) -> None:
     assert _wanted(give(replica, items[1:])) == [_id(items[0])]
 
 
-class _Ear:
+class _Ear(Conversation):
     """Listener that notes its calls."""
 
     def __init__(self) -> None:
@@ -452,7 +456,7 @@ async def test_a_commit_that_waited_is_not_sent_back_to_who_sent_it(world: World
     for peer in peers:
         hub.add(peer)
     for item, peer in ((third, peers[0]), (second, peers[1]), (third, peers[1]), (first, peers[2])):
-        await hub.ingest(writing_topic(replica, branch), [item], _Now(), peer)
+        await hub.intake.ingest(writing_topic(replica, branch), [item], _Now(), peer)
     with replica.database.read() as connection:
         assert count_pending(connection) == 0
     told = [len(peer.told) for peer in peers]
@@ -475,13 +479,13 @@ async def test_who_left_while_its_commit_was_stored_is_not_remembered(world: Wor
 
     hub = Hub(replica, run_and_leave, lambda: NOW_MS)  # type: ignore[arg-type]  # all in this thread
     hub.add(peer)
-    assert (await hub.ingest(writing_topic(replica, branch), [second], _Now(), peer)).waited
+    assert (await hub.intake.ingest(writing_topic(replica, branch), [second], _Now(), peer)).waited
     del peer
     assert left() is None
 
 
 def test_senders_are_remembered_within_a_bound_and_while_they_are_there() -> None:
-    senders: Senders[str] = Senders(count_max=2)
+    senders: typing.Any = PendingSenders(count_max=2)
     senders.note([as_commit_id(b"a"), as_commit_id(b"b"), as_commit_id(b"c")], "one")
     assert len(senders) == 2, "the oldest is forgotten"
     senders.note([as_commit_id(b"c")], "two")

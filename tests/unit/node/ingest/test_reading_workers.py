@@ -270,7 +270,7 @@ async def test_a_batch_that_kills_two_workers_is_refused_with_a_reason(
         workers.read(opening_keys(world.topic()), encoded)
     workers.start_all()
     hub = Hub(world.replica, inline(), lambda: 0, workers)
-    ingested = await hub.ingest(world.topic(), encoded, Done(), None)
+    ingested = await hub.intake.ingest(world.topic(), encoded, Done(), None)
     assert ingested.dropped == {"unreadable_batch": len(encoded)}
     assert hub.account.used >= UNREADABLE_SECONDS
     workers.close()
@@ -362,7 +362,7 @@ async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
     hub = Hub(replica, threads(), lambda: 0, workers)
     assert len(encoded) > 2 * reading_workers.WORTH_A_TRIP
     with fail_after(30):
-        ingested = await hub.ingest(writing_topic(replica, branch), encoded, Done(), None)
+        ingested = await hub.intake.ingest(writing_topic(replica, branch), encoded, Done(), None)
     assert count_accepted(ingested) == len(encoded) - 1
     assert (ingested.waited, ingested.already) == (set(), 1), (
         "causes came before effects, and the root was here"

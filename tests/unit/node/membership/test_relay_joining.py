@@ -88,7 +88,7 @@ async def test_an_account_is_had_where_only_the_websocket_address_is_reached(
         assert len(parse_relay_link(link).peers) == 2
         if is_known_before:
             await at.peers.add(at.web, id_text(at.relay.key), relay=True)
-            await until(lambda: bool(at.alice.hub.relay_ports and at.alice.hub.relay_ports[0].refused()))
+            await until(lambda: bool(at.alice.hub.relay_clients and at.alice.hub.relay_clients[0].refused()))
         joined = await at.joining.join(link)
         assert (joined["address"], joined["quota"]) == (at.web, 1 << 20)
         await until(lambda: set(at.service.topics) == topics)

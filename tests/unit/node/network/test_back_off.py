@@ -242,8 +242,8 @@ async def test_topics_that_a_relay_has_no_room_for_are_offered_ever_more_seldom_
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic is offered once in a session, which may last for weeks."""
-    monkeypatch.setattr("node.sync.relay_port.REFUSED_PAUSE_MIN_SECONDS", HOUR / 8)  # days take long
-    monkeypatch.setattr("node.sync.relay_port.REFUSED_PAUSE_MAX_SECONDS", HOUR)
+    monkeypatch.setattr("node.sync.relay_client.REFUSED_PAUSE_MIN_SECONDS", HOUR / 8)  # days take long
+    monkeypatch.setattr("node.sync.relay_client.REFUSED_PAUSE_MAX_SECONDS", HOUR)
     full = replace(PLENTY, peer_topic_count=1)
     with open_nodes(tmp_path, "alice") as (alice,), open_relay(tmp_path / "r", full) as relay:
         alice.create_repo()

@@ -236,10 +236,10 @@ async def test_one_node_over_what_is_remembered_is_passed_over_and_all_go_with_t
     port = star.sides["alice"][0].port
     topic = TopicKey(b"t" * 32)
     nodes = tuple(PeerId(number.to_bytes(32, "big")) for number in range(NODES_MET_MAX))
-    client.learned(port, topic, (key_of("alice"),))
+    client.nodes_learned(port, topic, (key_of("alice"),))
     assert client.met_nodes == {}, "it is this node itself"
-    client.learned(port, topic, nodes)
-    client.learned(port, topic, (key_of("bob"),))
+    client.nodes_learned(port, topic, nodes)
+    client.nodes_learned(port, topic, (key_of("bob"),))
     assert len(client.met_nodes) == NODES_MET_MAX
     assert client.relays_to(nodes[0]) == [star.relay_key]
     star.sides["alice"][0].cut()

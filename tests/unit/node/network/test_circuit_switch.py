@@ -357,11 +357,11 @@ def test_nodes_that_meet_on_a_topic_are_named_to_each_other_and_to_nobody_else()
     topic, other = TopicKey(b"t" * 32), TopicKey(b"o" * 32)
     alice, bob, carol, dave = (cast(CircuitPort, Port(name)) for name in ("alice", "bob", "carol", "dave"))
     for port, one in ((alice, topic), (dave, other), (bob, topic)):
-        switch.met(port, one)
+        switch.rendezvous_asked(port, one)
     assert told == [("bob", topic, [key_of("alice")]), ("alice", topic, [key_of("bob")])]
     told.clear()
     switch.lost(alice)
-    switch.met(carol, topic)
+    switch.rendezvous_asked(carol, topic)
     assert told == [("carol", topic, [key_of("bob")]), ("bob", topic, [key_of("carol")])]
     for port in (bob, carol, dave):
         switch.lost(port)
@@ -384,9 +384,9 @@ def test_of_many_nodes_the_latest_are_named() -> None:
 
     switch = Star().switch
     for number in range(NODES_OF_TOPIC_TOLD_MAX + 1):
-        switch.met(cast(CircuitPort, Port(number)), TopicKey(b"t" * 32))
+        switch.rendezvous_asked(cast(CircuitPort, Port(number)), TopicKey(b"t" * 32))
     named.clear()
-    switch.met(cast(CircuitPort, Port(999)), TopicKey(b"t" * 32))
+    switch.rendezvous_asked(cast(CircuitPort, Port(999)), TopicKey(b"t" * 32))
     assert named.pop(999) == NODES_OF_TOPIC_TOLD_MAX
     assert set(named) == set(range(1, NODES_OF_TOPIC_TOLD_MAX + 1))
 
@@ -409,7 +409,7 @@ def test_strangers_of_one_subnet_are_not_all_that_a_node_hears_of() -> None:
 
     def meet(number: int, subnet: str) -> CircuitPort:
         port = cast(CircuitPort, Port(number, subnet))
-        star.switch.met(port, TopicKey(b"t" * 32))
+        star.switch.rendezvous_asked(port, TopicKey(b"t" * 32))
         return port
 
     meet(1, "198.51.100.0/24")
@@ -451,7 +451,7 @@ def test_strangers_of_one_subnet_are_not_named_anew_for_meeting_on_many_topics()
 
     def meet(name: str, subnet: str, topic: TopicKey) -> None:
         port = cast(CircuitPort, Port(name, subnet))
-        switch.met(port, topic)
+        switch.rendezvous_asked(port, topic)
         if name != "member":
             switch.lost(port)
 

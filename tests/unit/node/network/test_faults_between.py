@@ -364,16 +364,16 @@ async def test_a_connection_that_fails_when_it_is_told_ends(
     with fail_after(60):
         await share(alice, bob)
         async with connected(alice, bob) as (ours, _):
-            handle = ours._session.handle
+            handle = ours.session.handle
 
             def fail(event: Event) -> list[Output]:
                 if isinstance(event, CommitsAccepted):
                     raise RuntimeError("a defect")
                 return handle(event)
 
-            monkeypatch.setattr(ours._session, "handle", fail)
+            monkeypatch.setattr(ours.session, "handle", fail)
             await trio.sleep(1)  # by the mock clock: it has begun
             alice.write(alice.branch(), "one")
             await trio.sleep(1)
             assert ours not in alice.hub.sources
-    assert ours._reason == "defect"
+    assert ours.reason == "defect"

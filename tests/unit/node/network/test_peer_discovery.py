@@ -10,8 +10,9 @@ from trio.testing import MockClock
 
 from node.network.peer_discovery import PeerFinder
 from node.sync.addresses import AddressBook, AddressSource, Learned
+from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
-from protocol.ids import PeerId, RepoId, TopicKey
+from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,
     LEARNED_CONNECTIONS_MAX,
@@ -19,6 +20,7 @@ from protocol.limits.peers import (
     LEARNED_PEERS_WANTED,
 )
 from protocol.links import PeerAddress
+from protocol.session_events import Event
 from protocol.session_outputs import FindPeers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -56,13 +58,13 @@ class _Peers:
         return self.answers
 
 
-class _Connection:
+class _Connection(Conversation):
     """One that tells nobody of anybody."""
 
     def __init__(self, peer: PeerId) -> None:
         self.peer = peer
 
-    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
+    def happen(self, event: Event) -> None:
         pass
 
 
@@ -141,7 +143,7 @@ async def test_a_repo_that_has_peers_enough_needs_no_others(
         async with _searching(alice) as search:
             for number in range(met):
                 connection = _Connection(PeerId(b"met" + bytes([number]) * 29))
-                meetings.enter_context(search.introducer.meeting(connection, ACROSS, is_dialed=False))
+                meetings.enter_context(search.introducer.while_connected(connection, ACROSS, is_dialed=False))
                 find = FindPeers(alice.epoch().topic)
                 search.introducer.perform(connection, find)
             search.learn(1, repo.repo_id)

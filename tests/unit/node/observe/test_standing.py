@@ -420,7 +420,7 @@ async def test_a_peer_is_believed_for_ten_minutes_after_it_has_sent_something(
         async with connected(bob, alice) as (of_bob, _):
             await until_equal(alice, bob)
             await trio.sleep(1)
-            progress, standings = of_bob.progress_of(_topic(alice)), _seen(bob, of_bob)
+            progress, standings = of_bob.session.progress_of(_topic(alice)), _seen(bob, of_bob)
             assert progress is not None
             assert progress.rounds.peer is not None
             progress.rounds.peer = structs.replace(progress.rounds.peer, count=2**53 - 1)  # as a liar says it
@@ -448,7 +448,7 @@ async def test_a_first_sync_shows_on_both_sides_how_far_it_is(
             topic, standings = _topic(alice), _seen(bob, of_bob)
 
             def look(connection: Connection) -> SyncProgress | None:
-                progress = connection.progress_of(topic)
+                progress = connection.session.progress_of(topic)
                 rates = connection.transfer_rates
                 return None if progress is None else topic_progress(progress, rates, trio.current_time())
 

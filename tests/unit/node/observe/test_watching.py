@@ -86,7 +86,7 @@ async def test_refusals_are_counted_by_their_code(tmp_path: Path) -> None:
     with fail_after(30), open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         topic = writing_topic(alice.replica, branch)
-        await alice.hub.ingest(topic, [b"nonsense"], _set(), None)
+        await alice.hub.intake.ingest(topic, [b"nonsense"], _set(), None)
         async with _client(alice, tmp_path / "alice") as client:
             found = await _scrape(client)
     assert found['ravel_publications_refused_total{reason="bad_publication:bad_shape"}'] == 1

@@ -18,9 +18,9 @@ from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
+from node.sync.block_requests import NotFetched
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
-from node.sync.neighbours import NotFetched
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import view_topics
@@ -522,11 +522,11 @@ async def test_a_new_repo_makes_a_connection_look_at_no_other_topic_and_a_new_br
             monkeypatch.setattr(alice.hub, "find_followed", note)
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
-            assert len(connection.followed()) == 2 * 20
+            assert len(connection._followed.places) == 2 * 20
             alice.create_repo("one more")
             alice.hub.topics_changed()
             assert len(looked) == 2, "its epoch's own topic and its writers' topic"
-            assert set(looked) <= connection.followed().keys()
+            assert set(looked) <= connection._followed.places.keys()
             looked.clear()
             alice.hub.topics_changed()
             assert looked == []

@@ -12,9 +12,9 @@ from trio.testing import MockClock, memory_stream_pair
 from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.sync.addresses import AddressSource
+from node.sync.block_requests import NotFetched
 from node.sync.connection import Connection
 from node.sync.goodbye import Ended
-from node.sync.neighbours import NotFetched
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId
@@ -80,7 +80,7 @@ async def _moved(node: Node, stranger: Stranger) -> None:
     state.local_host = "10.0.0.1"
     network._move({"10.0.0.2"})
     assert state.connection is not None
-    assert not state.connection._is_ending()
+    assert not state.connection.is_ending()
     network._move({"10.0.0.1"})
 
 
@@ -112,7 +112,7 @@ async def _peer_does_not_answer(node: Node, stranger: Stranger) -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(ask)
-        while not connection._is_ending():
+        while not connection.is_ending():
             await trio.sleep(20)
             await stranger.say(KeepAlive())
 
@@ -121,7 +121,7 @@ async def _peer_does_not_read(node: Node, _: Stranger) -> None:
     """More waits to be sent than may."""
     connection = _connection(node)
     connection.outgoing.count = OUTGOING_COUNT_MAX
-    connection._say(KeepAlive())
+    connection.say(KeepAlive())
 
 
 async def _no_common_topic(__: Node, stranger: Stranger) -> None:
@@ -132,7 +132,7 @@ async def _no_common_topic(__: Node, stranger: Stranger) -> None:
 
 
 async def _over_budget(node: Node, _: Stranger) -> None:
-    _connection(node)._charge(10_000)
+    _connection(node).charge(10_000)
 
 
 async def _too_many_unknown_messages(_: Node, stranger: Stranger) -> None:
@@ -343,7 +343,7 @@ async def test_unknown_messages_are_signs_of_life_and_few_a_second_are_passed_ov
                 await stranger.stream.send_frame(encode(("hello1", 7)))
                 await trio.sleep(60)
             assert stranger.ended is None
-            assert not _connection(alice)._is_ending()
+            assert not _connection(alice).is_ending()
             await stranger.say(Goodbye("bye"))
     assert stranger.ended == Ended("peer_left")
 

@@ -336,6 +336,6 @@ async def test_of_more_heads_than_a_summary_names_nothing_is_concluded_and_all_i
         async with connected(bob, alice) as both:
             await until_equal(alice, bob)
             for connection in both:
-                progress = connection.progress_of(topic.topic)
+                progress = connection.session.progress_of(topic.topic)
                 assert progress is not None
                 assert progress.sent == each

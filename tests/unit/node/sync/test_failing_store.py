@@ -39,7 +39,7 @@ TRIES_MAX: Final = HOUR / (min(STORE_PAUSE_MAX_SECONDS, DAMAGED_PAUSE_MAX_SECOND
 class _Port:
     """A relay that keeps files, and is a partner."""
 
-    keeps_files = is_partner = True
+    keeps_files = True
     peer = PeerId(b"p" * 32)
 
     def __init__(self, topics: list[TopicKey]) -> None:
@@ -102,8 +102,9 @@ async def test_what_the_store_fails_is_tried_ever_more_seldom_and_goes_on_when_i
         topics = list(node.replica.by_topic)
         assert node.hub.relay is not None
         await node.hub.relay.open(topics, Visitor(_Port.peer, is_known=True))
+        node.hub.relay.is_partner = lambda _: True
         port = _Port(topics)
-        monkeypatch.setattr(node.hub, "relay_ports", [port])
+        monkeypatch.setattr(node.hub, "relay_clients", [port])
         run = TASKS[name](node)
         disk = _Disk(node.replica.database, monkeypatch)
         async with trio.open_nursery() as nursery:

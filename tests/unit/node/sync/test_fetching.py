@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from node.content.files import FileService
 from node.runtime.errors import ServiceError
+from node.sync.block_requests import NotFetched
 from node.sync.fetching import fetch_blocks
-from node.sync.neighbours import NotFetched
 from protocol.block import Block, encrypt_block
 from protocol.ids import BlockId, TopicKey
 from protocol.keys import ConvergenceSecret

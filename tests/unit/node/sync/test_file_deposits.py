@@ -268,7 +268,7 @@ async def test_a_file_that_a_relay_refuses_is_offered_ever_more_seldom_and_kept_
         alice.create_repo()
         await _add(alice, "file", os.urandom(3000))
         relay = _Refusing(list(alice.replica.by_topic), refusal)
-        monkeypatch.setattr(alice.hub, "relay_ports", [relay])
+        monkeypatch.setattr(alice.hub, "relay_clients", [relay])
         monkeypatch.setattr(file_deposits, "DEPOSIT_LOOK_SECONDS", 60.0)  # hours of looks take long
         async with trio.open_nursery() as nursery:
             nursery.start_soon(FileDepositor(alice.hub).run)

@@ -12,11 +12,13 @@ from node.network.circuit_dialing import place_of
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.sync.addresses import AddressBook, AddressSource, Learned
+from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
 from protocol.body import BranchLink
-from protocol.ids import PeerId, TopicKey
+from protocol.ids import PeerId
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
 from protocol.links import PeerAddress
+from protocol.session_events import Event, PeersFound
 from protocol.session_outputs import FindPeers, LearnPeers
 from protocol.text import id_text
 from storage.peers.peers import load_reached
@@ -153,15 +155,16 @@ async def test_two_who_find_each_other_at_once_keep_one_connection(
                 nursery.cancel_scope.cancel()
 
 
-class _Connection:
+class _Connection(Conversation):
     """One that notes of whom its peer is told."""
 
     def __init__(self, name: str) -> None:
         self.peer = PeerId(name.encode().ljust(32))
         self.told: list[PeerAddress] = []
 
-    def introduce(self, topic: TopicKey, peers: tuple[PeerAddress, ...]) -> None:
-        self.told += peers
+    def happen(self, event: Event) -> None:
+        assert isinstance(event, PeersFound)
+        self.told += event.peers
 
 
 @pytest.mark.parametrize(
@@ -184,7 +187,7 @@ def test_peers_are_told_of_no_address_that_reaches_less_far_than_they_are(
         introducer = Introducer(alice.hub, book, PeerAddress(own, alice.key))
         connections = {name: _Connection(name) for name in places}
         for name, connection in connections.items():
-            meetings.enter_context(introducer.meeting(connection, places[name], is_dialed=True))
+            meetings.enter_context(introducer.while_connected(connection, places[name], is_dialed=True))
             introducer.perform(connection, FindPeers(topic))
         heard = {name: {one.peer: one.address for one in met.told} for name, met in connections.items()}
         assert {name: said.get(alice.key) for name, said in heard.items()} == told
@@ -203,7 +206,7 @@ def test_a_port_that_the_router_forwards_is_told_behind_the_address_that_peers_s
         own = PeerAddress("*:7474", alice.key)
         introducer = Introducer(alice.hub, book, own, lambda: forwarded[-1])
         connection = _Connection("far")
-        meetings.enter_context(introducer.meeting(connection, "93.184.216.34:5", is_dialed=True))
+        meetings.enter_context(introducer.while_connected(connection, "93.184.216.34:5", is_dialed=True))
         introducer.perform(connection, FindPeers(topic))
         assert [one.address for one in connection.told] == ["0.0.0.0:7474"]
         forwarded.append("8.8.4.4:7001")
@@ -221,8 +224,10 @@ async def test_through_a_relay_two_learn_public_addresses_of_each_other_and_noth
         own = PeerAddress("*:7474", alice.key)
         introducer = Introducer(alice.hub, book, own, lambda: None, lambda: ["8.8.4.4:7001"])
         near, through = _Connection("near"), _Connection("through")
-        meetings.enter_context(introducer.meeting(near, "10.0.0.2:5", is_dialed=True))
-        meetings.enter_context(introducer.meeting(through, place_of(PeerId(b"r" * 32)), is_dialed=False))
+        meetings.enter_context(introducer.while_connected(near, "10.0.0.2:5", is_dialed=True))
+        meetings.enter_context(
+            introducer.while_connected(through, place_of(PeerId(b"r" * 32)), is_dialed=False)
+        )
         for connection in (near, through):
             introducer.perform(connection, FindPeers(topic))
         assert list(through.told) == [PeerAddress("8.8.4.4:7001", alice.key)], "of nobody else"
@@ -248,7 +253,7 @@ async def test_peers_are_introduced_on_the_own_topic_of_the_epoch_that_is_writte
         assert {earlier.topic, own} <= topics
         for topic in topics:
             connection = _Connection(topic.hex())
-            meetings.enter_context(introducer.meeting(connection, "8.8.8.8:5", is_dialed=True))
+            meetings.enter_context(introducer.while_connected(connection, "8.8.8.8:5", is_dialed=True))
             introducer.perform(connection, FindPeers(topic))
             said = PeerAddress("8.8.8.8:1", PeerId(topic))
             introducer.perform(connection, LearnPeers(topic, (said,)))
@@ -322,7 +327,7 @@ async def test_a_host_that_a_liar_names_gets_a_bounded_number_of_connections(
             hour_began = trio.current_time()
             for number in range(200):
                 lie = PeerAddress(listening_address(victims), PeerId(number.to_bytes(32, "big")))
-                connection.introduce(topic, (lie,))
+                connection.happen(PeersFound(topic, (lie,)))
                 await trio.sleep(15)
             assert trio.current_time() - hour_began < HOST_TRIES_SECONDS
             assert hits == HOST_TRIES_MAX

@@ -81,7 +81,7 @@ async def test_no_more_topics_are_announced_than_the_profile_allows(
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
             assert len(ours.topics) == len(theirs.topics) == _TOPICS - 1
-            assert not ours.topic_room
+            assert not ours._followed.room
 
 
 @pytest.mark.parametrize("older", ["alice", "bob"])
@@ -116,8 +116,8 @@ async def test_a_version_without_the_profile_joins_as_many_topics_as_ever(
             of = {"bob": ours, "alice": theirs}
             assert told[newer] == 3, "the older version would leave who announces more"
             assert {one.state for one in of[newer].topics} == {"in sync"}
-            assert not ours._is_ending()
-            assert not theirs._is_ending()
+            assert not ours.is_ending()
+            assert not theirs.is_ending()
 
 
 async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_change(

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.sync.conversation import Conversation
 from node.sync.presence import PresencePort, Presences
 from node.sync.scheduling import WorkAccount
 from protocol.features import FEATURES
@@ -26,7 +27,7 @@ from protocol.limits.peers import (
 from protocol.messages import Announce, Features
 from protocol.presence import Presence, open_presence, seal_presence
 from protocol.session import Session
-from protocol.session_events import MessageReceived, PresenceTold, TopicFollowed
+from protocol.session_events import Event, MessageReceived, PresenceTold, TopicFollowed
 from protocol.signing import key_pair, sign
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch
@@ -37,7 +38,7 @@ BOB, BOBS_SECRET = key_pair(UserSeed(b"b" * 32))
 
 
 @dataclass(eq=False)
-class Line:
+class Line(Conversation):
     """A connection to a node of bob's."""
 
     epoch: Epoch
@@ -50,7 +51,8 @@ class Line:
     def __post_init__(self) -> None:
         self.topic = self.epoch.topic
 
-    def happen(self, event: PresenceTold) -> None:
+    def happen(self, event: Event) -> None:
+        assert isinstance(event, PresenceTold)
         self.told.append(event)
 
     def port(self) -> PresencePort:
@@ -61,12 +63,13 @@ class Line:
         session.handle(MessageReceived(Features(FEATURES)))
         theirs = announced_topic(self.topic, session_id, by_dialer=False)
         session.handle(MessageReceived(Announce((theirs,))))
-        return PresencePort(self, session)
+        self.session = session
+        return PresencePort(self)
 
     def box(self, port: PresencePort, presence: Presence, user: UserId = BOB) -> bytes:
         """What bob says."""
         self.random += 1
-        place = port.session.presence_place(self.topic, by_us=False)
+        place = port.connection.session.presence_place(self.topic, by_us=False)
         nonce = self.random.to_bytes(24, "big")
         read_key = self.epoch.keys.read_key
         return seal_presence(read_key, place, user, lambda digest: sign(BOBS_SECRET, digest), presence, nonce)
@@ -119,7 +122,7 @@ async def test_peers_are_told_and_tell_and_what_they_told_ends_with_the_connecti
     presences.connect(port)
     presences.tell(branch, _of(alice, 1))
     presences.leave(branch, _of(alice, 1).session)
-    place = port.session.presence_place(line.topic, by_us=True)
+    place = port.connection.session.presence_place(line.topic, by_us=True)
     said = [open_presence(line.epoch.keys.read_key, place, one.box) for one in line.told]
     left = Presence(_of(alice, 1).session, branch.branch_id)
     assert said == [(alice.author.user, _of(alice, 1)), (alice.author.user, left)]

@@ -9,9 +9,10 @@ from sqlalchemy import update
 
 from node.api.relay_admin import Relaying
 from node.sync.hub import Hub
-from node.sync.relay_port import RelayOwner, RelayPort
+from node.sync.relay_port import RelayPort
 from node.sync.session_queries import topic_place
 from protocol.ids import PeerId, TopicKey
+from protocol.session_outputs import Output
 from protocol.text import id_text
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -42,27 +43,36 @@ class Topics(dict[TopicKey, KeptTopic]):
 
 
 class Owner:
-    """A connection, as far as topics go."""
+    """A connection with its followed topics, as far as a relay's port needs them."""
+
+    has_ended = False
 
     def __init__(self, room: int) -> None:
         self.peer = PeerId(b"p" * 32)
-        self.topic_room = room
+        self.room = room
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
         self.reason = ""
 
-    def followed(self) -> dict[TopicKey, tuple[TopicTables, int]]:
-        return self.places
+    def announce_kept(self, kept: Sequence[KeptTopic], *_: object, is_entrusted: bool) -> list[Output]:
+        del is_entrusted
+        self.follow_kept(kept)
+        return []
 
     def follow_kept(self, kept: Sequence[KeptTopic]) -> None:
         self.places.update((one.topic, topic_place(one)) for one in kept)
-        self.topic_room -= len(kept)
+        self.room -= len(kept)
+
+    def perform(self, outputs: Sequence[Output]) -> None:
+        assert outputs == []
 
     def part(self, reason: str) -> None:
         self.reason = reason
 
 
 def _port(hub: Hub, owner: Owner) -> RelayPort:
-    return RelayPort(cast(RelayOwner, owner), hub)
+    port = RelayPort(cast(Any, owner), cast(Any, owner), hub)
+    hub._when_kept_changed.append(port.kept_changed)
+    return port
 
 
 def _topics(count: int) -> Iterator[KeptTopic]:
@@ -84,7 +94,7 @@ def test_a_partner_is_told_of_no_more_topics_than_have_room(tmp_path: Path) -> N
         partner = Owner(100)
         port = _port(relay.hub, partner)
         port.follow_partners()
-        assert (len(partner.places), partner.topic_room, topics.looked_at) == (100, 0, 300)
+        assert (len(partner.places), partner.room, topics.looked_at) == (100, 0, 300)
         assert min(topics[one].touched_at for one in partner.places) >= 4, "the latest touched"
         for _ in range(1000):
             port.follow_partners()

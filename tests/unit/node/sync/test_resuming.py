@@ -66,7 +66,7 @@ async def _cut_after(sender: Connection, count: int, node: Node) -> int:
     topic = _topic(node)
     turns = 0
     while True:
-        progress = sender.progress_of(topic)
+        progress = sender.session.progress_of(topic)
         if progress is not None and progress.confirmed >= count:
             return progress.sent
         turns = 0 if progress is not None and progress.confirmed else turns + 1
@@ -108,7 +108,7 @@ async def test_after_a_cut_only_the_rest_is_sent(
         had = _has(bob)
         async with connected(bob, alice) as (receiver, sender):
             await until_equal(alice, bob)
-            progress, there = (one.progress_of(_topic(alice)) for one in (sender, receiver))
+            progress, there = (one.session.progress_of(_topic(alice)) for one in (sender, receiver))
             assert progress is not None
             assert there is not None
             sent.append(progress.sent)
@@ -135,7 +135,7 @@ async def test_a_relay_that_is_started_anew_in_the_middle_gets_and_gives_only_th
         with open_relay(tmp_path / "r") as relay:
             async with connected(alice, relay) as (sender, _side):
                 await trio.sleep(10)
-                progress = sender.progress_of(_topic(alice))
+                progress = sender.session.progress_of(_topic(alice))
                 assert progress is not None
                 sent.append(progress.sent)
                 assert progress.confirmed == progress.sent
@@ -148,7 +148,7 @@ async def test_a_relay_that_is_started_anew_in_the_middle_gets_and_gives_only_th
         with open_relay(tmp_path / "r") as relay:
             async with connected(bob, relay) as (receiver, _side):
                 await until_equal(alice, bob)
-                there = receiver.progress_of(_topic(bob))
+                there = receiver.session.progress_of(_topic(bob))
                 assert there is not None
                 assert there.received == total - had
 
@@ -169,7 +169,7 @@ async def test_of_two_peers_that_send_the_same_neither_shows_as_ahead_when_all_i
         async with connected(bob, alice) as (first, _), connected(bob, carol) as (second, _):
             began = trio.current_time()
             await until_equal(alice, bob)
-            sides = [one.progress_of(topic) for one in (first, second)]
+            sides = [one.session.progress_of(topic) for one in (first, second)]
             await until(lambda: all(side is not None and side.is_quiet for side in sides))
             assert trio.current_time() - began < IDLE_TIMEOUT_SECONDS / 3, "nothing was compared again"
             known = [side.known for side in sides if side is not None]

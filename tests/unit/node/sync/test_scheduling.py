@@ -252,7 +252,8 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
     with open_nodes(tmp_path, "alice") as (alice,):
         hub = alice.hub
         monkeypatch.setattr(hub, "replica", replica)
-        monkeypatch.setattr(hub, "cpu_clock", lambda: next(ticks) * 0.6 * SLICE_SECONDS)
+        monkeypatch.setattr(hub.intake, "_replica", replica)
+        monkeypatch.setattr(hub.intake, "_cpu_clock", lambda: next(ticks) * 0.6 * SLICE_SECONDS)
         transactions = 0
         write = replica.database.write
 
@@ -265,7 +266,7 @@ async def test_a_batch_is_stored_in_slices_and_whole_at_the_end(
         happened = trio.Event()
         happened.set()
         bill = WorkBill(WorkAccount(_Clock()))
-        ingested = await hub.ingest(topic, items, happened, None, bill)
+        ingested = await hub.intake.ingest(topic, items, happened, None, bill)
         assert len(ingested.accepted[topic.topic]) == 6
         assert ingested.left == []
         assert transactions >= 3
