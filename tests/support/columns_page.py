@@ -18,8 +18,8 @@ def columns_page(made: str) -> str:
         "# Columns of exports",
         "",
         made,
-        f"`ravel export` writes these tables (schema {SCHEMA_VERSION}) as Parquet. A `manifest.json` lists each part"
-        " with rows and checksum; `views.sql` gives them as views of DuckDB. [How to read them](cookbook.md).",
+        f"`ravel export` writes these tables (schema {SCHEMA_VERSION}) as Parquet. A `manifest.json` lists each part with"
+        " its rows and checksum; `views.sql` gives them as views of DuckDB. [How to read them](cookbook.md).",
         "",
         "Ids are binary of 32 bytes. Times are int64, as they were stated. Descriptions and units stand in each field's"
         " metadata.",
