@@ -1,6 +1,6 @@
 """Validates one classic Scuttlebutt message: form, id and signature.
 
-Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/specification/scuttlebutt.md states them. Whether a
+Pure. The rules are those of ssb-validate 4 and ssb-keys (MIT); docs/research/scuttlebutt.md states them. Whether a
 message follows those before it is `node.importers.ssb_feeds`' to say. Everything is about the canonical text
 (`canonical_json`):
 
@@ -39,7 +39,7 @@ _TYPE_LENGTHS: Final = range(3, 53)
 
 
 class Reason(StrEnum):
-    """Reasons of refused messages; stable, scripts may depend on them (docs/specification/scuttlebutt.md)."""
+    """Reasons of refused messages; stable, scripts may depend on them (docs/research/scuttlebutt.md)."""
 
     LINE_TOO_LONG = "line_too_long"
     NOT_A_MESSAGE = "not_a_message"

@@ -112,9 +112,7 @@ class Intake:
         ingested = await self._store_in_slices(topic, opened, source, bill)
         try:
             while ingested.is_unfinished:
-                ingested.add(
-                    await self._release_slice(topic.repo_num, topic.topic, source, bill)
-                )
+                ingested.add(await self._release_slice(topic.repo_num, topic.topic, source, bill))
         except StorageError as error:  # what was accepted was told; the rest is released later
             log.error("what waits could not be released", error=str(error))
         self.seconds.observe(time.perf_counter() - began)

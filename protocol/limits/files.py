@@ -18,7 +18,7 @@ BACKUP_FILE_COUNT_MAX: Final = 400_000
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 
-# --- classic messages of Scuttlebutt (docs/specification/scuttlebutt.md) ---
+# --- classic messages of Scuttlebutt (docs/research/scuttlebutt.md) ---
 SSB_MESSAGE_SIZE_MAX: Final = 8192
 """UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""
 SSB_LINE_SIZE_MAX: Final = 128 * KIB
