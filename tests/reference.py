@@ -1,4 +1,4 @@
-"""The reference pages that are made from the code: commands, configuration, endpoints, exit codes, state machines.
+"""The reference pages that are made from the code: commands, configuration, endpoints, state machines.
 
 `python -m tests.reference` (`make reference`) writes them into docs/reference, and the columns, tables and measured
 figures of docs/research and docs/understanding. A test sees that they are up to date. It also writes the clients' endpoints
@@ -16,9 +16,9 @@ from typing import Final
 
 from node.home.config import CONFIG_KEYS
 from node.home.config_layers import describe_keys, variable_of
-from node.runtime.errors import ERROR_KINDS
 from tests.support import client_modules, columns_page, figures_page, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
+from tests.support.exit_codes_page import exit_codes_page
 from tests.support.machine_tables import machines_page
 
 _ROOT: Final = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def pages() -> dict[str, str]:
         "cli.md": _commands(),
         "configuration.md": _configuration(),
         "endpoints.md": endpoints_page(MADE),
-        "exit-codes.md": _exit_codes(),
+        "exit-codes.md": exit_codes_page(MADE),
         "state-machines.md": machines_page(MADE),
     }
 
@@ -80,21 +80,6 @@ def _configuration() -> str:
         lines.append(f"| `{key}` | `{default}` | `{variable_of(section, key)}` | {about} |")
     made = sum(line.startswith("| `") for line in lines)
     assert made == sum(map(len, CONFIG_KEYS.values())), "a key is not in the commented file, or there twice"
-    return "\n".join(lines) + "\n"
-
-
-def _exit_codes() -> str:
-    """List error codes by exit code: exit code, HTTP status, meaning."""
-    lines = [
-        "# Exit codes\n",
-        MADE,
-        "What each failure means, for commands and the API. How they are shown: [errors](../apps/errors.md).",
-        "",
-        "| exit | code | HTTP | meaning |",
-        "|---|---|---|---|",
-    ]
-    for code, kind in sorted(ERROR_KINDS.items(), key=lambda one: one[1].exit_code):
-        lines.append(f"| {kind.exit_code} | `{code}` | {kind.http_status} | {kind.meaning} |")
     return "\n".join(lines) + "\n"
 
 
