@@ -28,15 +28,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.schema.schema import authors, awaited_adders, commits, file_removals, files, late_removals
 
-_COLUMNS: Final = (
-    "num",
-    "branch_num",
-    "commit_num",
-    "object_id",
-    "object_key",
-    "name",
-    "size",
-)
+_COLUMNS: Final = tuple(files.c.keys())
 _REMOVERS = commits.alias()
 IS_REMOVED: Final = (
     select(file_removals.c.file_num)

@@ -57,7 +57,7 @@ class GraphRow(NamedTuple):
     branch_num: int
     topic_num: int
     commit_id: CommitId
-    key: int
+    id_key: int
     rank: int
     timestamp: int
     received_at: int
@@ -65,18 +65,7 @@ class GraphRow(NamedTuple):
     acks: tuple[CommitId, ...]
 
 
-_COLUMNS = (
-    commits.c.num,
-    commits.c.branch_num,
-    commits.c.topic_num,
-    commits.c.commit_id,
-    commits.c.id_key,
-    commits.c.rank,
-    commits.c.timestamp,
-    commits.c.received_at,
-    commits.c.display_time,
-    commits.c.acks,
-)
+_COLUMNS: Final = [commits.c[name] for name in GraphRow._fields]
 
 
 def recount_graph(connection: Connection, findings: CheckFindings) -> None:
@@ -94,7 +83,7 @@ def _check_place(
     row: GraphRow, places: dict[CommitId, GraphRow], marks: Marks, findings: CheckFindings
 ) -> None:
     name = row.commit_id.hex()
-    if id_key(row.commit_id) != row.key:
+    if id_key(row.commit_id) != row.id_key:
         findings.add("commit", name, "it is kept under another key than its own")
     for ack in row.acks:
         found = places.get(ack)
@@ -178,29 +167,40 @@ def find_wrong_heads(
 
 def recount_sums(connection: Connection, findings: CheckFindings) -> None:
     """Check the counts of each branch's commits and void ones, and of each topic's commits. Costs O(commits)."""
+    findings.checked["branches"] += int(
+        connection.execute(select(func.count()).select_from(branches)).scalar_one()
+    )
+    for _, name, said, found in find_wrong_branch_counts(connection):
+        findings.add("count", f"branch {name!r}", f"says {said} commits and void ones, has {found}")
+    for _, topic, count, counted in find_wrong_topic_counts(connection):
+        findings.add("count", f"topic {topic.hex()}", f"says {count} commits, has {counted}")
+
+
+def find_wrong_branch_counts(
+    connection: Connection,
+) -> Iterator[tuple[int, str, tuple[int, int], tuple[int, int]]]:
+    """Yield (number, name, said, found) of branches whose counts of commits and of void ones are wrong."""
+    by_branch = select(commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void))
     counted = {
-        num: (count, void_count)
-        for num, count, void_count in connection.execute(
-            select(commits.c.branch_num, func.count(), func.count().filter(commits.c.is_void)).group_by(
-                commits.c.branch_num
-            )
-        )
+        row[0]: (row[1], row[2]) for row in connection.execute(by_branch.group_by(commits.c.branch_num))
     }
     kept = select(branches.c.num, branches.c.name, branches.c.commit_count, branches.c.void_count)
-    for num, name, count, void_count in connection.execute(kept):
-        findings.checked["branches"] += 1
-        if counted.get(num, (0, 0)) != (count, void_count):
-            found = counted.get(num, (0, 0))
-            findings.add(
-                "count", f"branch {name!r}", f"says {(count, void_count)} commits and void ones, has {found}"
-            )
-    of_topics: Counter[int] = Counter()
+    for num, name, *said in connection.execute(kept).all():
+        found = counted.get(num, (0, 0))
+        if tuple(said) != found:
+            yield num, name, (said[0], said[1]), found
+
+
+def find_wrong_topic_counts(connection: Connection) -> Iterator[tuple[int, TopicKey, int, int]]:
+    """Yield (number, topic, said, found) of topics whose counts of commits are wrong."""
+    counted: Counter[int] = Counter()
     for column in (commits.c.topic_num, topic_inits.c.topic_num):
         rows = connection.execute(select(column, func.count()).group_by(column))
-        of_topics.update({row[0]: row[1] for row in rows})
-    for num, topic, count in connection.execute(select(topics.c.num, topics.c.topic, topics.c.commit_count)):
-        if of_topics[num] != count:
-            findings.add("count", f"topic {topic.hex()}", f"says {count} commits, has {of_topics[num]}")
+        counted.update({row[0]: row[1] for row in rows})
+    kept = select(topics.c.num, topics.c.topic, topics.c.commit_count)
+    for num, topic, count in connection.execute(kept).all():
+        if counted[num] != count:
+            yield num, topic, count, counted[num]
 
 
 def recount_sketches(

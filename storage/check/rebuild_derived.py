@@ -14,9 +14,11 @@ from storage.check.check_derived import (
     all_commits,
     compare_sketches,
     find_rows,
+    find_wrong_branch_counts,
     find_wrong_forks,
     find_wrong_heads,
     find_wrong_passed,
+    find_wrong_topic_counts,
     make_marks,
     mark_acked,
     place_of,
@@ -38,7 +40,6 @@ from storage.schema.schema import (
     pending_causes,
     pending_publications,
     sketches,
-    topic_inits,
     topics,
 )
 
@@ -51,7 +52,7 @@ def restate_keys(connection: Connection) -> int:
         (row.num, id_key(row.commit_id))
         for part in all_commits(connection)
         for row in part
-        if id_key(row.commit_id) != row.key
+        if id_key(row.commit_id) != row.id_key
     ]
     for num, key in wrong:
         connection.execute(update(commits).where(commits.c.num == num).values(id_key=key))
@@ -156,29 +157,13 @@ def restate_passed(connection: Connection) -> dict[int, int]:
 def restate_sums(connection: Connection) -> int:
     """Rewrite wrong counts of commits and void ones; return how many."""
     changed = 0
-    of_branch = commits.c.branch_num == branches.c.num
-    of_topic, as_inits = commits.c.topic_num == topics.c.num, topic_inits.c.topic_num == topics.c.num
-    for num, count, void_count in connection.execute(
-        select(
-            branches.c.num,
-            select(func.count()).where(of_branch).scalar_subquery(),
-            select(func.count()).where(of_branch, commits.c.is_void).scalar_subquery(),
-        )
-    ).all():
-        wrong = (branches.c.commit_count != count) | (branches.c.void_count != void_count)
+    for num, _, _, (count, void_count) in find_wrong_branch_counts(connection):
         values = {"commit_count": count, "void_count": void_count}
-        changed += connection.execute(
-            update(branches).where(branches.c.num == num, wrong).values(values)
-        ).rowcount
-    counts = select(
-        topics.c.num,
-        select(func.count()).where(of_topic).scalar_subquery(),
-        select(func.count()).where(as_inits).scalar_subquery(),
-    )
-    for num, own_count, init_count in connection.execute(counts).all():
-        count = own_count + init_count
-        wrong = (topics.c.num == num) & (topics.c.commit_count != count)
-        changed += connection.execute(update(topics).where(wrong).values(commit_count=count)).rowcount
+        connection.execute(update(branches).where(branches.c.num == num).values(values))
+        changed += 1
+    for num, _, _, count in find_wrong_topic_counts(connection):
+        connection.execute(update(topics).where(topics.c.num == num).values(commit_count=count))
+        changed += 1
     return changed
 
 

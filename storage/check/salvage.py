@@ -16,68 +16,12 @@ from storage.check.check_integrity import REFERENCES, Damage
 from storage.commits.damaged import mark_blocks_damaged
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.queries import stream_rows
-from storage.schema.relay_schema import (
-    relay_account_links,
-    relay_account_nodes,
-    relay_bare,
-    relay_commits,
-    relay_file_blocks,
-    relay_files,
-    relay_heads,
-    relay_shares,
-)
-from storage.schema.schema import (
-    awaited_adders,
-    blocks,
-    checkpoints,
-    commits,
-    damaged_commits,
-    erasures,
-    feed_forks,
-    file_removals,
-    files,
-    group_places,
-    heads,
-    imports,
-    late_removals,
-    pack_blocks,
-    packs,
-    pending,
-    pending_causes,
-    pending_publications,
-    rejections,
-    topic_inits,
-)
+from storage.schema.schema import blocks, branches, commits, group_places, pack_blocks, packs, repos, topics
 
 _BATCH: Final = 1000
-_DERIVED: Final = frozenset(
-    table.name
-    for table in (
-        awaited_adders,
-        late_removals,
-        topic_inits,
-        damaged_commits,
-        checkpoints,
-        erasures,
-        feed_forks,
-        file_removals,
-        files,
-        heads,
-        imports,
-        pending,
-        pending_causes,
-        pending_publications,
-        rejections,
-        relay_commits,
-        relay_bare,
-        relay_heads,
-        relay_shares,
-        relay_files,
-        relay_file_blocks,
-        relay_account_nodes,
-        relay_account_links,
-    )
-)
+_DERIVED: Final = {column.table.name for column, _ in REFERENCES} - {
+    table.name for table in (repos, topics, branches, commits, pack_blocks)
+}
 """Tables whose rows are nothing without what they name: made again from commits, or brought again by peers."""
 
 

@@ -113,35 +113,8 @@ _NUMBERED: Final = ROWS.where(commits.c.num.in_(bindparam("keys", expanding=True
 _SIZES: Final = select(commits.c.commit_id, commits.c.size).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
-COMMIT_COLUMNS: Final = (
-    "num",
-    "id_key",
-    "commit_id",
-    "branch_num",
-    "topic_num",
-    "epoch_num",
-    "place_num",
-    "author_num",
-    "feed_sequence",
-    "feed_link",
-    "rank",
-    "acks",
-    "commit_key",
-    "signature",
-    "block_nums",
-    "body_kind",
-    "size",
-    "timestamp",
-    "received_at",
-    "is_void",
-    "passed",
-    "display_time",
-    "arrived_at",
-    "relation",
-    "about",
-    "is_proven",
-)
-"""What `accept_commits` inserts, in the order of the table."""
+COMMIT_COLUMNS: Final = tuple(commits.c.keys())
+"""Columns that `accept_commits` inserts: all, in the order of the table."""
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""

@@ -8,7 +8,7 @@ posts are newest. Who searches opens what is found, and compares it: the index m
 
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import count
 from typing import Final, NewType
@@ -292,7 +292,7 @@ def write_items(connection: Connection, changes: Sequence[PartChange]) -> None:
         if part.branch_num not in here:
             continue
         if change.is_new:
-            connection.execute(insert(search_parts).values(_values(part)))
+            connection.execute(insert(search_parts).values(asdict(part)))
         else:
             grown = (part.first, part.last, part.oldest, part.newest, part.size)
             change_rows(connection, _GROWN, [(*grown, part.num)])
@@ -322,7 +322,7 @@ def replace_text(connection: Connection, key: HashKey, branch_num: int, item: In
         part = IndexPart(
             part_num, branch_num, item.num, item.num, item.num, item.oldest, item.newest, len(words)
         )
-        connection.execute(insert(search_parts).values(_values(part)))
+        connection.execute(insert(search_parts).values(asdict(part)))
 
 
 def keep_upto(connection: Connection, upto: int) -> None:
@@ -556,19 +556,6 @@ def _remove_parts(connection: Connection, nums: Sequence[int]) -> None:
     for some in chunks(nums):
         connection.execute(delete(search_words).where(search_words.c.part_num.in_(some)))
         connection.execute(delete(search_parts).where(search_parts.c.num.in_(some)))
-
-
-def _values(part: IndexPart) -> dict[str, int]:
-    return {
-        "num": part.num,
-        "branch_num": part.branch_num,
-        "base": part.base,
-        "first": part.first,
-        "last": part.last,
-        "oldest": part.oldest,
-        "newest": part.newest,
-        "size": part.size,
-    }
 
 
 def _pack(places: Sequence[int]) -> PackedPlaces:

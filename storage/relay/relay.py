@@ -27,18 +27,6 @@ from storage.schema.relay_schema import relay_allowed, relay_commits, relay_head
 from storage.topics.difference import TopicTables
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
-_TOPIC = select(  # in the order of KeptTopic's fields
-    relay_topics.c.num,
-    relay_topics.c.topic,
-    relay_topics.c.is_pinned,
-    relay_topics.c.commit_count,
-    relay_topics.c.size,
-    relay_topics.c.file_size,
-    relay_topics.c.touched_at,
-    relay_topics.c.is_known,
-    relay_topics.c.is_shared,
-    relay_topics.c.brought_by,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +45,9 @@ class KeptTopic:
     brought_by: PeerId | None  # none: the operator
 
 
-_FIELDS: Final = itemgetter(*(one.name for one in fields(KeptTopic)))
+_NAMES: Final = [one.name for one in fields(KeptTopic)]
+_FIELDS: Final = itemgetter(*_NAMES)
+_TOPIC: Final = select(*(relay_topics.c[name] for name in _NAMES))
 
 
 @dataclass(frozen=True, slots=True)
