@@ -22,7 +22,7 @@ from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
-from storage.engine.bulk import insert_rows, select_in, select_rows
+from storage.engine.bulk import insert_rows, select_by_ids, select_in, select_rows
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
@@ -65,7 +65,7 @@ _AWAITING: Final = (
     .where(awaited_adders.c.id_key == bindparam("key"), commits.c.branch_num == bindparam("branch"))
 )
 """Commits of a branch that remove what a commit adds."""
-_COMMIT_NUMS: Final = select(commits.c.num, commits.c.commit_id).where(
+_COMMIT_NUMS: Final = select(commits.c.commit_id, commits.c.num).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )
 
@@ -251,11 +251,7 @@ def _remove(connection: Connection, branch_num: int, commit_num: int, commit: Co
 
 def _find_adders(connection: Connection, deps: Collection[CommitId]) -> dict[CommitId, int]:
     """Find the numbers of those of these commits that are here."""
-    found: dict[CommitId, int] = {}
-    for keys in chunks([id_key(raw) for raw in deps]):
-        rows = connection.execute(_COMMIT_NUMS, {"keys": keys})
-        found.update((commit_id, num) for num, commit_id in rows if commit_id in deps)
-    return found
+    return dict(select_by_ids(connection, _COMMIT_NUMS, deps))
 
 
 def _remove_late(connection: Connection, branch_num: int, commit_num: int, commit_id: CommitId) -> None:

@@ -25,7 +25,7 @@ from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes, find_position, find_start
-from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
+from storage.engine.bulk import change_rows, insert_rows, select_by_ids, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
 from storage.engine.database import Database
 from storage.engine.id_keys import (
@@ -165,25 +165,17 @@ class TimelineRow:
 
 def load_facts(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, CommitFacts]:
     """Load the facts of those of these commits that are accepted here. Costs O(ids)."""
-    wanted = set(ids)
     found: dict[CommitId, CommitFacts] = {}
-    for part in chunks(id_keys(wanted)):
-        for commit_id, branch_id, user, rank, acks, seen in select_in(connection, _FACTS, part):
-            if commit_id in wanted:
-                place = () if seen is None else unpack_ids(seen)
-                found[commit_id] = CommitFacts(branch_id, user, rank, unpack_ids(acks), place)
+    for commit_id, branch_id, user, rank, acks, seen in select_by_ids(connection, _FACTS, ids):
+        place = () if seen is None else unpack_ids(seen)
+        found[commit_id] = CommitFacts(branch_id, user, rank, unpack_ids(acks), place)
     return found
 
 
 def load_places(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, GraphNode]:
     """Load rank and acks of those of these commits that are accepted here. Costs O(ids)."""
-    wanted = set(ids)
-    found: dict[CommitId, GraphNode] = {}
-    for part in chunks(id_keys(wanted)):
-        for commit_id, rank, acks in select_in(connection, _PLACES, part):
-            if commit_id in wanted:
-                found[commit_id] = GraphNode(rank, unpack_ids(acks))
-    return found
+    rows = select_by_ids(connection, _PLACES, ids)
+    return {commit_id: GraphNode(rank, unpack_ids(acks)) for commit_id, rank, acks in rows}
 
 
 def feed_link(commit: Commit) -> bytes:
@@ -418,11 +410,7 @@ def load_rows(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId,
 
 def load_sizes(connection: Connection, ids: Iterable[CommitId]) -> dict[CommitId, int]:
     """Load the bytes of the blocks of those of these commits that are accepted here. Costs O(ids)."""
-    wanted = set(ids)
-    found: dict[CommitId, int] = {}
-    for part in chunks(id_keys(wanted)):
-        found.update((row[0], row[1]) for row in select_in(connection, _SIZES, part) if row[0] in wanted)
-    return found
+    return dict(select_by_ids(connection, _SIZES, ids))
 
 
 def digest_timeline(connection: Connection, branch_num: int) -> tuple[str, int]:

@@ -15,8 +15,8 @@ from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple
 
 from protocol.commit import Commit
 from protocol.ids import CommitId
-from storage.engine.bulk import select_in
-from storage.engine.id_keys import chunks, id_key, id_keys
+from storage.engine.bulk import select_by_ids
+from storage.engine.id_keys import id_key
 from storage.schema.schema import commits
 
 DISPLAY_ORDER: Final = (commits.c.passed, commits.c.display_time, commits.c.num)
@@ -33,10 +33,7 @@ def find_display_times(
 
     `before` is what of their acks is stored already.
     """
-    times: dict[CommitId, int] = {}
-    for part in chunks(id_keys(before)):
-        found = select_in(connection, _TIMES, part)
-        times.update((raw, time) for raw, time in found if raw in before)
+    times: dict[CommitId, int] = dict(select_by_ids(connection, _TIMES, before))
     for commit in new:
         latest = min(commit.content.timestamp, received_at)
         for ack in commit.acks:

@@ -9,18 +9,20 @@ statements, SQLAlchemy runs them, so that it hears of all.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Delete, Select, Table, Update, insert
 from sqlalchemy.engine import Dialect
 from sqlalchemy.exc import DBAPIError
 
 from storage.engine.errors import StorageError
+from storage.engine.id_keys import chunks, id_keys
 
 Row = tuple[Any, ...]
+_Id = TypeVar("_Id", bound=bytes)
 _FAULTS: Final = (sqlite3.Error, UnicodeError, OverflowError)
 """What the driver raises: `sqlite.UNREADABLE` says why."""
 
@@ -101,6 +103,20 @@ def select_in(
     before, after = order(values)
     filled = (*keys, *[keys[-1]] * (count - len(keys)))
     return _find(connection, text, (*before, *filled, *after))
+
+
+def select_by_ids(
+    connection: Connection, query: "Select[*tuple[Any, ...]]", ids: Iterable[_Id], **values: object
+) -> Iterator[Row]:
+    """Yield the rows of a constant query by `id_key IN :keys` whose first column is one of these ids.
+
+    Costs O(ids): one statement for LOOKUP_COUNT_MAX of them.
+    """
+    wanted = set(ids)
+    for part in chunks(id_keys(wanted)):
+        for row in select_in(connection, query, part, **values):
+            if row[0] in wanted:
+                yield row
 
 
 def unindexed(column: "ColumnElement[int]") -> "ColumnElement[int]":

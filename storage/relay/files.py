@@ -21,7 +21,7 @@ from protocol.ids import BlockId, ObjectId, ShortId
 from protocol.limits.peers import RELAYED_FILE_UNFINISHED_SECONDS
 from protocol.messages import FileDeposit
 from storage.commits.blocks import DamagedBlock
-from storage.engine.bulk import insert_rows, select_in
+from storage.engine.bulk import insert_rows, select_by_ids
 from storage.engine.database import Database, reserve_used_numbers
 from storage.engine.id_keys import chunks, id_key
 from storage.relay.quotas import (
@@ -35,7 +35,7 @@ from storage.relay.quotas import (
 )
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics
 
-_BY_KEY: Final = select(relay_blocks.c.num, relay_blocks.c.block_id).where(
+_BY_KEY: Final = select(relay_blocks.c.block_id, relay_blocks.c.num).where(
     relay_blocks.c.id_key.in_(bindparam("keys", expanding=True))
 )
 _FORGOTTEN_AT_ONCE: Final = 16
@@ -284,13 +284,7 @@ def _raise_claim(connection: Connection, num: int, claimed: int, deposit: FileDe
 
 
 def _find(connection: Connection, ids: Sequence[BlockId]) -> dict[BlockId, int]:
-    wanted = set(ids)
-    found: dict[BlockId, int] = {}
-    for part in chunks([id_key(one) for one in wanted]):
-        found.update(
-            (block_id, num) for num, block_id in select_in(connection, _BY_KEY, part) if block_id in wanted
-        )
-    return found
+    return dict(select_by_ids(connection, _BY_KEY, ids))
 
 
 def _find_joining(
