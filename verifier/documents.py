@@ -44,8 +44,8 @@ from protocol.document_kinds import (
 from protocol.ids import CommitId
 
 OrderKey = tuple[int, int, int, CommitId]
-"""Where a commit stands in canonical order: its branch among those that continue one another (the first is 0),
-checkpoints passed, rank, commit id."""
+"""Key of canonical order: the branch among those that continue one another (the first is 0), checkpoints passed, rank,
+commit id."""
 _SILENT: Final[dict[str, DocumentBody]] = {
     kind_name(body): kind.nothing for kind in DOCUMENT_KINDS for body in kind.declared
 }

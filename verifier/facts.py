@@ -57,7 +57,7 @@ class BranchFacts:
     root_id: CommitId
     has_members: bool = True  # whether the root branch is followed too, so that rights can be judged
     is_root_branch: bool = field(init=False)
-    """Whether this is the repo's root branch, which holds the membership. Judging asks this ten times a commit."""
+    """True for the repo's root branch, which holds the membership. Judging asks this ten times a commit."""
 
     def __post_init__(self) -> None:
         """Compare the ids once."""

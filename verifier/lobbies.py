@@ -21,7 +21,7 @@ class FoundRequest:
     admissions: tuple[tuple[UserId, Admission], ...]
     """With who gave each, in canonical order."""
     refused_by: UserId | None
-    """Who refused, the last in canonical order; None also where any admin accepted."""
+    """Admin who refused, the last in canonical order; None also where any admin accepted."""
     is_withdrawn: bool
     is_closed: bool
     """The link was revoked."""
@@ -39,7 +39,7 @@ class LobbyStatements:
         self._own: list[Operation] = []
         self._answers: list[Operation] = []
         self.additions: list[Operation] = []
-        """What opens lobbies of this repo for its admins."""
+        """Operations that open lobbies of this repo for its admins."""
 
     def add(self, operation: Operation) -> None:
         """Note an operation."""

@@ -124,15 +124,15 @@ class Membership:
         self.operations = Operations()
         self.epochs = Epochs(self.operations)
         self.device_statements: list[Operation] = []
-        """What was said of devices, of which the signatures inside hold. No rule looks at it; see `devices`."""
+        """Device statements whose inner signatures hold. No rule looks at them; see `devices`."""
         self.profiles = ProfileStatements()
-        """What members state of themselves. No rule looks at it; see `profiles`."""
+        """Statements that members make of themselves. No rule looks at them; see `profiles`."""
         self.hides: list[Operation] = []
-        """What hides commits, by those who were admins then. No rule looks at it; see `posts`."""
+        """Operations that hide commits, by those who were admins then. No rule looks at them; see `posts`."""
         self.lobbies = LobbyStatements()
-        """What is said of lobbies. No rule looks at it; see `lobbies`."""
+        """Statements about lobbies. No rule looks at them; see `lobbies`."""
         self.offers = OfferStatements()
-        """What is offered to the inbox, and answered. No rule looks at more of it than who offered; see `offers`."""
+        """Offers to the inbox, and answers. No rule looks at more of them than who offered; see `offers`."""
         self.passed_place: tuple[BranchId, EpochId, UserId, Permission, tuple[CommitId, ...]] | None = None
         """Branch, epoch, author, right and group place of the last content commit that passed V2, V7, V11 and V12.
 

@@ -136,17 +136,17 @@ class Operations:
         self._proposed_removals: dict[UserId, list[Operation]] = {}
         self.quorums: list[Operation] = []
         self.proposals: list[Operation] = []
-        """Of checkpoints and of removals."""
+        """Proposals of checkpoints and of removals."""
         self.edits: dict[BranchId, list[Operation]] = {}
         """Edits of branches, by branch."""
         self.tags: dict[str, list[Operation]] = {}
-        """What gives a name to a commit, moves it or takes it away, by name."""
+        """Operations that give a name to a commit, move it or take it away, by name."""
         self.adoptions: list[Operation] = []
         self.invitations: list[Operation] = []
         self.epochs: list[Operation] = []
-        """What starts an epoch: the repo's init, and epoch inits."""
+        """Operations that start an epoch: the repo's init, and epoch inits."""
         self.removals: list[Operation] = []
-        """What takes rights away: removals and revocations of invitations."""
+        """Operations that take rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []
         """Removals and revocations that may not count: all but leaves, which need no right and void nothing (R2, R5)."""
 

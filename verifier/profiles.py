@@ -18,7 +18,7 @@ class ProfileStatements:
     def __init__(self) -> None:
         self._by_author: dict[UserId, dict[int, Operation]] = {}
         self.change_count = 0
-        """How often what is considered has changed."""
+        """Number of changes of what is considered."""
 
     def add(self, operation: Operation, operations: Operations) -> None:
         """Consider an operation that was added to `operations`; one whose name breaks the rules says nothing."""

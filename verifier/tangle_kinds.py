@@ -38,7 +38,7 @@ class ReadCommit(Protocol):
 
 
 Predicate = Callable[[ReadCommit, ReadCommit], bool]
-"""Of a commit other than the root, and the root."""
+"""Predicate of a commit other than the root, and the root."""
 
 
 class TangleScope(StrEnum):

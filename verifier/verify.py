@@ -68,7 +68,7 @@ class SignedCommit(Value, frozen=True):
     commit: Commit
     body: Body | UnknownBody
     parts: StartParts | None
-    """What the body of an init names."""
+    """Content that the body of an init names."""
     maker: object
 
     def __post_init__(self) -> None:

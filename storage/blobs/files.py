@@ -36,7 +36,7 @@ IS_REMOVED: Final = (
     .where(file_removals.c.file_num == files.c.num, ~_REMOVERS.c.is_void)
     .exists()
 )
-"""Whether a commit that counts removes a file."""
+"""Condition that a commit that counts removes a file."""
 _THERE: Final = (
     select(
         files.c.num,

@@ -76,7 +76,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
 ZERO_IS_NONE: Final = frozenset(
     {schema.repos.c.epoch_num, schema.commits.c.epoch_num, schema.commits.c.place_num}
 )
-"""Those of them that name none with a zero; the others have no value then."""
+"""Columns among them that name nothing with a zero; the others have no value then."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ _OWN: Final = (repos, epochs, branches, topics, authors, commits)
 _FORGET_PLACES: Final = """
     UPDATE commits SET place_num = 0 WHERE place_num <> 0 AND place_num NOT IN (SELECT num FROM group_places)
 """
-"""What commits had named in the group tangle they say again, once they are opened: here, or when they come."""
+"""Statement that forgets lost places in the group tangle: commits say them again, once they are opened."""
 _DROP_UNOPENED: Final = """
     DELETE FROM repos WHERE num IN (
         SELECT repo_num FROM branches JOIN commits ON commits.branch_num = branches.num

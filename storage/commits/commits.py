@@ -107,7 +107,7 @@ ROWS: Final = select(
     commits.c.relation,
     commits.c.about,
 ).join(authors, authors.c.num == commits.c.author_num)
-"""What `timeline_row` takes."""
+"""Query whose rows `timeline_row` takes."""
 _ROWS_OF: Final = ROWS.where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
 _NUMBERED: Final = ROWS.where(commits.c.num.in_(bindparam("keys", expanding=True)))
 _SIZES: Final = select(commits.c.commit_id, commits.c.size).where(
@@ -119,7 +119,7 @@ _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""
 _BODIES_AT_ONCE: Final = 500
-"""The same for who opens each row's body."""
+"""Rows of a reading that opens each row's body."""
 
 
 class NewCommit(Value, frozen=True):
@@ -131,9 +131,9 @@ class NewCommit(Value, frozen=True):
     """The topic that the commit says, whichever brought it."""
     epoch_num: int
     is_proven: bool
-    """Whether the publication is of that topic, and its signature was checked or made here."""
+    """True if the publication is of that topic, and its signature was checked or made here."""
     starts_on: tuple[int, ...] = ()
-    """Of an init: the topics of the epoch that it starts, on which it stands too (E6)."""
+    """Topics of the epoch that an init starts, on which it stands too (E6)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from storage.engine.id_keys import id_key
 from storage.schema.schema import commits
 
 DISPLAY_ORDER: Final = (commits.c.passed, commits.c.display_time, commits.c.num)
-"""Of the commits of one branch."""
+"""Display order of the commits of one branch."""
 _TIMES: Final = select(commits.c.commit_id, commits.c.display_time).where(
     commits.c.id_key.in_(bindparam("keys", expanding=True))
 )

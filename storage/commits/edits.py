@@ -89,7 +89,7 @@ class StoredEdits:
     edits: tuple[Edit, ...]
     next: Cursor
     is_reset: bool
-    """Whether a snapshot begins: what was known before is to be forgotten."""
+    """True if a snapshot begins: what was known before is to be forgotten."""
     has_more: bool
 
 

@@ -39,7 +39,7 @@ from verifier.verify import Rejected, key_mark
 CAUSES: Final = "causes"
 READY: Final = "ready"
 UNREAD: Final = "version"
-"""Why a commit waits, as stored: for its causes, for its turn as these have come, or for a Ravel that knows its version."""
+"""Reasons to wait, as stored: for causes, for a turn as these have come, or for a Ravel that knows the version."""
 _ANY_REJECTION = select(rejections.c.num).limit(1)
 _PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).join(
     pending_publications, pending_publications.c.pending_num == pending.c.num
@@ -72,11 +72,11 @@ class PendingPublication:
     causes: tuple[CommitId, ...]
     reason: str = CAUSES
     author: UserId = NO_AUTHOR
-    """Who signed it; empty where that cannot be read, which counts as one author."""
+    """Signer; empty where that cannot be read, which counts as one author."""
     branch_num: int = 0
-    """Of its branch, or of the root branch where nobody has added that yet; 0 where it cannot be read."""
+    """Number of its branch, or of the root branch where nobody has added that yet; 0 where it cannot be read."""
     awaited: Mark | None = None
-    """What it waits for that is no commit (`verifier.verify.Pending`)."""
+    """Mark of what it waits for that is no commit (`verifier.verify.Pending`)."""
 
     @property
     def keys(self) -> list[int]:

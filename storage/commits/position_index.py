@@ -39,7 +39,7 @@ OrderKey = tuple[int, int, CommitId]
 """Checkpoints passed, rank and id of a commit: by this the commits of a branch are ordered."""
 
 CANONICAL_ORDER: Final = (commits.c.passed, commits.c.rank, commits.c.commit_id)
-"""Of the commits of one branch."""
+"""Canonical order of the commits of one branch."""
 FIRST: Final[OrderKey] = (0, 0, NO_COMMIT)
 
 Gain = tuple[OrderKey, int, int]

@@ -52,7 +52,7 @@ _LONGER: Final = (
 )
 _PARTS: Final = select(search_parts)
 _GROWING: Final = ("first", "last", "oldest", "newest", "size")
-"""What of a part changes as it grows, in the order of its columns."""
+"""Columns of a part that change as it grows, in their order."""
 _LAST_NUM: Final = select(func.max(search_parts.c.num)).where(search_parts.c.num > 0)
 _GROWN: Final = (
     update(search_parts)

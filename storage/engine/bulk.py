@@ -24,7 +24,7 @@ from storage.engine.id_keys import chunks, id_keys
 Row = tuple[Any, ...]
 _Id = TypeVar("_Id", bound=bytes)
 _FAULTS: Final = (sqlite3.Error, UnicodeError, OverflowError)
-"""What the driver raises: `sqlite.UNREADABLE` says why."""
+"""Errors of the driver: `sqlite.UNREADABLE` says why."""
 
 
 class Rows:

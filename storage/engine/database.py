@@ -46,7 +46,7 @@ __all__ = [
 _CONNECTIONS_MAX: Final = 20
 """The writer, and two for each worker thread: an author reads while tables are read again."""
 FAILURES: Final = (DBAPIError, PendingRollbackError, PoolTimeout)
-"""What SQLAlchemy raises when the database does not answer as it should: the statement, what follows it, no connection."""
+"""Errors of SQLAlchemy when the database does not answer: the statement, what follows it, no connection."""
 
 
 class Database:
@@ -66,9 +66,9 @@ class Database:
         """
         self.folder: Final = folder
         self.path: Final = folder / DATABASE_NAME
-        """Where the rows are without a URL."""
+        """Path of the rows' file, without a URL."""
         self.fault = ""
-        """Why the last write failed; empty while writes succeed."""
+        """Reason why the last write failed; empty while writes succeed."""
         self.commit_count = 0
         """Transactions that this process has committed. While it stays the same, what was read is as new as can be."""
         self._lock = WriterLock()

@@ -87,7 +87,7 @@ class LastWrite:
             if is_new:
                 sync_folder(folder)
             self.is_alone = _try_lock(self._handle)
-            """Whether nobody else had the store open when it was opened here."""
+            """True if nobody else had the store open when it was opened here."""
             fcntl.flock(self._handle, fcntl.LOCK_SH)
             newest = _newest(self._handle)
         except BaseException:
@@ -95,7 +95,7 @@ class LastWrite:
             raise
         self._number = 0 if newest is None else newest[0]
         self.count = None if newest is None else newest[1]
-        """What was last acknowledged; None where nothing says so."""
+        """Count that was last acknowledged, or None."""
 
     def close(self) -> None:
         """Give the file up."""

@@ -20,7 +20,7 @@ _MAGIC: Final = 0x377F0682
 _PAGE_SIZES: Final = frozenset(1 << bits for bits in range(9, 17))
 _INDEX_FRAME: Final = struct.Struct("=I")
 _INDEX_FRAME_OFFSET: Final = 16
-"""Where the log's index has the last frame that SQLite takes (`mxFrame`)."""
+"""Offset in the log's index of the last frame that SQLite takes (`mxFrame`)."""
 _MASK: Final = 0xFFFFFFFF
 
 

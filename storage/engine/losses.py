@@ -35,8 +35,8 @@ _HEADER_SIZE: Final = 100
 
 _RepoHex = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 Cause = Literal["lost", "restored", "copied", "recovered", "elsewhere"]
-"""Why own commits may be absent: acknowledged writes were lost, the folder was made from a backup, the folder is a copy,
-its user came by words or a file, or peers have own commits that are not of this store."""
+"""Cause of absent own commits: acknowledged writes were lost, the folder was made from a backup, the folder is a copy, its
+user came by words or a file, or peers have own commits that are not of this store."""
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Loss(msgspec.Struct, frozen=True):
     repos: list[_RepoHex] | None = None
     """Ids of repos whose own feeds are uncertain; none stands for all that are here."""
     kept: str = ""
-    """Where the database and its log were copied to, if the log was damaged."""
+    """Folder where the database and its log were copied to, if the log was damaged."""
     restored_from: int | None = None
     """Unix seconds of the backup that the store was restored from: what was written since is not here."""
     deleted: list[_RepoHex] = []
@@ -56,7 +56,7 @@ class Loss(msgspec.Struct, frozen=True):
     """Ids of repos that came here since, by links, and whose own feeds no peer was compared for yet."""
     cause: Cause = "lost"
     has_past: bool = True
-    """Whether the user may have written to repos that this store never knew: each that comes by a link is uncertain."""
+    """True if the user may have written to repos that this store never knew: each that comes by a link is uncertain."""
 
     @property
     def is_lost(self) -> bool:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _VERSION_MIN: Final = 13
 """The first that says what became of a transaction, by `pg_xact_status` of a 64-bit number."""
 _CLAIM_SECONDS: Final = 2
-"""How long a server may take to see that a writer of ours is gone that was killed at work."""
+"""Seconds that a server may take to see that a killed writer of ours is gone."""
 _PAGE: Final = 1000
 """Rows that are changed at a time."""
 _LOCK_CLASS: Final = 0x5261766C  # "Ravl"; the other half of the advisory lock's key is the schema

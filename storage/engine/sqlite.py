@@ -32,14 +32,14 @@ _COUNT_MASK: Final = 0xFFFFFFFF
 _PRIMARY_CODE: Final = 0xFF
 """Bits of an error's code that say its kind."""
 UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
-"""What the driver raises of a damaged file: it decodes SQLite's message, and with it names that are no text any more."""
+"""Errors of the driver for a damaged file: it decodes SQLite's message, with names in it that are no text any more."""
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
 _WRITER_CACHE_KIB: Final = 16 * 1024
 """KiB of pages that the writing connection keeps. Twice as many made 40,000 commits no cheaper to take in: what is not here
 is in the system's cache of files."""
 _READER_CACHE_KIB: Final = 4 * 1024
-"""The same of each other one, of up to 20. After each write they begin anew, so that they keep the pages of one question."""
+"""KiB of pages that each of up to 20 others keeps. After each write they begin anew, so they keep one question's."""
 
 
 class SqliteBackend(Backend):

@@ -28,7 +28,7 @@ from storage.engine.urls import local_path
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
-"""What a driver is told beside the URL: strings, numbers, tables."""
+"""Options of a driver beside the URL: strings, numbers, tables."""
 
 SCRATCH_NAME: Final = ".scratch"
 """The scratch folder in an export that is a folder of this machine."""
@@ -43,7 +43,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
 }
 _HIDDEN: Final = "***"
 _NO_LINKS: Final = (errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
-"""What file systems without hard links answer (FAT, many network and user-space ones): parts are moved there."""
+"""Errors of file systems without hard links (FAT, many network and user-space ones): parts are moved there."""
 _SECRET_SIZE_MIN: Final = 4
 """Characters. A shorter option is no secret, and hiding it everywhere would garble every error."""
 

@@ -20,9 +20,9 @@ from storage.engine.database import StorageError
 from storage.export.manifest import Part
 
 ROWS_PER_GROUP: Final = 20_000
-"""What is in memory at once: some MB. Spark gives a task one group or many."""
+"""Rows in memory at once: some MB. Spark gives a task one group or many."""
 BODIES_PER_GROUP: Final = 64
-"""The same of `bodies`, which have half a MiB each at most."""
+"""Rows of `bodies` in memory at once, which have half a MiB each at most."""
 SIZE_PER_GROUP: Final = 16 << 20
 """Bytes of a group of rows of blocks, which have a MiB each at most and a few hundred bytes as a rule."""
 ROWS_PER_PART: Final = 4_000_000

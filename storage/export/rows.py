@@ -44,9 +44,9 @@ _PUBLICATIONS_AT_ONCE: Final = 16
 """Publications may have some MiB each."""
 
 Pseudonym = Callable[[UserId], UserId | Digest]
-"""What stands for an author."""
+"""Function that returns what stands for an author."""
 SourceAuthors = Callable[[Connection, Sequence[int]], Mapping[int, Digest]]
-"""What stands for the authors, in the system that they came from, of those of these imported commits that have one."""
+"""Function that returns what stands for the authors of imported commits in the system they came from, if any."""
 
 
 def find_last(connection: Connection, *columns: Column[int]) -> int:

@@ -21,7 +21,7 @@ from storage.schema.peer_schema import (
 )
 
 CONFIGURED: Final = "configured"
-"""Where an address is from that a user has named."""
+"""Source of an address that a user has named."""
 
 
 @dataclass(frozen=True, slots=True)

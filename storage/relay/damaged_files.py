@@ -24,7 +24,7 @@ COUNTED_SIZE: Final = (
     .where(relay_file_blocks.c.file_num == relay_files.c.num)
     .scalar_subquery()
 )
-"""What the blocks of a file count that are here (`protocol.deposits.size_of`)."""
+"""Size that the blocks of a file count which are here (`protocol.deposits.size_of`)."""
 
 
 def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:

@@ -79,7 +79,7 @@ class Epoch:
     key: EpochKey = field(repr=False)
     writers_secret: WritersSecret | None = field(default=None, repr=False)
     writers_topic: TopicKey | None = None
-    """As the epoch's init states it; None while that is not here."""
+    """Topic that the epoch's init states; None while that is not here."""
     claimed_by: UserId | None = None
 
     @property

@@ -30,7 +30,7 @@ relayed_files = Table(
     Column("topic_num", NUM, primary_key=True),
     Column("file", Bytes(16), primary_key=True),
 )
-"""What relays that this node uses have said to keep of its branches' files, by the first bytes of their ids."""
+"""Files of this node's branches that relays have said to keep, by the first bytes of their ids."""
 
 link_peers = Table(
     "link_peers",
@@ -48,7 +48,7 @@ reached_peers = Table(
     Column("source", String, nullable=False),  # see `node.sync.addresses.Source`
     Column("reached_at", BigInteger, nullable=False),  # unix seconds
 )
-"""Where each peer last proved its key, kept ones and learned ones."""
+"""Places where peers last proved their keys, kept ones and learned ones."""
 
 reached_repos = Table(
     "reached_repos",
@@ -66,4 +66,4 @@ repo_holders = Table(
     Column("held_at", BigInteger, nullable=False),  # unix milliseconds, this node's clock
     Column("upto", BigInteger, nullable=False),  # number of the last commit that was here then
 )
-"""Which peers were last seen to hold all that this node had of a repo."""
+"""Peers that were last seen to hold all that this node had of a repo."""

@@ -111,7 +111,7 @@ relay_file_blocks = Table(
     Column("block_num", NUM, primary_key=True),
     Index("relay_file_blocks_block", "block_num"),
 )
-"""Which file has which block. A block that no file has goes with the last one that had it."""
+"""Blocks of files. A block that no file has goes with the last one that had it."""
 
 relay_accounts = Table(
     "relay_accounts",

@@ -109,7 +109,7 @@ group_places = Table(
     ),  # root branch commits, 32 bytes each, in the order of the first who named them
     Index("group_places_key", "key"),
 )
-"""What commits name in their place in the group tangle, each list once."""
+"""Places in the group tangle that commits name, each list once."""
 
 blocks = Table(
     "blocks",
@@ -271,7 +271,7 @@ order_spans = Table(
     Column("shown", BigInteger, nullable=False),  # commits that are not void
     sqlite_with_rowid=False,  # rows lie in the order of the key, and are read in it
 )
-"""How many commits stand in stretches of each branch's order; see `position_index`."""
+"""Counts of commits in stretches of each branch's order; see `position_index`."""
 
 seen_marks = Table(
     "seen_marks",
@@ -280,7 +280,7 @@ seen_marks = Table(
     Column("num", NUM, nullable=False),  # of `commits.num`: all up to it was seen
     Column("seen_at", BigInteger, nullable=False),  # unix milliseconds
 )
-"""How far the user has seen branches; see `commits.local_state`. No other node learns it."""
+"""Marks of how far the user has seen branches; see `commits.local_state`. No other node learns them."""
 
 text_sessions = Table(
     "text_sessions",
@@ -350,7 +350,7 @@ file_removals = Table(
     Column("file_num", NUM, primary_key=True),
     Column("commit_num", NUM, primary_key=True),
 )
-"""Which commits remove which files: a file is there while none of them counts."""
+"""Removals of files by commits: a file is there while none of them counts."""
 
 awaited_adders = Table(
     "awaited_adders",
@@ -368,7 +368,7 @@ late_removals = Table(
     Column("commit_num", NUM, primary_key=True),
     Column("objects", Bytes(), nullable=False),  # ids of what is removed, 32 bytes each
 )
-"""What such commits remove: once each, for a commit may name many files and many commits."""
+"""Objects that such commits remove: once each, for a commit may name many files and many commits."""
 
 unfetched_files = Table(
     "unfetched_files",
@@ -417,7 +417,7 @@ pending_causes = Table(
     Column("pending_num", NUM, primary_key=True),
     sqlite_with_rowid=False,
 )
-"""What waits for which causes. Rows of one cause lie together, and go together."""
+"""Causes that pending commits wait for. Rows of one cause lie together, and go together."""
 
 rejections = Table(
     "rejections",
@@ -441,7 +441,7 @@ sketches = Table(
     Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
     Column("prefix_upto", BigInteger, nullable=False, server_default="0"),  # as `upto`, of the prefix
 )
-"""What is kept of large topics to compare them; see `storage.topics.sketches`."""
+"""Sketches of large topics, to compare them; see `storage.topics.sketches`."""
 
 sequences = Table(
     "sequences",
@@ -449,7 +449,7 @@ sequences = Table(
     Column("name", String, primary_key=True),
     Column("last", BigInteger, nullable=False),
 )
-"""Of tables whose rows were forgotten, the last number that was given: exports and connections count on its growing."""
+"""Last number given, of tables whose rows were forgotten: exports and connections count on its growing."""
 
 store_seal = Table(
     "store_seal",

@@ -128,7 +128,7 @@ def _starts_on(num: "Column[int]") -> "ColumnElement[bool]":
 
 
 REPLICA: Final = TopicTables(topics, commits, heads)
-"""What this node can open, on the topics of epochs."""
+"""Tables of what this node can open, on the topics of epochs."""
 LINKED: Final = TopicTables(topics, commits, heads, is_of_links=True)
 """Single branches of it, on their link topics."""
 _BRANCHES: Final = select(commits.c.num, commits.c.branch_num).where(

@@ -26,9 +26,9 @@ from storage.topics.topic_sets import TopicSet, count_ids, first_ids, has_later,
 _WRITTEN_AFTER: Final = 20_000
 """Commits that are added before a sketch is written again: a fifth of a second of adding, for 1.5 MB of writing."""
 _WRITTEN_FIRST: Final = 1000
-"""The same for small topics, which are written again when they have doubled: what a start has to add is half at most."""
+"""Commits of small topics, which are written again when they have doubled: a start adds half at most."""
 _WRITTEN_LEAVING: Final = 100
-"""The same where it leaves memory: what came since is added again each time that it returns, at 10 microseconds each."""
+"""Commits of one that leaves memory: what came since is added each time it returns, at 10 microseconds each."""
 _KEPT_SIZE_MAX: Final = 128 << 20
 """Bytes of sketches in memory, about: 11,000 topics of some hundred commits, or 25 of the largest."""
 _SMALL_COUNT: Final = 32
@@ -105,9 +105,9 @@ class Sketches:
         self._size = 0
         self._small: OrderedDict[TopicSet, _Small] = OrderedDict()
         self._due: set[TopicSet] = set()
-        """Those in memory that have grown enough to be written. A store has far too many to look at each for that."""
+        """Sketches in memory that have grown enough to be written. A store has far too many to look at each for that."""
         self._leaving: dict[TopicSet, _Sketch] = {}
-        """What has left memory and is worth writing; it is, soon."""
+        """Sketches that have left memory and are soon written."""
         self._forgotten = 0  # how often, changed inside transactions only
 
     def digest(self, connection: Connection, kept: TopicSet) -> Digest:

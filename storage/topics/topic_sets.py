@@ -39,7 +39,7 @@ class TopicSet:
     topic: TopicKey
     of_publications: bool = False
     opened: Topic | None = field(default=None, compare=False, repr=False)
-    """What opens it, where it is of publications that are made when they are needed."""
+    """Topic with its keys, where publications are made when they are needed."""
 
     @property
     def place(self) -> str:
