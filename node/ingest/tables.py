@@ -389,8 +389,6 @@ class ShownTables:
         self._counting = threading.Lock()
         # Tables that were shown, the same with newer counts, and the tick up to which.
         self._counted = (tables, tables, 0)
-        # Tables that were shown, the tick up to which commits were counted, their sum, and newer counts by branch.
-        self._total: tuple[Tables | None, int, int, dict[int, int]] = (None, 0, 0, {})
 
     def stale(self) -> set[int]:
         """Branches whose counts in `tables` are old."""
@@ -478,26 +476,6 @@ class ShownTables:
             repo_num: [counted.get(one.num, one) for one in tables.branches_in(repo_num)]
             for repo_num in repo_nums
         }
-
-    def count_all(self, database: Database) -> int:
-        """Commits of all branches that are not void now: reads what has changed since the last call. Raises StorageError."""
-        with self._counting:
-            with self._lock:
-                tables, tick = self.tables, self._tick
-                of, upto, _, _ = self._total
-                due = _since(self._changed, upto if of is tables else 0)
-            if of is not tables:
-                self._total = tables, 0, tables.commit_count, {}
-            _, _, total, newer = self._total
-            if due:
-                with database.read() as connection:
-                    found = _counted(connection, tables, due)
-                for num, count in {one.num: one.commit_count - one.void_count for one in found}.items():
-                    shown = tables.branches[num]
-                    total += count - newer.get(num, shown.commit_count - shown.void_count)
-                    newer[num] = count
-            self._total = tables, tick, total, newer
-            return total
 
     def count(self, database: Database) -> Tables:
         """Return the tables with present counts: reads what has changed since the last call. Raises StorageError."""

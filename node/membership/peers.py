@@ -114,7 +114,7 @@ class Peers:
         A connection that lasts stays, unless the peer is to keep more or less than before: that is settled when one begins.
         """
         self._check_other(key)
-        await self._hub.write(self._store, key, addresses, is_relay)
+        await self._hub.write(self._store, key, addresses, AddressSource.CONFIGURED, is_relay)
         was_relay = key in self._network.relays
         if is_relay is not None:
             (self._network.relays.add if is_relay else self._network.relays.discard)(key)
@@ -125,7 +125,7 @@ class Peers:
     async def try_addresses(self, key: PeerId, addresses: Sequence[str]) -> None:
         """Dial a peer also where a link says that it is. What the user has named of it stays. Raises ServiceError."""
         self._check_other(key)
-        await self._hub.write(self._store_link, key, addresses)
+        await self._hub.write(self._store, key, addresses, AddressSource.LINK)
         self._network.keep(key, addresses[0], AddressSource.LINK, addresses[1:])
 
     def begin_anew(self, key: PeerId) -> None:
@@ -141,7 +141,8 @@ class Peers:
         """
         if key == self._node_key or key in self._network.banned:
             return
-        await self._hub.write(self._store_linked, key, address, repo_id, others)
+        addresses = [address, *others]
+        await self._hub.write(self._store, key, addresses, AddressSource.LINK, None, repo_id)
         self._network.linked.setdefault(key, set()).add(repo_id)
         self._network.keep(key, address, AddressSource.LINK, others)
 
@@ -213,16 +214,19 @@ class Peers:
         with self._hub.replica.database.write() as connection:
             ban_peer(connection, key)
 
-    def _store(self, key: PeerId, addresses: Sequence[str], is_relay: bool | None) -> None:
+    def _store(
+        self,
+        key: PeerId,
+        addresses: Sequence[str],
+        source: AddressSource,
+        is_relay: bool | None = None,
+        repo_id: RepoId | None = None,
+    ) -> None:
         with self._hub.replica.database.write() as connection:
             address, *others = addresses
-            source = AddressSource.CONFIGURED
             keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
-
-    def _store_link(self, key: PeerId, addresses: Sequence[str]) -> None:
-        with self._hub.replica.database.write() as connection:
-            address, *others = addresses
-            keep_peer(connection, key, address, source=AddressSource.LINK, others=others)
+            if repo_id is not None:
+                link_peer(connection, key, repo_id)
 
     def _store_settings(
         self,
@@ -237,11 +241,6 @@ class Peers:
             forget_peer(connection, key)
             keep_peer(connection, key, address, source=source, is_relay=is_relay, others=others)
             replace_links(connection, key, repos)
-
-    def _store_linked(self, key: PeerId, address: str, repo_id: RepoId, others: Sequence[str]) -> None:
-        with self._hub.replica.database.write() as connection:
-            keep_peer(connection, key, address, source=AddressSource.LINK, others=others)
-            link_peer(connection, key, repo_id)
 
     def _forget(self, key: PeerId) -> None:
         with self._hub.replica.database.write() as connection:
