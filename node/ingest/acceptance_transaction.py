@@ -23,7 +23,7 @@ from node.ingest.membership_effects import (
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_kept_back
 from node.ingest.release import Budget, find_released
 from node.ingest.replica import Change, Replica
-from node.ingest.tables import Tables
+from node.ingest.tables import PlacedFacts, Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.body import Adopt, BranchAdd, RepoInit
@@ -35,10 +35,7 @@ from protocol.ids import (
     EpochId,
     Mark,
     RepoId,
-    TopicKey,
     UserId,
-    first_commit,
-    root_branch,
 )
 from protocol.keys import EpochKey
 from protocol.limits.peers import WANT_COUNT_MAX
@@ -83,9 +80,6 @@ from verifier.verify import (
 
 _STARTS: Final = (RepoInit, EpochInit)
 
-_Facts = tuple[Repo, BranchFacts, int]
-"""Whose commit it is, its branch, and the branch's number: 0 of one that nobody has added yet."""
-
 
 class OwnCommitRejected(Exception):
     """A commit that this node was about to publish is against the rules; nothing of it was kept."""
@@ -106,9 +100,7 @@ class Acceptance:
         self._facts: dict[CommitId, CommitFacts] = {}
         self._rejected: set[CommitId] = set()
         self._repo_num = 0  # whose commit is being judged
-        self._changed_repos: dict[
-            int, Settled
-        ] = {}  # how the removals were settled before, by repos' numbers
+        self._changed_repos: dict[int, Settled] = {}  # by number: how the removals were settled before
         self._new_content: dict[tuple[int, int], list[CommitId]] = {}  # ids by numbers of repo and branch
         self._restored: set[CommitId] = set()  # accepted before, and damaged meanwhile
         self._adopted: list[tuple[int, Adopt]] = []  # with the repo's number
@@ -297,38 +289,20 @@ class Acceptance:
         self._facts.update(load_facts(connection, named))
         self._rejected |= load_rejected(connection, sorted(named - self._facts.keys()))
 
-    def _known_facts(self, round_: "_Round", signed: SignedCommit) -> _Facts | None:
+    def _known_facts(self, round_: "_Round", signed: SignedCommit) -> PlacedFacts | None:
         """Find the facts of a commit, looked up once for an epoch and a branch: most batches are of one of each."""
         commit, tables = signed.commit, self.tables
         if round_.tables is not tables:
             round_.tables, round_.known = tables, {}
         if type(signed.body) in _STARTS:  # its own id may name the epoch
-            return self._facts_of(round_.topic, commit)
+            return tables.find_facts(round_.topic, commit)
         key = (commit.content.epoch, commit.branch_id)
         found = round_.known.get(key)
         if found is None:
-            found = self._facts_of(round_.topic, commit)
+            found = tables.find_facts(round_.topic, commit)
             if found is not None:
                 round_.known[key] = found
         return found
-
-    def _facts_of(self, topic: Topic, commit: Commit) -> _Facts | None:
-        tables = self.tables
-        repo_num = topic.repo_num
-        for epoch in (*topic.epochs, *topic.writers_of):
-            if epoch.epoch_id in (commit.content.epoch, commit.commit_id):
-                repo_num = epoch.repo_num
-        repo = tables.repos[repo_num]
-        if commit.branch_id == root_branch(repo.repo_id):
-            root = tables.roots[repo.repo_id]
-            return repo, root.facts, root.num
-        known = tables.find_branch(repo_num, commit.branch_id)
-        if known is not None:
-            return repo, known.facts, known.num
-        if not repo.has_members:
-            return None
-        first = first_commit(commit.branch_id)
-        return repo, BranchFacts(repo.repo_id, repo.init_id, commit.branch_id, first), 0
 
     def _judge(self, round_: "_Round", opened: Opened, is_proven: bool) -> None:
         commit = opened.signed.commit
@@ -526,21 +500,10 @@ class Acceptance:
         causes = dict.fromkeys(cause for item in waiting for cause in item.causes if cause != blocking)
         here = find_pending(connection, causes)
         wanted = [cause for cause in causes if cause not in here][:WANT_COUNT_MAX]
-        topics = self._topics_beside(topic)
+        topics = self.tables.topics_beside(topic)
         for cause in wanted:
             for name in topics:
                 self.ingested.wanted.setdefault(name, {})[cause] = None
-
-    def _topics_beside(self, topic: Topic) -> list[TopicKey]:
-        """Find the topics on which causes may be: of the epochs of what waits, and of the current one."""
-        if topic.channel is not None:
-            return [topic.topic]
-        epochs = [*topic.epochs, *topic.writers_of]
-        current = self.tables.epochs.get(self.tables.repos[topic.repo_num].epoch_num)
-        if current is not None:
-            epochs.append(current)
-        names = {name: None for one in epochs for name in (one.topic, one.writers_topic) if name is not None}
-        return [topic.topic, *(name for name in names if name != topic.topic)]
 
     def _apply_root_body(self, connection: Connection, root: Branch, verified: VerifiedCommit) -> None:
         database = self._replica.database
@@ -584,7 +547,7 @@ class _Round:
     new: list[_Judged] = field(default_factory=list)
     waiting: list[PendingPublication] = field(default_factory=list)
     tables: Tables | None = None
-    known: dict[tuple[EpochId, BranchId], _Facts] = field(default_factory=dict)
+    known: dict[tuple[EpochId, BranchId], PlacedFacts] = field(default_factory=dict)
     """By epoch and branch, as these tables have them: what the rules need to know."""
 
     facts: TopicFacts = field(init=False)

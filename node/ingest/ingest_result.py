@@ -13,40 +13,46 @@ from verifier.verify import Rejected
 class IngestResult:
     """Result of a batch: for subscribers, peers and logs."""
 
-    accepted: dict[TopicKey, list[int]] = field(
-        default_factory=dict
-    )  # commit numbers by the topic that they say
-    also_on: dict[TopicKey, list[int]] = field(
-        default_factory=dict
-    )  # numbers of the same by further topics: inits by those of their epochs, others by link topics
-    branches: set[int] = field(default_factory=set)  # numbers of the branches that got any
-    unread: dict[TopicKey, list[int]] = field(default_factory=dict)  # numbers of those newly kept, by topic
-    voided: int = 0  # how many have become void or ceased to be
+    accepted: dict[TopicKey, list[int]] = field(default_factory=dict)
+    """Numbers of commits by the topic that they say."""
+    also_on: dict[TopicKey, list[int]] = field(default_factory=dict)
+    """Numbers of accepted commits by further topics: inits by those of their epochs, others by link topics."""
+    branches: set[int] = field(default_factory=set)
+    """Numbers of the branches that got any."""
+    unread: dict[TopicKey, list[int]] = field(default_factory=dict)
+    """Numbers of newly kept commits that this version cannot read, by topic."""
+    voided: int = 0
+    """Count of commits that have become void or ceased to be."""
     rejected: list[Rejected] = field(default_factory=list)
-    unproven: list[Opened] = field(
-        default_factory=list
-    )  # to be kept once their topics' signatures are checked
+    unproven: list[Opened] = field(default_factory=list)
+    """Commits to be kept once their topics' signatures are checked."""
     dropped: Counter[str] = field(default_factory=Counter)
     already: int = 0
-    filled: set[CommitId] = field(default_factory=set)  # commits whose bodies were absent, and came
-    has_bare: bool = False  # whether any was accepted whose body is absent
+    filled: set[CommitId] = field(default_factory=set)
+    """Commits whose bodies were absent, and came."""
+    has_bare: bool = False
+    """Whether any was accepted whose body is absent."""
     waiting: int = 0
-    waited: set[CommitId] = field(default_factory=set)  # of those, by id, what waits for causes
-    wanted: dict[TopicKey, dict[CommitId, None]] = field(default_factory=dict)  # causes to ask for, by topic
-    released: dict[int, CommitId] = field(
-        default_factory=dict
-    )  # what had waited and is accepted: ids by numbers
-    inits: dict[int, CommitId] = field(
-        default_factory=dict
-    )  # accepted inits, ids by numbers: one may have waited that came on its epoch's own topic before
-    own_ranks: dict[CommitId, int] = field(default_factory=dict)  # of what this node has written, by id
-    own_publications: dict[TopicKey, dict[int, Publication]] = field(
-        default_factory=dict
-    )  # of what this node has written, by topic and number
-    restored: int = 0  # damaged ones whose blocks are back
-    left: list[Opened] = field(default_factory=list)  # not judged yet: the slice was over
-    is_unfinished: bool = False  # whether some of what waited is left for `acceptance.release_more`
-    is_about_repos: bool = False  # whether a root branch got anything, be it only what waits
+    waited: set[CommitId] = field(default_factory=set)
+    """Commits of this batch that wait for causes."""
+    wanted: dict[TopicKey, dict[CommitId, None]] = field(default_factory=dict)
+    """Causes to ask for, by topic."""
+    released: dict[int, CommitId] = field(default_factory=dict)
+    """Commits that had waited and are accepted: ids by numbers."""
+    inits: dict[int, CommitId] = field(default_factory=dict)
+    """Accepted inits, ids by numbers: one may have waited that came on its epoch's own topic before."""
+    own_ranks: dict[CommitId, int] = field(default_factory=dict)
+    """Ranks of this node's own commits."""
+    own_publications: dict[TopicKey, dict[int, Publication]] = field(default_factory=dict)
+    """Publications of this node's own commits, by topic and number."""
+    restored: int = 0
+    """Count of damaged commits whose blocks are back."""
+    left: list[Opened] = field(default_factory=list)
+    """Commits that were not judged yet: the slice was over."""
+    is_unfinished: bool = False
+    """Whether some of what waited is left for `acceptance.release_more`."""
+    is_about_repos: bool = False
+    """Whether a root branch got anything, be it only what waits."""
 
     def count_on(self, topic: TopicKey) -> int:
         """Commits that were accepted and stand on a topic."""

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from node.ingest.layered_map import LayeredMap
 from protocol.commit import NO_EPOCH, Commit
-from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey
+from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey, first_commit, root_branch
 from protocol.keys import ConvergenceSecret, EpochKey
 from ravel.characters import composed
 from storage.blobs.files import FileRow
@@ -29,10 +29,13 @@ from storage.repos.repos import (
     load_repos,
 )
 from storage.repos.row_changes import RowChanges
+from verifier.facts import BranchFacts
 
 K = TypeVar("K")
 V = TypeVar("V")
 Row = TypeVar("Row", bound=Branch | Repo)
+PlacedFacts = tuple[Repo, BranchFacts, int]
+"""Repo of a commit, its branch, and the branch's number: 0 of one that nobody has added yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,35 @@ class Tables:
         if topic is None or topic.channel is None:
             raise StorageError("a commit of an epoch that is not here")
         return topic.channel.convergence_secret
+
+    def topics_beside(self, topic: Topic) -> list[TopicKey]:
+        """Find the topics on which causes of a topic's commits may be: of the same epochs, and of the current one."""
+        if topic.channel is not None:
+            return [topic.topic]
+        epochs = [*topic.epochs, *topic.writers_of]
+        current = self.epochs.get(self.repos[topic.repo_num].epoch_num)
+        if current is not None:
+            epochs.append(current)
+        names = {name: None for one in epochs for name in (one.topic, one.writers_topic) if name is not None}
+        return [topic.topic, *(name for name in names if name != topic.topic)]
+
+    def find_facts(self, topic: Topic, commit: Commit) -> PlacedFacts | None:
+        """Find the repo and the branch of a commit that came on a topic; None for a branch that is not followed here."""
+        repo_num = topic.repo_num
+        for epoch in (*topic.epochs, *topic.writers_of):
+            if epoch.epoch_id in (commit.content.epoch, commit.commit_id):
+                repo_num = epoch.repo_num
+        repo = self.repos[repo_num]
+        if commit.branch_id == root_branch(repo.repo_id):
+            root = self.roots[repo.repo_id]
+            return repo, root.facts, root.num
+        known = self.find_branch(repo_num, commit.branch_id)
+        if known is not None:
+            return repo, known.facts, known.num
+        if not repo.has_members:
+            return None
+        first = first_commit(commit.branch_id)
+        return repo, BranchFacts(repo.repo_id, repo.init_id, commit.branch_id, first), 0
 
     def unread_under(self, topic: Topic) -> int:
         """Return the number of the branch under which unreadable publications of a topic are counted."""
