@@ -16,8 +16,8 @@ import structlog
 import trio
 from starlette.types import Scope
 
-from node.home.api_config import Network
 from node.home.config import host_of_name, is_address
+from node.home.config_sections import Network
 from node.home.home import Home
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError

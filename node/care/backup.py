@@ -25,7 +25,7 @@ from blake3 import blake3
 from node.home.config import CONFIG_NAME
 from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
-from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME
+from node.home.key_names import KEYS_NAME
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import ServiceError, storage_failed
 from node.runtime.version import VERSION
@@ -104,7 +104,7 @@ def create_backup(home: Path, out: Path, now: int) -> BackupSummary:
         save_database(home, url, draft / DATABASE_NAME)
         entries = [_entry_of(draft, DATABASE_NAME)]
         entries += [_copy(home, draft, name) for name in names]
-        schema, packs = _look_into(draft / DATABASE_NAME)
+        schema, packs = _read_schema_and_packs(draft / DATABASE_NAME)
         if packs:
             (draft / PACKS_NAME).mkdir(mode=0o700)
         # The copy names packs that were whole before it was made, and none is changed or removed while this is held.
@@ -169,9 +169,7 @@ def _read_manifest(backup: Path) -> _Manifest:
     paths = {entry.path for entry in manifest.files}
     if manifest.format != _FORMAT:
         raise _bad(backup, f"its format is {manifest.format[:40]!r}, and this Ravel reads {_FORMAT}")
-    if len(paths) != len(manifest.files) or not (
-        {DATABASE_NAME, CONFIG_NAME} <= paths and {KEYS_NAME, OLDER_NODE_NAME} & paths
-    ):
+    if len(paths) != len(manifest.files) or not ({DATABASE_NAME, CONFIG_NAME, KEYS_NAME} <= paths):
         raise _bad(backup, "its manifest names a file twice, or not all that a node has")
     return manifest
 
@@ -186,7 +184,7 @@ def _check_database(path: Path, backup: Path) -> None:
         raise _bad(backup, f"its database is damaged: {answer}")
 
 
-def _look_into(database: Path) -> tuple[str, list[str]]:
+def _read_schema_and_packs(database: Path) -> tuple[str, list[str]]:
     """Return the schema of a database, older where the node has not run since an upgrade, and the names of its packs."""
     with closing(sqlite3.connect(database)) as connection:
         (schema,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()

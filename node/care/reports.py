@@ -13,7 +13,7 @@ from node.contract.care import ReportStatus
 from node.exports.exports import Exports
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import EXIT_OK, ServiceError
-from node.runtime.install_hint import install_extra
+from node.runtime.install_hint import install_command
 from protocol.limits.users import REPORT_SECONDS_MAX, REPORT_SIZE_MAX
 from storage.engine.database import StorageError
 
@@ -60,7 +60,9 @@ class Reports:
             raise ServiceError("already_running", "a report is being made", "wait until it is done")
         if find_spec("duckdb") is None:
             raise ServiceError(
-                "missing_extra", "DuckDB is not installed", f"install it: {install_extra('analytics-local')}"
+                "missing_extra",
+                "DuckDB is not installed",
+                f"install it: {install_command('analytics-local')}",
             )
         self._background.start(self._make)
         self._step, self._error, self._began_at = "export", "", int(self._clock())

@@ -15,7 +15,7 @@ from node.contract.care import SettingChange, SettingList, SettingView
 from node.home.config import CONFIG_NAME, LOG_LEVELS, default_config_text, parse_document
 from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
-from node.home.relay_config import ACCEPT_CHOICES
+from node.home.config_sections import ACCEPT_CHOICES
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for

@@ -15,7 +15,7 @@ import typer
 from node.cli.answers import JsonOption, prints
 from node.cli.shared import client, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
-from node.runtime.install_hint import install_extra
+from node.runtime.install_hint import install_command
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -187,7 +187,9 @@ def _run_job(
     """Run a job in a process of its own: the CLI and the daemon never import Spark. -P: nor the current folder's files."""
     package, name, extra = needed
     if find_spec(package) is None:
-        raise ServiceError("missing_extra", f"{name} is not installed", f"install it: {install_extra(extra)}")
+        raise ServiceError(
+            "missing_extra", f"{name} is not installed", f"install it: {install_command(extra)}"
+        )
     command = [sys.executable, "-P", "-m", module, *arguments, *(["--json"] if as_json else [])]
     given = json.dumps(dict(standard_input)).encode() if standard_input else None
     code = subprocess.run(command, check=False, env={**os.environ, **environment}, input=given).returncode

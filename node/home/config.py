@@ -14,18 +14,25 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from node.home.api_config import API_KEYS, API_LISTEN_DEFAULT, ApiConfig, Network, api_text
-from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
-from node.home.relay_config import (
+from node.home.config_sections import (
     ACCEPT_CHOICES,
     ANYONE,
+    API_KEYS,
+    API_LISTEN_DEFAULT,
+    ERASE_AFTER_DAYS_MAX,
     RELAY_BOUNDS,
     RELAY_KEYS,
     RELAY_NUMBERS,
     RELAY_TEXT,
+    STORAGE_KEYS,
+    ApiConfig,
+    Network,
     RelayConfig,
+    StorageConfig,
+    api_text,
+    storage_text,
 )
-from node.home.storage_config import ERASE_AFTER_DAYS_MAX, STORAGE_KEYS, StorageConfig, storage_text
+from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
 from protocol.ids import PeerId
@@ -145,11 +152,6 @@ CONFIG_KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 """Section -> its keys."""
 
-_IGNORED_KEYS: Final[Mapping[str, tuple[str, ...]]] = {"node": ("name",)}
-"""Keys that older versions wrote and never used. Files that have them are read as before."""
-RENAMED_KEYS: Final[Mapping[str, Mapping[str, str]]] = {"export": {"directory": "destination"}}
-"""Section -> key as files of older versions have it -> what it is called now."""
-
 Document = dict[str, dict[str, object]]
 """Parsed configuration: section -> key -> value, all of them known, no value checked yet."""
 
@@ -256,11 +258,6 @@ def parse_document(path: Path, text: str) -> Document:
         check_known(origin, "section", section, tuple(CONFIG_KEYS))
         if not isinstance(values, dict):
             raise bad_config(origin, f"[{section}] is a section, not a value")
-        for old, new in RENAMED_KEYS.get(section, {}).items():
-            if old in values:
-                values.setdefault(new, values.pop(old))
-        for old in _IGNORED_KEYS.get(section, ()):
-            values.pop(old, None)
         for key in values:
             check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return document

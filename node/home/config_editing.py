@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from node.home.config import (
     CONFIG_KEYS,
-    RENAMED_KEYS,
     Config,
     Document,
     SettingOrigin,
@@ -84,7 +83,6 @@ def find_key(name: str) -> tuple[str, str]:
         hint = f"; did you mean {' or '.join(same)}?" if same else did_you_mean(name, names)
         raise bad_config(origin, f"{name[:100]!r} has not the form SECTION.KEY{hint}")
     check_known(origin, "section", section, tuple(CONFIG_KEYS))
-    key = RENAMED_KEYS.get(section, {}).get(key, key)
     check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return section, key
 
@@ -103,7 +101,7 @@ def _item(section: str, key: str, text: str) -> "Item":
 
 
 def _changed(content: str, section: str, key: str, item: "Item") -> str:
-    """Return the file's text with another value. A key of an older name goes: two would contradict each other."""
+    """Return the file's text with another value."""
     import tomlkit
 
     document = tomlkit.parse(content)
@@ -111,9 +109,6 @@ def _changed(content: str, section: str, key: str, item: "Item") -> str:
         document[section] = tomlkit.table()
     table = document[section]
     assert isinstance(table, MutableMapping), "it was parsed as a configuration"
-    for older, newer in RENAMED_KEYS.get(section, {}).items():
-        if newer == key and older in table:
-            del table[older]
     table[key] = item
     return tomlkit.dumps(document)
 

@@ -32,7 +32,7 @@ from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
-from node.home.key_names import SECRET_SIZE, has_keys, has_older_keys
+from node.home.key_names import SECRET_SIZE, has_keys
 from node.home.private_files import create_file, replace_file, sweep_begun
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
@@ -60,7 +60,7 @@ OWN_CERTIFICATE_NAME: Final = "api-tls.pem"
 PSEUDONYM_KEY_NAME: Final = "pseudonym.key"
 _KEY_CHECKSUM_LENGTH: Final = 8
 _PSEUDONYM_KEY: Final = re.compile(
-    rb"([0-9a-f]{%d})(?: ([0-9a-f]{%d}))?" % (2 * SECRET_SIZE, _KEY_CHECKSUM_LENGTH)
+    rb"([0-9a-f]{%d}) ([0-9a-f]{%d})" % (2 * SECRET_SIZE, _KEY_CHECKSUM_LENGTH)
 )
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
 CONTENT_LOCK_NAME: Final = "content.lock"
@@ -186,13 +186,6 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
         raise ServiceError(
             "not_initialised", f"there is no node in {path}", f"make one with: {command_for(path)} up"
         )
-    if has_older_keys(path):
-        from node.home.identity import adopt_older_keys
-
-        try:
-            adopt_older_keys(path)
-        except OSError as error:
-            raise _failed(path, error) from None
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
 
 
@@ -200,7 +193,7 @@ def load_pseudonym_key(path: Path) -> HashKey:
     """Return the key under which a node's exports hide authors, made where there is none. Raises ServiceError.
 
     Nodes with copies of one such file give an author the same pseudonym. A checksum follows the key, since with a damaged
-    key the next export would begin anew. Files of older versions have none.
+    key the next export would begin anew.
     """
     file = path / PSEUDONYM_KEY_NAME
     try:
@@ -211,7 +204,7 @@ def load_pseudonym_key(path: Path) -> HashKey:
         raise _failed(path, error) from None
     found = _PSEUDONYM_KEY.fullmatch(read_private(file, _PSEUDONYM_KEY_FILE_SIZE_MAX).strip())
     key = HashKey(bytes.fromhex(found[1].decode()) if found else b"")
-    if not found or (found[2] and not compare_digest(found[2].decode(), _key_checksum(key))):
+    if not found or not compare_digest(found[2].decode(), _key_checksum(key)):
         raise ServiceError(
             "bad_config",
             f"{file} is damaged: it is not a key of 32 bytes, in hex, and its checksum",

@@ -1,8 +1,6 @@
 """Creates, opens and re-encrypts the node's keys; `key_file` defines the file format.
 
-    keys.json   the node's seed, the user's seed, the store's key; sealed by a passphrase or the keyring, or in the clear
-
-A folder of an older Ravel has node.key and user.key in the clear; they become a keys.json, in the clear too.
+keys.json   the node's seed, the user's seed, the store's key; sealed by a passphrase or the keyring, or in the clear
 """
 
 import secrets
@@ -18,15 +16,13 @@ from node.home.key_file import (
     Protection,
     decode_key_file,
     encode_key_file,
-    fresh_keys,
     open_node_keys,
     seal_node_keys,
 )
-from node.home.key_names import KEYS_NAME, OLDER_NODE_NAME, OLDER_USER_NAME, SECRET_SIZE, has_older_keys
+from node.home.key_names import KEYS_NAME, SECRET_SIZE
 from node.home.private_files import create_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
-from protocol.keys import NodeSeed, UserSeed
 from protocol.limits.files import KEY_FILE_SIZE_MAX
 from ravel.home import read_private
 from storage.engine.copies import drop_open_copies
@@ -84,19 +80,6 @@ def change_protection(
     return [] if protection == "none" else drop_open_copies(home)
 
 
-def adopt_older_keys(home: Path) -> None:
-    """Make one file of an older Ravel's keys, which lay in the clear, and do. Raises ServiceError, OSError."""
-    if not has_older_keys(home):
-        return
-    if not (home / KEYS_NAME).exists():
-        node_seed, user_seed = (_read_older(home / name) for name in (OLDER_NODE_NAME, OLDER_USER_NAME))
-        keys = Keys(NodeSeed(node_seed), UserSeed(user_seed), fresh_keys().store_key)
-        with suppress(FileExistsError):  # another process was faster, and its store key counts
-            create_keys(home, keys, "none")
-    for name in (OLDER_USER_NAME, OLDER_NODE_NAME):
-        (home / name).unlink(missing_ok=True)
-
-
 def _seal(keys: Keys, protection: Protection, passphrase: bytes, cost: Cost) -> KeyFile:
     secret = secrets.token_bytes(SECRET_SIZE) if protection == "keyring" else passphrase
     file = seal_node_keys(keys, protection, secret, cost)
@@ -109,15 +92,3 @@ def _forget(file: KeyFile) -> None:
     if file.protection == "keyring":
         with suppress(ServiceError):  # a key that stays behind opens no file that is left
             drop_key(file.entry)
-
-
-def _read_older(path: Path) -> bytes:
-    try:
-        seed = bytes.fromhex(read_private(path, KEY_FILE_SIZE_MAX).decode("ascii").strip())
-    except ValueError as error:
-        raise ServiceError(
-            "bad_config", f"{path} is not a key: {error}", "restore it from a backup"
-        ) from None
-    if len(seed) != SECRET_SIZE:
-        raise ServiceError("bad_config", f"{path} is not a key of 32 bytes", "restore it from a backup")
-    return seed

@@ -7,7 +7,7 @@ recommend (none at all, one that forgets, files in the clear) are refused.
 from typing import TYPE_CHECKING, Final
 
 from node.runtime.errors import ServiceError
-from node.runtime.install_hint import install_extra
+from node.runtime.install_hint import install_command
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -71,7 +71,7 @@ def _backend() -> "KeyringBackend":
         raise ServiceError(
             "missing_extra",
             "the system's keyring is reached by a library that is not installed",
-            f"install it: {install_extra('keyring')}; or use a passphrase",
+            f"install it: {install_command('keyring')}; or use a passphrase",
         ) from None
     backend = keyring.get_keyring()
     if backend.priority < _PRIORITY_MIN:

@@ -4,15 +4,17 @@ Lines stand in causal order, parents before children. A name that ends in .gz is
 held but one bounded line and the ids seen.
 """
 
+import gzip
+import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Final
+from typing import IO, Annotated, Final
 
 import msgspec
 from msgspec import Meta
 
 from node.importers.item import SourceItem, fit_text
-from node.importers.lines import read_lines
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import ACK_COUNT_MAX, MIB, NAME_SIZE_MAX
 from protocol.limits.users import IMPORTED_SECONDS_MAX
@@ -67,3 +69,31 @@ def _bad(path: Path, number: int, problem: str) -> ServiceError:
         f"{path} line {number}: {problem}",
         "mend the line; what was imported before it stays, and a second run goes on from there",
     )
+
+
+def read_lines(path: Path, size_max: int) -> Iterator[tuple[int, bytes]]:
+    """Yield number and bytes of each line that is not blank; of one over `size_max` bytes, the first `size_max` + 1.
+
+    A byte order mark at the start is no part of the first. A name that ends in .gz is decompressed as it
+    is read. Raises ServiceError `bad_input`.
+    """
+    number = 0
+    try:
+        with _open(path) as file:
+            while line := file.readline(size_max + 1):
+                number += 1
+                if number == 1 and line.startswith(BOM_UTF8):
+                    line = line.removeprefix(BOM_UTF8)
+                    line += b"" if line.endswith(b"\n") else file.readline(len(BOM_UTF8))
+                if line.strip() or len(line) > size_max:
+                    yield number, line
+                while len(line) > size_max and not line.endswith(b"\n"):
+                    line = file.readline(size_max + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise ServiceError("bad_input", f"{path} cannot be read: {error}", "give a readable file") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")  # type: ignore[return-value]  # a GzipFile reads like any binary file
+    return path.open("rb")

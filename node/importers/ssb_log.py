@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol, TypedDict
 
 from node.importers.item import PackedItem, SourceItem, pack
-from node.importers.lines import read_lines
+from node.importers.jsonl import read_lines
 from node.importers.ssb_feeds import SsbFeeds
 from node.runtime.errors import ServiceError
 from node.scuttlebutt.messages import MessageRefused, SsbMessage, digest_of, key_of

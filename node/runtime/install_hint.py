@@ -19,8 +19,8 @@ class _Source(msgspec.Struct):
     url: str
 
 
-def install_extra(extra: str, prefix: Path | None = None, checkout: Path = _CHECKOUT) -> str:
-    """What to type. The package may be on no index: then the command names the file that it was installed from."""
+def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CHECKOUT) -> str:
+    """Return the command that installs an extra; it names the file of a package that is on no index."""
     prefix = prefix or Path(sys.prefix)
     wanted = f"{_PACKAGE}[{extra}]"
     if (checkout / "pyproject.toml").exists():

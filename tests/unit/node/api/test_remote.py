@@ -14,8 +14,8 @@ from node.api.codes import OneTimeCodes
 from node.api.http_strangers import Strangers
 from node.api.remote import REMOTE, Remote, StrangerLimits
 from node.contract.access import ACTIONS
-from node.home.api_config import ApiConfig
 from node.home.config import Config
+from node.home.config_sections import ApiConfig
 from node.home.home import Home
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (

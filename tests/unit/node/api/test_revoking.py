@@ -18,7 +18,7 @@ from node.contract.peers import ADD_PEER
 from node.contract.relay_accounts import INVITE_TO_RELAY
 from node.contract.table import AnyEndpoint
 from node.contract.tokens import CREATE_TOKEN
-from node.home.api_config import ApiConfig
+from node.home.config_sections import ApiConfig
 from node.home.tokens import Made, Token, TokenFile, digest_of, encode_tokens, settled, size_of_made
 from node.network.line import open_listener
 from node.runtime.errors import ServiceError

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from node.api.authentication import TRUSTED
 from node.api.http_server import open_api_listener, serve_api
-from node.home.api_config import ApiConfig
+from node.home.config_sections import ApiConfig
 from protocol.limits.users import PAIRING_TRIES_AT_ONCE_MAX
 from tests.support.served import Served, served
 

@@ -24,9 +24,8 @@ TYPES: Final = _answer_types()
 
 
 def _commands() -> dict[str, Any]:
-    modules = {
-        importlib.import_module(f"node.cli.{target.partition(':')[0]}") for target in COMMANDS.values()
-    }
+    names = dict.fromkeys(target.partition(":")[0] for target in COMMANDS.values())
+    modules = [importlib.import_module(f"node.cli.{name}") for name in names]
     return {
         f"{module.__name__.removeprefix('node.cli.')}.{name}": one
         for module in modules

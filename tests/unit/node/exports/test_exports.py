@@ -189,7 +189,7 @@ def test_the_key_of_pseudonyms_is_made_once_and_for_its_owner_alone(tmp_path: Pa
         load_pseudonym_key(tmp_path)
 
 
-def test_a_damaged_key_of_pseudonyms_is_noticed_and_one_without_a_checksum_is_read(tmp_path: Path) -> None:
+def test_a_damaged_key_of_pseudonyms_is_noticed(tmp_path: Path) -> None:
     key = load_pseudonym_key(tmp_path)
     path = tmp_path / PSEUDONYM_KEY_NAME
     text = path.read_bytes()
@@ -197,7 +197,7 @@ def test_a_damaged_key_of_pseudonyms_is_noticed_and_one_without_a_checksum_is_re
         path.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
         with pytest.raises(ServiceError, match="is damaged"):
             load_pseudonym_key(tmp_path)
-    path.write_text(f"{key.hex()}\n")
+    path.write_bytes(text)
     assert load_pseudonym_key(tmp_path) == key
 
 
@@ -219,11 +219,6 @@ def test_options_are_read_and_not_shown(tmp_path: Path) -> None:
     config, shown = _settings(tmp_path, "", 'export.options={ key = "hunter2" }')
     assert config.export.options == {"key": "hunter2"}
     assert shown["export.options"] == {"key": "***"}
-
-
-def test_the_folder_of_older_configurations_is_the_destination(tmp_path: Path) -> None:
-    config, shown = _settings(tmp_path, '[export]\ndirectory = "/srv/x"\n')
-    assert config.export.destination == shown["export.destination"] == "/srv/x"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_values_are_read(tmp_path: Path) -> None:
     path = tmp_path / "config.toml"
     path.write_text(
         f'[network]\nlisten = "[::1]:0"\npeers = [{{ address = "a.example:7474", peer = "{PEER}" }}]\n'
-        '[api]\nlisten = "localhost:1"\n[log]\nlevel = "debug"\n[node]\nname = "of an older version"\nworkers = 2\n'
+        '[api]\nlisten = "localhost:1"\n[log]\nlevel = "debug"\n[node]\nworkers = 2\n'
     )
     config = read_config(path, load_document(path))
     assert (config.network.listen, config.network.peers[0].peer) == ("[::1]:0", b"p" * 32)

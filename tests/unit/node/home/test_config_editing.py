@@ -74,13 +74,6 @@ def test_a_file_of_few_lines_gets_its_section(path: Path) -> None:
     assert parse_config(path, text).relay.enabled
 
 
-def test_a_key_of_an_older_name_is_replaced(path: Path) -> None:
-    path.write_text('[export]\ndirectory = "old"\n')
-    set_key(path, "export.directory", "/new")
-    assert parse_document(path, path.read_text()) == {"export": {"destination": "/new"}}
-    assert "directory" not in path.read_text()
-
-
 @pytest.mark.parametrize(
     "name, value, message",
     [

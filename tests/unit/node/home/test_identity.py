@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from node.care.doctor import OK, PROBLEM, WARNING, examine
-from node.home.home import create_home, lock_home, open_home
+from node.home.home import create_home, lock_home
 from node.home.identity import (
-    adopt_older_keys,
     change_protection,
     create_keys,
     open_keys,
@@ -108,36 +107,6 @@ def test_what_a_killed_change_left_goes_with_the_next(tmp_path: Path) -> None:
     (home / "keys.json.0011223344556677.new").write_text("keys in the clear, say")
     change_protection(home, keys, "passphrase", b"another one", CHEAP)
     assert [path.name for path in home.iterdir()] == ["keys.json"]
-
-
-def test_the_keys_of_an_older_ravel_are_taken_over(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    create_home(home)
-    (home / "keys.json").unlink()
-    for name, seed in (("node.key", b"n" * 32), ("user.key", b"u" * 32)):
-        (home / name).write_text(seed.hex() + "\n")
-        (home / name).chmod(0o600)
-    keys = open_keys(open_home(home).path, no_passphrase)
-    assert (keys.node_seed, keys.user_seed) == (b"n" * 32, b"u" * 32)
-    assert not (home / "node.key").exists()
-    assert not (home / "user.key").exists()
-    (home / "node.key").write_text("left by a process that was killed between the two")
-    adopt_older_keys(home)
-    assert open_keys(home, no_passphrase) == keys
-    assert not (home / "node.key").exists()
-
-
-def test_older_keys_that_cannot_be_read_stay(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    create_home(home)
-    (home / "keys.json").unlink()
-    for name in ("node.key", "user.key"):
-        (home / name).write_text("00" * 31)
-        (home / name).chmod(0o600)
-    with pytest.raises(ServiceError, match="not a key of 32 bytes"):
-        open_home(home)
-    assert (home / "node.key").exists()
-    assert not (home / "keys.json").exists()
 
 
 def test_the_doctor_says_when_keys_lie_in_the_clear(tmp_path: Path) -> None:

@@ -14,8 +14,7 @@ import pytest
 
 from node.importers.git_history import GitHistory
 from node.importers.item import BATCH_COUNT, PackedItem, SourceItem, fit_name, fit_text, pack, read_ahead
-from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl
-from node.importers.lines import read_lines
+from node.importers.jsonl import LINE_SIZE_MAX, read_jsonl, read_lines
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import ACK_COUNT_MAX, NAME_SIZE_MAX, TEXT_SIZE_MAX
 

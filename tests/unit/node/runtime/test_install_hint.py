@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from node.runtime import install_hint
-from node.runtime.install_hint import install_extra
+from node.runtime.install_hint import install_command
 
 
 @pytest.mark.parametrize(
@@ -22,12 +22,12 @@ def test_each_installer_gets_its_own_command_and_the_file_that_was_installed(
 ) -> None:
     (tmp_path / file).touch()
     monkeypatch.setattr(install_hint, "_source", lambda: "file:///tmp/a%20b/ravel_node.whl")
-    said = install_extra("s3", tmp_path, tmp_path)
+    said = install_command("s3", tmp_path, tmp_path)
     assert said == f"{command} {links} 'ravel-node[s3] @ file:///tmp/a%20b/ravel_node.whl'"
     monkeypatch.setattr(install_hint, "_source", lambda: "")
-    assert install_extra("s3", tmp_path, tmp_path) == f"{command} 'ravel-node[s3]'"
+    assert install_command("s3", tmp_path, tmp_path) == f"{command} 'ravel-node[s3]'"
 
 
 def test_a_checkout_is_installed_from_itself() -> None:
-    assert "--editable" in install_extra("analytics")
-    assert "[analytics]" in install_extra("analytics")
+    assert "--editable" in install_command("analytics")
+    assert "[analytics]" in install_command("analytics")
