@@ -7,7 +7,8 @@ import typer
 from node.cli.answers import Fields, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
 from node.cli.inputs import write_lines
-from node.cli.repo_commands import RepoArgument, print_capability, with_reach
+from node.cli.links import print_capability, with_reach
+from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, say
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of
 from node.runtime.errors import ServiceError
@@ -192,15 +193,7 @@ def archive(
 
 
 @branch.command("voids")
-@prints(
-    Table(
-        "voids",
-        "commit",
-        ("author", author),
-        "rule",
-        "reason",
-    )
-)
+@prints(Table("voids", "commit", ("author", author), "rule", "reason"))
 def voids(api: "Client", branch: BranchArgument) -> "VoidList":
     """List revoked (void) commits: accepted once, and out of the timeline since their author's rights ended."""
     return api.list_voids(branch)

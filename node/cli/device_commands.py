@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.answers import Outcome, Table, marks, print_fields, print_table, prints, short
-from node.cli.repo_commands import QrOption, demanded_reach, link_outcome, print_link, read_link
+from node.cli.links import QrOption, demanded_reach, link_outcome, print_link, read_link
 from node.cli.shared import LocalOption
 from node.cli.wording import parse_duration
 
@@ -85,14 +85,7 @@ def list_devices(api: "Client") -> "DeviceList":
 
 
 @device.command("sync")
-@prints(
-    Table(
-        "given",
-        short("device"),
-        ("repo", "name"),
-        ("what to do", "advice"),
-    )
-)
+@prints(Table("given", short("device"), ("repo", "name"), ("what to do", "advice")))
 def sync(api: "Client") -> "DeviceSync":
     """Hand repos to this person's other devices again, including repos taken from them since. Run it on the first device.
 
@@ -107,10 +100,7 @@ _DONE = marks("excluded", ("taken back", "taken_back"), "left")
 @device.command("remove")
 @prints(
     Table(
-        "repos",
-        ("repo", "name"),
-        ("done", lambda item: _DONE(item) or "nothing"),
-        ("what to do", "advice"),
+        "repos", ("repo", "name"), ("done", lambda item: _DONE(item) or "nothing"), ("what to do", "advice")
     )
 )
 def remove(api: "Client", device: DeviceArgument) -> "RemovedDevice":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.answers import Table, marks, print_fields, prints
-from node.cli.repo_commands import note_reach, read_link
+from node.cli.links import note_reach, read_link
 from node.cli.wording import parse_duration, parse_size, size_text, time_of
 from node.runtime.wording import counted
 

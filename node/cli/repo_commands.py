@@ -1,7 +1,6 @@
 """repo, use: create, share, follow and leave repos, and choose one."""
 
 import shlex
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +11,22 @@ import typer
 
 from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
 from node.cli.completion import complete_repos
-from node.cli.inputs import read_typed
+from node.cli.links import (
+    QrOption,
+    absent_relays,
+    demanded_reach,
+    link_outcome,
+    print_capability,
+    print_link,
+    read_link,
+    with_reach,
+)
 from node.cli.progress import show_progress
 from node.cli.shared import LocalOption, client, note_faults, note_requests, say, settings
 from node.cli.wording import author, parse_duration
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
-from protocol.limits.formats import INVITATION_USE_COUNT_MAX, LINK_SIZE_MAX
-from protocol.text import pasted_word
+from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -35,7 +42,6 @@ repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repo
 RepoArgument = Annotated[
     str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
 ]
-QrOption = Annotated[bool, typer.Option("--qr", help="Also print a QR code.")]
 _NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
 _COMING = "\n`ravel repo sync {name}` waits until all is here, and shows how far it is."
 _ASK_LINK = "ravel:ask:"
@@ -44,14 +50,6 @@ _BODILESS = (
     "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
     "They come from a peer that has the bodies."
 )
-_NEAR_NOTES = {
-    "machine": "note: the link works on this machine only",
-    "network": (
-        "note: the link works on this network only, as far as this node knows. To reach others: use a relay "
-        "(docs/communities/relay.md), or forward a port of the router and set network.advertise."
-    ),
-}
-"""Reach of a link -> a note for its maker."""
 _POLL_SECONDS = 0.2
 _PEERS_NAMED_MAX = 3
 
@@ -74,54 +72,6 @@ def print_repo(view: "RepoView") -> None:
 def create(api: "Client", name: str) -> "RepoView":
     """Create a repo, with a branch called main."""
     return api.create_repo(name)
-
-
-def demanded_reach(*, local: bool) -> str:
-    """Return how far a link must reach: beyond this machine, unless the user wants one for this machine."""
-    return "machine" if local else "network"
-
-
-def link_outcome(
-    answer: Mapping[str, object], link: str, reach: str, *, qr: bool, absent: tuple[str, ...] = ()
-) -> Outcome:
-    """Return an answer of which people see the link, drawn too if that was asked for, and notes on its reach."""
-    return Outcome(answer, shown={"link": link, "reach": reach, "qr": qr, "absent": absent})
-
-
-def print_link(shown: Mapping[str, object]) -> None:
-    """Print a link of `link_outcome`."""
-    print(shown["link"])
-    if shown["qr"]:
-        from node.api.qr import print_qr
-
-        print(print_qr(str(shown["link"])), end="")
-    note_reach(str(shown["reach"]))
-    for note in shown["absent"]:  # type: ignore[attr-defined]  # a tuple
-        say(note)
-
-
-def note_reach(reach: str) -> None:
-    """Say so where a link does not reach everybody."""
-    if reach != "anywhere":
-        print(_NEAR_NOTES[reach], file=sys.stderr)
-
-
-def _absent_relays(api: "Client", reach: str) -> tuple[str, ...]:
-    """Return a note on each relay of this user that is not connected, where the link does not reach everybody."""
-    if reach == "anywhere":
-        return ()
-    away = (
-        one
-        for one in api.list_peers()["peers"]
-        if one["state"] != "connected"
-        and one["source"] == "configured"
-        and api.show_peer(one["peer"])["relay"]
-    )
-    return tuple(
-        f"note: the relay at {one['address']} is not connected, so the link does not name it: "
-        f"{one['last_error'] or 'it has not answered yet'}. Make a new link once `ravel peer list` shows it as connected."
-        for one in away
-    )
 
 
 @repo.command("invite")
@@ -180,7 +130,7 @@ def invite(
             uses=uses or 16,
             reach=reach,
         )
-        absent = _absent_relays(api, made["reach"])
+        absent = absent_relays(api, made["reach"])
         return link_outcome(made, made["link"], made["reach"], qr=qr, absent=absent)
     answer = api.create_invitation(
         repo,
@@ -190,16 +140,8 @@ def invite(
         reach=reach,
         renews=renew_after_use,
     )
-    absent = _absent_relays(api, answer["reach"])
+    absent = absent_relays(api, answer["reach"])
     return link_outcome(answer, answer["invitation"], answer["reach"], qr=qr, absent=absent)
-
-
-def read_link(link: str) -> str:
-    """Return a link that was given, or read one from standard input: a line of a terminal, all of a pipe or a file.
-
-    Lines into which mail or a chat has broken it are joined.
-    """
-    return pasted_word(read_typed(2 * LINK_SIZE_MAX) if link == "-" else link)
 
 
 def _print_joined(shown: "tuple[RepoView, str]") -> None:
@@ -235,23 +177,6 @@ def join(
     elif answer["standing"]["state"] == "syncing":
         note = _COMING.format(name=shlex.quote(display_safe(answer["name"] or answer["repo"])))
     return Outcome(answer, shown=(answer, note))
-
-
-def with_reach(answer: "Capability", *, local: bool) -> "Capability":
-    """Return a read capability. Raises ServiceError where it works on this machine only and that is not wanted."""
-    if answer["reach"] == "machine" and not local:
-        raise ServiceError(
-            "bad_config",
-            f"the link would work on this machine only: it names {', '.join(answer['addresses'])}",
-            "ravel config set network.listen '*:7474', then `ravel down` and `ravel up`; for a trial: --local",
-        )
-    return answer
-
-
-def print_capability(answer: "Capability") -> None:
-    """Print a read capability, and a note where it does not reach everybody."""
-    print(answer["capability"])
-    note_reach(answer["reach"])
 
 
 @repo.command("capability")

@@ -31,7 +31,7 @@ class CheckpointRow(NamedTuple):
     """The row of a checkpoint, beside the number of its commit."""
 
     branch_num: int
-    proposal: bytes
+    proposal: CommitId
     merged: PackedIds
 
 
