@@ -162,13 +162,8 @@ def deny(
     return api.deny_peer(peer)
 
 
-def _print_invitation(answer: "AccountLink") -> None:
-    print_fields(answer.items())
-    note_reach(answer["reach"])
-
-
 @relay.command("invite")
-@prints(_print_invitation)
+@prints()
 def invite(
     api: "Client",
     name: Annotated[str, typer.Option("--name", help="The account's name; it is made if there is none.")],
@@ -176,7 +171,9 @@ def invite(
     expires: Annotated[str, typer.Option(help="How long the link is valid: 30m, 12h, 7d.")] = "7d",
 ) -> "AccountLink":
     """Make a link that gives one node an account at this relay. Each node of a person needs a link of its own."""
-    return api.invite_to_relay(name, parse_size(quota), expires_seconds=parse_duration(expires))
+    answer = api.invite_to_relay(name, parse_size(quota), expires_seconds=parse_duration(expires))
+    note_reach(answer["reach"])
+    return answer
 
 
 @relay.command("join")

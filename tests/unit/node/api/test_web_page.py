@@ -1,7 +1,9 @@
 """The page's files and codes: who gets them, with which headers, and how often."""
 
 import gzip
+import os
 import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,18 @@ def test_the_page_names_nothing_of_others_and_writes_no_markup() -> None:
     html = (WEB / "index.html").read_text(encoding="utf-8")
     assert " style=" not in html
     assert " onclick=" not in html
+
+
+def test_scripts_import_each_other_in_no_circle() -> None:
+    scripts = [path.relative_to(WEB) for path in WEB.rglob("*.js") if "vendor" not in path.parts]
+    imports = {
+        str(path): {
+            os.path.normpath(path.parent / one)
+            for one in re.findall(r'from "(\..+)"', (WEB / path).read_text())
+        }
+        for path in scripts
+    }
+    assert set(TopologicalSorter(imports).static_order()) >= imports.keys()
 
 
 def test_all_scripts_are_asked_for_at_once() -> None:
