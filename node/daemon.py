@@ -91,7 +91,7 @@ _STREAMS_END_SECONDS = 1.0
 
 
 def run(home: Home, open_keys: Callable[[], Keys]) -> None:
-    """Run a node in the foreground until it is told to stop. Raises ServiceError when it cannot start.
+    """Run a node in the foreground until a signal stops it. Raises ServiceError when it cannot start.
 
     The keys are asked for when the folder is held: nobody types a passphrase to learn that a daemon runs already.
     """
@@ -296,7 +296,7 @@ def _load_peers(
 
 
 def _open_remote(home: Home) -> tuple[Remote | None, socket.socket | None]:
-    """The listener for other machines and its socket, if there is to be one."""
+    """Open the listener for other machines and its socket, if the configuration has one."""
     address = home.config.api.tls
     if not address:
         return None, None
@@ -309,7 +309,7 @@ def _open_remote(home: Home) -> tuple[Remote | None, socket.socket | None]:
 
 
 def _hosts_at(address: str) -> list[str]:
-    """The hosts at which other machines reach a listener."""
+    """Return the hosts at which other machines reach a listener."""
     if not is_unspecified(address):
         return [address.rpartition(":")[0].strip("[]")]
     return [str(one.host) for one in list_addresses()] or ["127.0.0.1"]

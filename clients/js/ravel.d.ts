@@ -51,7 +51,7 @@ export interface ErrorAnswer {
   error: ErrorDetail;
 }
 
-/** What went wrong. */
+/** Code, message and advice of an error. */
 export interface ErrorDetail {
   code: string;
   message: string;
@@ -85,26 +85,26 @@ export interface NodeStatus {
   websocket_listen: string;
 }
 
-/** Where this node can be dialed. */
+/** Address at which this node can be dialed. */
 export interface OwnAddressView {
   address: string;
   found_by: "configured" | "listen" | "router" | "interface" | "peers";
   reach: "machine" | "network" | "anywhere" | "unknown";
 }
 
-/** This node's clock beside those of members who write now. */
+/** Clock of this node beside those of members who write now. */
 export interface ClockComparison {
   ahead_seconds: number | null;
   authors: number;
 }
 
-/** What is damaged on this node, and asked of peers. */
+/** Damaged content of this node, which is asked of peers. */
 export interface DamagedCounts {
   blocks: number;
   commits: number;
 }
 
-/** How exports go since the daemon's start. */
+/** Exports since the daemon's start. */
 export interface ExportStatus {
   commits: number;
   destination: string;
@@ -149,7 +149,7 @@ export interface PeerView {
   websocket: boolean;
 }
 
-/** How a topic stands with a peer. */
+/** State of a topic with a peer. */
 export interface TopicView {
   behind: number;
   bodiless: boolean;
@@ -167,7 +167,7 @@ export interface TopicView {
   to_send: number;
 }
 
-/** How far a transfer of commits is, as far as this node knows. */
+/** Progress of a transfer of commits, as far as this node knows. */
 export interface SyncProgress {
   direction: "receiving" | "sending";
   done: number;
@@ -176,20 +176,20 @@ export interface SyncProgress {
   total: number | null;
 }
 
-/** What came of asking the router for a port. */
+/** Result of asking the router for a port. */
 export interface RouterView {
   detail: string;
   state: "off" | "not needed" | "asking" | "mapped" | "none";
 }
 
-/** How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not found. */
+/** Progress of the index; in a search, for the searched branches. Posts that are not indexed yet are not found. */
 export interface SearchIndexView {
   percent: number;
   state: "off" | "building" | "ready";
   texts_due: number;
 }
 
-/** What the store takes on the disk. */
+/** Use of the disk by the store. */
 export interface StorageUse {
   database: number;
   days: DayGrowth[];
@@ -200,7 +200,7 @@ export interface StorageUse {
   relay: RelayRoom | null;
 }
 
-/** What came on one day, by this node's clock. */
+/** Data received on one day, by this node's clock. */
 export interface DayGrowth {
   commits: number;
   day: string;
@@ -253,7 +253,7 @@ export interface RepoView {
   whole: boolean;
 }
 
-/** How a repo stands with other nodes and members, as far as this node knows. */
+/** State of a repo beside other nodes and members, as far as this node knows. */
 export interface RepoStanding {
   behind: number;
   behind_since: number | null;
@@ -315,7 +315,7 @@ export interface RepoList {
 export interface ClosingEvent {
 }
 
-/** What an export holds. */
+/** Content of an export. */
 export interface ExportResult {
   added: number;
   commits: number;
@@ -621,7 +621,7 @@ export interface RequestAnswerRequest {
   permission?: string;
 }
 
-/** What this user calls itself. */
+/** Name that this user states. */
 export interface OwnName {
   color: number | null;
   name: string | null;
@@ -629,7 +629,7 @@ export interface OwnName {
   user: string;
 }
 
-/** How a repo stands. */
+/** State of a repo. */
 export interface OwnRepo {
   name: string;
   repo: string;
@@ -678,7 +678,7 @@ export interface DeviceView {
   user: string;
 }
 
-/** How a device stands in a repo that the first device is a member of. */
+/** State of a device in a repo of the first device. */
 export interface DeviceRepo {
   advice: string;
   name: string;
@@ -709,7 +709,7 @@ export interface DeviceJoinRequest {
   link: string;
 }
 
-/** What was handed on to other devices. */
+/** Repos that were handed on to other devices. */
 export interface DeviceSync {
   given: GivenRepo[];
 }
@@ -728,7 +728,7 @@ export interface RemovedDevice {
   repos: LeftRepo[];
 }
 
-/** What was done in one repo to remove a device. */
+/** Steps that were done in one repo to remove a device. */
 export interface LeftRepo {
   advice: string;
   excluded: boolean;
@@ -824,7 +824,7 @@ export interface ForkRequest {
   commit?: string;
 }
 
-/** What a merge of two branches wrote. */
+/** Commits that a merge of two branches wrote. */
 export interface BranchMerge {
   branch: string;
   carried: number;
@@ -839,7 +839,7 @@ export interface MergeRequest {
   source: string;
 }
 
-/** What a compaction lets go. */
+/** Content that a compaction releases. */
 export interface CompactionResult {
   bodies: number;
   branch: string;
@@ -938,7 +938,7 @@ export interface Mention {
   user: string;
 }
 
-/** Where a commit was carried from by a merge. */
+/** Origin of a commit that a merge carried over. */
 export interface Origin {
   author: string;
   author_name: string;
@@ -946,7 +946,7 @@ export interface Origin {
   commit: string;
 }
 
-/** What a reply answers. */
+/** Post that a reply answers. */
 export interface ReplyTo {
   author?: string;
   author_name?: string;
@@ -1014,7 +1014,7 @@ export interface PostVersions {
   versions: PostVersion[];
 }
 
-/** What a post said. */
+/** Text of a post in one version. */
 export interface PostVersion {
   author: string;
   author_name: string;
@@ -1139,7 +1139,7 @@ export interface EditItem {
   unreadable?: boolean;
 }
 
-/** What a client knew of a timeline no longer holds. */
+/** Notice that a client's knowledge of a timeline no longer holds. */
 export interface ResetEvent {
   cursor: string;
 }
@@ -1276,7 +1276,7 @@ export interface TangleCommit {
   void: boolean;
 }
 
-/** What a search has found. */
+/** Result of a search. */
 export interface SearchResult {
   hits: SearchHit[];
   index: SearchIndexView;
@@ -1326,7 +1326,7 @@ export interface UnseenList {
   branches: UnseenBranch[];
 }
 
-/** What is new in a branch. */
+/** Counts of new commits in a branch. */
 export interface UnseenBranch {
   branch: string;
   latest_mention: MentioningCommit | null;
@@ -1343,7 +1343,7 @@ export interface MentioningCommit {
   commit: string;
 }
 
-/** What is new in one branch. */
+/** New commits of one branch. */
 export interface UnseenCommitList {
   branch: string;
   commits: string[];
@@ -1403,7 +1403,7 @@ export interface OfferAnswerRequest {
   accepts: boolean;
 }
 
-/** What a merge wrote. */
+/** Commits that a merge wrote. */
 export interface MergeResult {
   branch: string;
   carried: number;
@@ -1463,7 +1463,7 @@ export interface SetItemView {
   tips: string[];
 }
 
-/** What was written to a set. */
+/** Result of an edit of a set. */
 export interface SetEditResult {
   added: string[];
   branch: string;
@@ -1514,7 +1514,7 @@ export interface DictEntryView {
   value: string;
 }
 
-/** What was written to a dict. */
+/** Result of an edit of a dict. */
 export interface DictEditResult {
   branch: string;
   commits: string[];
@@ -1542,7 +1542,7 @@ export interface TextPush {
   has: TextClocks[];
 }
 
-/** How much the text shows of what one client id has said. */
+/** Yjs clock up to which a text shows the updates of one client id. */
 export interface TextClocks {
   client: number;
   clock: number;
@@ -1576,7 +1576,7 @@ export interface TextPushRequest {
   gather?: boolean;
 }
 
-/** What an editor lacks of a text, and who else has it open. */
+/** Updates that an editor lacks of a text, and who else has it open. */
 export interface TextChanges {
   branch: string;
   others: PresenceView[];
@@ -1597,7 +1597,7 @@ export interface TextUpdateEvent {
   update: string;
 }
 
-/** Who else has the text open. */
+/** Other editors that have the text open. */
 export interface PresenceEvent {
   others: PresenceView[];
 }
@@ -1670,7 +1670,7 @@ export interface RemovedFile {
   names: string[];
 }
 
-/** What became of a batch. */
+/** Result of a batch of files. */
 export interface ImportResult {
   already: number;
   heads: number;
@@ -1705,7 +1705,7 @@ export interface PeerRequest {
   relay?: boolean | null;
 }
 
-/** What a user or links asked for of a peer that this node keeps a connection to. */
+/** Settings of a peer that this node keeps a connection to, from the user or from links. */
 export interface PeerSettings {
   address: string;
   from_link: boolean;
@@ -1724,13 +1724,13 @@ export interface PeerSettingsRequest {
   repos: string[];
 }
 
-/** Whether a peer is banned. */
+/** Ban of a peer. */
 export interface PeerBan {
   banned: boolean;
   peer: string;
 }
 
-/** What a relay keeps and refuses, and when it will be full. */
+/** Kept data and refusals of a relay, and when it will be full. */
 export interface RelayStatus {
   accounts: number;
   blocks_damaged: number;
@@ -1762,7 +1762,7 @@ export interface RelayCircuits {
   peers: number;
 }
 
-/** What a relay refused since its start. */
+/** Refusals of a relay since its start. */
 export interface RelayRefusal {
   count: number;
   kind: "account" | "partner" | "known" | "stranger";
@@ -1771,7 +1771,7 @@ export interface RelayRefusal {
   what: "topic" | "commits" | "file" | "circuit" | "link";
 }
 
-/** Peers of one kind, as a relay's operator is told of them. */
+/** Peers of one kind, for a relay's operator. */
 export interface RelayVisitors {
   circuit_bytes: number;
   circuits: number;
@@ -1803,7 +1803,7 @@ export interface RelayedTopic {
   touched_at: number;
 }
 
-/** Whether this relay knows a peer. */
+/** Permission of a peer at this relay. */
 export interface RelayAllowance {
   allowed: boolean;
   peer: string;
@@ -1908,7 +1908,7 @@ export interface TokenBranch {
   repo: string;
 }
 
-/** What the holder of a token made. */
+/** Thing that the holder of a token made. */
 export interface MadeThing {
   advice: string;
   begun: boolean;
@@ -1957,7 +1957,7 @@ export interface BrowserView {
   revoked: boolean;
 }
 
-/** Where browsers of other machines reach the page. */
+/** Addresses at which browsers of other machines reach the page. */
 export interface RemoteView {
   addresses: string[];
   certificate_ends_at: number;
@@ -1999,7 +1999,7 @@ export interface SettingChangeRequest {
   value: string;
 }
 
-/** What stops the node from working now or soon. */
+/** A problem that stops the node from working now or soon. */
 export interface HealthReport {
   checks: HealthCheck[];
   problems: number;
@@ -2013,7 +2013,7 @@ export interface HealthCheck {
   state: "ok" | "problem" | "warning";
 }
 
-/** How the keys are kept. */
+/** Storage of the node's keys. */
 export interface KeyStatus {
   node: string;
   protection: "keyring" | "none" | "passphrase";

@@ -1,4 +1,4 @@
-"""What a caller may: compares a request with its endpoint's scopes, and takes out of answers what the caller is not for.
+"""Admission of callers: compares a request with its endpoint's scopes, and cuts answers to what the caller may see.
 
 For a caller that is for some repos, what it is not for looks as if it were not there: the same refusal, whatever there
 is. A name that it may use is replaced by the id, so that the service finds the same repo or branch, and no other that
@@ -62,7 +62,7 @@ class Access:
             await self._spare_devices(scope, caller, arguments)
 
     def follow(self, source: EventSource, caller: Caller) -> EventSource:
-        """The events of a source that a caller may see, while its token is good."""
+        """Return the events of a source that a caller may see, while its token is good."""
         return source if caller.is_home else _CallerSource(source, caller, self._callers)
 
     async def _find(
@@ -87,10 +87,10 @@ class Access:
             raise refusal(caller, endpoint, scope, arguments) from None
 
     async def _spare_devices(self, scope: TokenScope, caller: Caller, arguments: dict[str, Any]) -> None:
-        """Refuse to let an app or a paired browser change who is in the repo of this person's devices.
+        """Raise if an app or a paired browser would change the members of the repo of this person's devices.
 
-        Whoever comes into that repo is handed on all repos of the person, later ones too. What is admitted is named by its
-        id from here on, so that no other repo takes its name meanwhile.
+        Each member of that repo gets all repos of the person, later ones too. `arguments` gets the id of an admitted repo, so
+        that no other repo takes its name meanwhile.
         """
         if scope.action not in _CHANGING or scope.target not in _NAMED:
             return
@@ -120,7 +120,7 @@ class Access:
 
 
 def keep_readable(caller: Caller, answer: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer that is a list, without what the caller is not for."""
+    """Return a list answer without the repos, branches and peers that the caller may not see."""
     found = dict(answer)
     if caller.is_limited and "repos" in found:
         found["repos"] = [one for one in found["repos"] if caller.is_for_repo(one["repo"])]
@@ -149,7 +149,7 @@ def check_action(caller: Caller, action: Action, what: str) -> None:
 def refusal(
     caller: Caller, endpoint: Endpoint[Any], scope: TokenScope, arguments: Mapping[str, object]
 ) -> ServiceError:
-    """Why a caller may not, and how a token is made that may."""
+    """Return the refusal of a caller, with the command that makes a token with enough scope."""
     actions = tuple(action for action in ACTIONS if any(one.action == action for one in endpoint.scopes))
     text = str(arguments.get(scope.field, ""))[:_SHOWN_MAX]
     where, option = "", ""
@@ -210,7 +210,7 @@ class _CallerSource:
         self._source.stop()
 
     async def next(self) -> Sequence[Event]:
-        """The next events that the caller may see. Raises ServiceError, StorageError."""
+        """Wait for the next events that the caller may see. Raises ServiceError, StorageError."""
         while True:
             self._callers.check(self._caller)
             events = await self._source.next()
@@ -234,7 +234,7 @@ class _CallerSource:
         return found
 
     def _keep_repos(self, event: Event) -> Event | None:
-        """What of a list of repos is new for the caller: of a complete one all, if any is."""
+        """Return the part of a list of repos that is new to the caller: of a complete list all of it, if any is new."""
         data: dict[str, Any] = dict(event.data)
         shown = {one["repo"]: one for one in data["repos"]}
         if data["complete"]:

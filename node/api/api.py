@@ -120,7 +120,7 @@ def create_app(
 
 
 def route_path(endpoint: AnyEndpoint) -> str:
-    """The endpoint's path as Starlette writes it: `{repo:path}` where the value may have slashes."""
+    """Return the endpoint's path as Starlette writes it: `{repo:path}` where the value may have slashes."""
     parts = {
         one.name: f"{{{one.name}:path}}" if one.takes_slashes else f"{{{one.name}}}"
         for one in endpoint.path_parameters
@@ -151,7 +151,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
 
 
 class _Probes:
-    """What a supervisor asks for, outside of the table."""
+    """Probes of supervisors and Prometheus, which are no endpoints of the table."""
 
     def __init__(self, watching: Watching) -> None:
         self._watching = watching
@@ -163,7 +163,7 @@ class _Probes:
         return json_response(answer, status_code=200 if is_ready else 503)
 
     async def metrics(self, request: Request) -> Response:
-        """For Prometheus."""
+        """Answer Prometheus."""
         check_action(caller_of(request), "metrics", "GET /metrics")
         return Response(await self._watching.metrics(), media_type=CONTENT_TYPE)
 
@@ -200,7 +200,7 @@ async def _health(_request: Request) -> Response:
 
 
 def _refuse_method(allowed: Sequence[str]) -> Response:
-    """The answer to a method that an endpoint does not have (RFC 9110, section 15.5.6)."""
+    """Return the answer to a method that an endpoint does not have (RFC 9110, section 15.5.6)."""
     refusal = error_response(
         ServiceError(
             "method_not_allowed",

@@ -69,7 +69,7 @@ class Gate:
         await self._application(scope, receive, send)
 
     def _check_place(self, scope: Scope, headers: _Headers) -> str:
-        """The foreign origin that a request comes from, where it may; else nothing. Raises ServiceError."""
+        """Return the foreign origin that a request may come from, or an empty text. Raises ServiceError."""
         hosts = headers.get(b"host", ())
         host = hosts[0].decode("latin-1") if len(hosts) == 1 else ""
         remote = remote_of(scope)
@@ -122,7 +122,7 @@ class Gate:
 
 
 def remote_of(scope: Scope) -> Remote | None:
-    """The listener for other machines, if a request came by it."""
+    """Return the listener for other machines if the request came by it."""
     found: Remote | None = scope.get("extensions", {}).get(REMOTE)
     return found
 
@@ -145,7 +145,7 @@ def _headers_of(scope: Scope) -> _Headers:
 
 
 def _permission(headers: _Headers) -> Response:
-    """What a browser asks before it sends a page's request: the origin may be answered."""
+    """Return the answer to a browser's preflight request, which allows the origin."""
     permission = Response(
         status_code=204,
         headers={
@@ -176,7 +176,7 @@ def _shared(send: Send, origin: str) -> Send:
 
 
 def _host_name(host: str) -> str:
-    """The name in a Host header, in lower case: without the port, which must be one."""
+    """Return the name in a Host header in lower case, without the port, which must be a number."""
     name, colon, port = host.lower().rpartition(":")
     if colon and not port.endswith("]"):
         return name if port.isascii() and port.isdigit() else ""
@@ -184,6 +184,6 @@ def _host_name(host: str) -> str:
 
 
 def error_response(error: ServiceError) -> Response:
-    """The one JSON form of an error. Who is one too many leaves the connection to others."""
+    """Return the JSON form of an error. `busy` also closes the connection, to leave it to others."""
     headers = {"Retry-After": str(_RETRY_SECONDS), "Connection": "close"} if error.code == "busy" else None
     return json_response(error.as_json(), kind_of(error).http_status, headers)

@@ -53,7 +53,7 @@ class Browsers:
         )
 
     async def make_code(self, maker: str = "") -> PairingCode:
-        """Make a code, and the addresses that hold it. The token with the digest `maker` has paired whoever uses it.
+        """Make a code and the addresses that hold it. The browser is noted as made by the token with the digest `maker`.
 
         Raises ServiceError `bad_config` where no other machine can come.
         """
@@ -76,7 +76,7 @@ class Browsers:
         }
 
     async def list_all(self) -> BrowserList:
-        """All paired browsers, and where they reach this node."""
+        """List paired browsers, and the addresses at which they reach this node."""
         remote = None if self._remote is None else await self._view(self._remote)
         return {"browsers": await self._tokens.list_browsers(), "remote": remote}
 

@@ -1,4 +1,4 @@
-"""Who calls the API: the node's own token, or one of the tokens that were made for apps and pages.
+"""Callers of the API: the node's own token, and tokens that were made for apps, pages and browsers.
 
 `authentication` asks for every request; `access` says what a caller may.
 """
@@ -31,7 +31,7 @@ _WHERE: Final = "send it as `Authorization: Bearer TOKEN`; `ravel token create` 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who makes a request. `repos` are ids as text, `branches` are REPO:BRANCH; with neither, it may everywhere."""
+    """Sender of a request. `repos` are ids as text, `branches` are REPO:BRANCH; with neither, all are allowed."""
 
     name: str
     actions: frozenset[Action]
@@ -42,30 +42,30 @@ class Caller:
 
     @property
     def is_home(self) -> bool:
-        """Whether it has the node's own token."""
+        """Return True for the node's own token."""
         return self.token is None
 
     @property
     def is_page(self) -> bool:
-        """Whether it is a page that the person of this node has opened."""
+        """Return True for a page that the person of this node has opened."""
         return self.token is not None and self.token.kind == "page"
 
     @property
     def is_person(self) -> bool:
-        """Whether the person of this node makes the request: by a command, or on a page of this machine."""
+        """Return True for the person of this node: a command, or a page on this machine."""
         return self.is_home or self.is_page
 
     @property
     def is_limited(self) -> bool:
-        """Whether it is for some repos or branches only."""
+        """Return True if the token is limited to some repos or branches."""
         return bool(self.repos or self.branches)
 
     def is_for_repo(self, repo: str) -> bool:
-        """Whether it is for a whole repo, by its id as text."""
+        """Return True if the token is for a whole repo, given by its id as text."""
         return not self.is_limited or repo in self.repos
 
     def is_for_branch(self, repo: str, branch: str) -> bool:
-        """Whether it is for a branch, by the ids of its repo and of itself as text."""
+        """Return True if the token is for a branch, given by the ids of repo and branch as text."""
         return self.is_for_repo(repo) or f"{repo}:{branch}" in self.branches
 
 
@@ -80,7 +80,7 @@ class Callers:
         self._tokens = tokens
 
     def identify(self, headers: Sequence[bytes]) -> Caller:
-        """Who sent these `Authorization` headers. Raises ServiceError `unauthorized`, `token_expired`."""
+        """Return the caller of these `Authorization` headers. Raises ServiceError `unauthorized`, `token_expired`."""
         if len(headers) != 1:
             how = "two tokens were" if headers else "no API token was"
             raise ServiceError("unauthorized", f"{how} sent", _WHERE)
@@ -109,7 +109,7 @@ class Callers:
         return caller_of_token(found)
 
     def may_share(self, origin: str) -> bool:
-        """Whether pages of a foreign origin are answered at all: a token was made for them."""
+        """Return True if a token allows pages of a foreign origin."""
         return self._tokens.knows_origin(origin)
 
     def check(self, caller: Caller) -> None:
@@ -133,13 +133,13 @@ class Callers:
 
 
 def caller_of_token(token: Token) -> Caller:
-    """Who has a token."""
+    """Return the caller that a token stands for."""
     return Caller(
         token.name, frozenset(token.actions), frozenset(token.repos), frozenset(token.branches), token
     )
 
 
 def caller_of(request: Request) -> Caller:
-    """Who makes a request that passed `authentication`."""
+    """Return the caller of a request that passed `authentication`."""
     found: Caller = request.scope[CALLER]
     return found

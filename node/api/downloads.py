@@ -39,7 +39,7 @@ async def file_response(request: Request, file: OpenFile, read: ReadFile) -> Res
 
 
 async def archive_response(request: Request, name: str, content: AsyncGenerator[bytes]) -> Response:
-    """A file to be saved, whose length is not known yet. Raises what `content` does at once."""
+    """Return a download of unknown length. Raises what `content` raises at once."""
     return await _begin(request, content, 200, _to_save(name))
 
 
@@ -54,7 +54,7 @@ def _to_save(name: str) -> dict[str, str]:
 async def _begin(
     request: Request, content: AsyncGenerator[bytes], status: int, headers: Mapping[str, str]
 ) -> Response:
-    """The response, once the first bytes are there: what fails before is answered with an error. Of HEAD none are read."""
+    """Return the response once the first bytes are there, so that an earlier failure is an error. HEAD reads none."""
     if request.method == "HEAD":
         await content.aclose()
         return Response(status_code=status, headers=headers, media_type=_MEDIA_TYPE)

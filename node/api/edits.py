@@ -50,12 +50,12 @@ class Edits:
         self._reads = SharedReads(hub)
 
     async def window(self, branch: str, since: str, limit: int, *, positions: bool = False) -> EditWindow:
-        """At most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
+        """Return at most `limit` edits after the cursor `since`; without one, from the start. Raises ServiceError."""
         cursor, target = parse_cursor(since), self._find_branch(branch)
         return await self._hub.run_blocking(self._window, target, cursor, limit, positions)
 
     def follow(self, branch: str, since: str, *, positions: bool = False) -> "EditSource":
-        """The same as they come. Raises ServiceError."""
+        """Return a source of edits as they come. Raises ServiceError."""
         target = self._find_branch(branch)
         return EditSource(self._hub, self._reads, target, parse_cursor(since), positions=positions)
 
@@ -94,27 +94,27 @@ class EditSource:
         self._reads.followers += 1
 
     def stop(self) -> None:
-        """Be told no more."""
+        """Stop listening."""
         self._hub.remove(self)
         self._reads.followers -= 1
 
     def commits_accepted(
         self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """The hub's word. What the root branch says may make commits void, or move them."""
+        """Note accepted commits. Those of the root branch may make commits void, or move them."""
         if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self._changed.set()
 
     def topics_changed(self) -> None:
-        """The hub's word."""
+        """Look again: topics have changed."""
         self._changed.set()
 
     def missed(self) -> None:
-        """The hub's word: what there is since the cursor is read."""
+        """Look again: the hub skipped this listener, and the next read starts at the cursor."""
         self._changed.set()
 
     async def next(self) -> list[Event]:
-        """The next edits, when there are any. Raises StorageError."""
+        """Wait for the next edits. Raises StorageError."""
         while True:
             if not self._may_have_more:
                 await self._changed.wait()
@@ -129,7 +129,7 @@ class EditSource:
                 return events
 
     async def _pause(self) -> None:
-        """What comes after a quiet time is told at once, and what comes soon after with what follows it."""
+        """Wait before the next look: not at all after a quiet time, else until more edits can come together."""
         until = self._read_at + self._reads.pause
         if trio.current_time() < until:
             await trio.sleep_until(until)
@@ -161,7 +161,7 @@ class SharedReads:
         return max(EVENT_PAUSE_SECONDS_MIN, share * EVENT_PAUSE_SECONDS)
 
     async def read(self, branch: Branch, since: Cursor, *, positions: bool = False) -> Told:
-        """A window of edits as events, with all that was told of before this was called. Raises StorageError."""
+        """Read a window of edits as events, with all that was noted before this call. Raises StorageError."""
         key = (branch.num, since, self._hub.changes.count, positions)
         while (running := self._running.get(key)) is not None:
             await running.done.wait()
@@ -203,7 +203,7 @@ def read_window(
     positions: bool = False,
     size_max: int | None = None,
 ) -> Window:
-    """A window of edits, and these as they are shown; with `positions`, where they can be told.
+    """Read a window of edits and their views; with `positions`, where they can be told.
 
     Of commits of more than `size_max` bytes together it has fewer, at least one.
     """
@@ -225,7 +225,7 @@ def read_window(
 
 
 def _count_fitting(connection: Connection, window: StoredEdits, size_max: int) -> int:
-    """How many of its edits there is room for, at least one."""
+    """Count how many edits of a window fit into `size_max` bytes, at least one."""
     sizes = load_sizes(connection, [edit.commit_id for edit in window.edits if edit.kind == "insert"])
     totals = accumulate(sizes.get(edit.commit_id, 0) for edit in window.edits)
     return max(1, sum(total <= size_max for total in totals))
@@ -247,12 +247,12 @@ def _edit_view(edit: Edit, items: dict[str, TimelineItem]) -> EditView:
 
 
 def cursor_text(cursor: Cursor) -> str:
-    """A cursor as followers keep it."""
+    """Return a cursor as followers keep it."""
     return f"{cursor.change}" if cursor.snapshot_read is None else f"{cursor.change}.{cursor.snapshot_read}"
 
 
 def parse_cursor(text: str) -> Cursor:
-    """What `cursor_text` made; the start where there is none. Raises ServiceError `bad_request`."""
+    """Parse a text of `cursor_text`; an empty text is the start. Raises ServiceError `bad_request`."""
     if not text:
         return START
     found = _CURSOR.fullmatch(text)

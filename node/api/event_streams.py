@@ -41,13 +41,13 @@ class Event:
 
     @cached_property
     def encoded(self) -> bytes:
-        """As it is sent: made once for all streams. JSON has no line breaks of its own, so the data is one line."""
+        """Bytes of the event, made once for all streams. JSON has no line breaks of its own, so the data is one line."""
         lines = f"id: {self.cursor}\n" if self.cursor else ""
         return f"{lines}event: {self.name}\ndata: ".encode() + msgspec.json.encode(self.data) + b"\n\n"
 
 
 class EventSource(Protocol):
-    """Where a stream's events come from."""
+    """Source of a stream's events."""
 
     def start(self) -> None:
         """Begin to notice."""
@@ -58,7 +58,7 @@ class EventSource(Protocol):
         ...
 
     async def next(self) -> Sequence[Event]:
-        """The next events, when there are any; may be cancelled and called again without losing one.
+        """Wait for the next events; may be cancelled and called again without losing one.
 
         Raises ServiceError, StorageError.
         """
@@ -77,11 +77,11 @@ class EventStreams:
 
     @property
     def count(self) -> int:
-        """How many are open."""
+        """Number of open streams."""
         return self._open
 
     def open(self, source: EventSource) -> Response:
-        """An answer that sends the source's events. Raises ServiceError `busy`."""
+        """Return an answer that sends the source's events. Raises ServiceError `busy`."""
         if self._open >= EVENT_STREAMS_MAX or self.is_closing:
             raise ServiceError(
                 "busy",
@@ -121,14 +121,14 @@ class EventStreams:
             await self._all_ended.wait()
 
     def ended(self, stream: "_Stream") -> None:
-        """A stream has ended."""
+        """Note that a stream has ended."""
         self._waiting.pop(stream, None)
         self._open -= 1
         if self.is_closing and not self._open:
             self._all_ended.set()
 
     async def wait(self, stream: "_Stream", source: EventSource) -> Sequence[Event] | None:
-        """The source's next events; none where nothing happens for a while, None when all is to end."""
+        """Return the source's next events; none after a quiet while, None when all streams end."""
         with trio.move_on_after(EVENT_SILENCE_SECONDS) as scope:
             self._waiting[stream] = scope
             if self.is_closing:
@@ -189,7 +189,7 @@ class _Stream(Response):
 
 
 async def _do_nothing() -> None:
-    """Where there is no connection to cut."""
+    """Do nothing, where there is no connection to cut."""
 
 
 async def _wait_for_disconnect(receive: Receive, scope: trio.CancelScope) -> None:

@@ -35,7 +35,7 @@ class EventEndpoints:
         return await answer_json(window)
 
     async def text(self, request: Request) -> Response:
-        """What an editor lacks of a text, and who else has it open."""
+        """Answer with what an editor lacks of a text, and with the others who have it open."""
         branch = request.path_params["branch"]
         query = read_query(request, FOLLOW_TEXT.query)
         if _wants_stream(request):
@@ -59,5 +59,5 @@ class EventEndpoints:
 
 
 def _wants_stream(request: Request) -> bool:
-    """A HEAD of a stream would have no end."""
+    """Return True if the client accepts a stream. A HEAD of a stream would have no end."""
     return request.method == "GET" and CONTENT_TYPE in request.headers.get("accept", "")

@@ -27,6 +27,6 @@ class FileHandlers:
         return await answer_json(added)
 
     async def get(self, request: Request) -> Response:
-        """A file, whole or a range of it."""
+        """Answer with a file, whole or a range of it."""
         file = await self._files.open(request.path_params["branch"], request.path_params["file"])
         return await file_response(request, file, self._files.read)

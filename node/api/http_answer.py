@@ -42,7 +42,7 @@ class AnswerWriter:
         self._length_left: int | None = None
 
     def write_head(self, status: int, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-        """The head; names of `headers` are in lower case. Raises WrongAnswer where there is a line break in one."""
+        """Return the head; names of `headers` are in lower case. Raises WrongAnswer for a line break in a header."""
         lines = [_FIRST_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status]
         states_close = False
         for name, value in headers:
@@ -73,7 +73,7 @@ class AnswerWriter:
         return head
 
     def write_part(self, content: bytes, *, is_last: bool) -> bytes:
-        """Some of the body in its framing. Raises WrongAnswer where that has another length than its head states."""
+        """Return a part of the body in its framing. Raises WrongAnswer if the length differs from the head's."""
         self.is_over |= is_last
         if not self._has_body:
             return b""

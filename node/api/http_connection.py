@@ -218,7 +218,7 @@ class HttpConnection:
             await self._refuse(500)
 
     async def _receive(self) -> Message:
-        """What comes of the request (ASGI)."""
+        """Return the next part of the request's body, or the disconnect (ASGI)."""
         request = self._request
         if self._is_body_given:
             await self._read_ahead()

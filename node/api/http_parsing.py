@@ -23,7 +23,7 @@ _HTTP2_MESSAGE: Final = "Pause on PRI/Upgrade"
 
 
 class BadRequest(Exception):
-    """What came is no request that can be served. `status` is the HTTP status to refuse it with."""
+    """Raised for bytes that are no request to serve. `status` is the HTTP status of the refusal."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -63,7 +63,7 @@ class Request:
         """Why no more of its body can come."""
 
     def take(self) -> bytes:
-        """What has come of its body since."""
+        """Return the bytes of the body that have come since the last call."""
         parts, self.parts = self.parts, []
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
@@ -88,16 +88,16 @@ class RequestParser:
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing that comes is parsed any more."""
+        """True after a fault: nothing more is parsed."""
         return self._fault is not None
 
     @property
     def has_request(self) -> bool:
-        """Whether a request's head, or the fault in its place, is there to be taken."""
+        """True if a request's head, or the fault in its place, can be taken."""
         return bool(self._requests) or self._fault is not None
 
     def pop_request(self) -> Request:
-        """The next request. Raises BadRequest where what came is none."""
+        """Return the next request. Raises BadRequest if it is none."""
         if self._requests:
             return self._requests.popleft()
         assert self._fault is not None, "one is there"
@@ -144,12 +144,12 @@ class RequestParser:
     # --- called by httptools ---
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Note the start of a request."""
         if not self._is_repeated:
             self._target, self._headers, self._head_size = b"", [], 0
 
     def on_url(self, part: bytes) -> None:
-        """Some of a request's target."""
+        """Add a part of a request's target."""
         if not self._is_repeated:
             self._target += part
 
@@ -162,7 +162,7 @@ class RequestParser:
             self._headers.append((name.lower(), value.rstrip(b" \t")))
 
     def on_headers_complete(self) -> None:
-        """A head is whole. Raises BadRequest where it cannot be served."""
+        """Check a whole head, and queue its request. Raises BadRequest if it cannot be served."""
         self._unsettled_size = 0
         if self._is_repeated:
             self._is_repeated = False
@@ -198,13 +198,13 @@ class RequestParser:
         self._requests.append(last)
 
     def on_body(self, part: bytes) -> None:
-        """Some of a body's content."""
+        """Add a part of a body's content."""
         self._unsettled_size = 0
         assert self._last is not None, "its head is whole"
         self._last.parts.append(part)
 
     def on_message_complete(self) -> None:
-        """A request has come whole."""
+        """Note that a request has come whole."""
         self._unsettled_size = 0
         if not self._skipped_framing and self._last is not None:
             self._last.is_whole = True
@@ -226,7 +226,7 @@ def _origin_form(
 
 
 def _framing_of(headers: list[tuple[bytes, bytes]]) -> bytes:
-    """The header that tells how long a body is, as it came; empty where there is none. llhttp refuses several."""
+    """Return the header that states the length of a body, as it came; empty if none. llhttp refuses several."""
     for name, value in headers:
         if name in (b"content-length", b"transfer-encoding"):
             return b"%b: %b" % (name, value)

@@ -28,7 +28,7 @@ _BACKLOG = 128
 
 
 def open_api_listener(host: str, port: int) -> socket.socket:
-    """A listening socket; the host `*` is every interface. Raises OSError when the address is taken."""
+    """Open a listening socket; the host `*` is every interface. Raises OSError if the address is taken."""
     is_everywhere = host == "*"
     family = (
         socket.AF_INET6 if ":" in host or (is_everywhere and socket.has_dualstack_ipv6()) else socket.AF_INET
@@ -103,7 +103,7 @@ async def serve_connection(app: ASGIApp, stream: trio.SocketStream, strangers: S
 
 
 async def _begin(stream: trio.SocketStream, remote: Remote | None) -> trio.abc.Stream | None:
-    """The connection's stream, over TLS for other machines. None: the client speaks something else, or left."""
+    """Return the connection's stream, over TLS for other machines. None: the client speaks something else, or left."""
     if remote is None:
         return DirectStream(stream) if isinstance(stream, trio.SocketStream) else stream
     # Browsers close without a word, and most others too.
@@ -116,7 +116,7 @@ async def _begin(stream: trio.SocketStream, remote: Remote | None) -> trio.abc.S
 
 
 def _subnet_at(stream: trio.SocketStream, remote: Remote | None) -> str:
-    """The subnet whose connections are counted together; empty where they are not: of this machine and of proxies."""
+    """Return the subnet that a connection counts for; empty for this machine and for proxies."""
     if remote is None:
         return ""
     address = address_of(stream)
@@ -131,7 +131,7 @@ class _Turnstile(trio.abc.Listener[trio.SocketStream]):
         self._slots = slots
 
     async def accept(self) -> trio.SocketStream:
-        """The next connection."""
+        """Accept the next connection when a slot is free."""
         await self._slots.acquire()
         try:
             return await self._listener.accept()

@@ -103,7 +103,7 @@ class TextSource:
         self._stop_listening = self._hub.presences.listen(self._branch.num, self._wake)
 
     def stop(self) -> None:
-        """Be told no more. The editor leaves with its stream."""
+        """Stop listening. The editor leaves with its stream."""
         self._ended(self)
         self._hub.remove(self)
         self._stop_listening()
@@ -112,21 +112,21 @@ class TextSource:
     def commits_accepted(
         self, _topic: TopicKey, _nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """The hub's word. What the root branch says may make commits void."""
+        """Note accepted commits. Those of the root branch may make commits void."""
         if not branches.isdisjoint(self._hub.replica.tables.with_root(self._branch)):
             self.missed()
 
     def topics_changed(self) -> None:
-        """The hub's word."""
+        """Read the text again: topics have changed."""
         self.missed()
 
     def missed(self) -> None:
-        """The hub's word: the text is read again."""
+        """Read the text again."""
         self._may_be_new = True
         self._wake()
 
     async def next(self) -> list[Event]:
-        """The next events, when there are any. Raises ServiceError, StorageError."""
+        """Wait for the next events. Raises ServiceError, StorageError."""
         while True:
             await trio.sleep_until(self._read_at + EVENT_PAUSE_SECONDS)  # cursors move all the time
             self._woken = trio.Event()
@@ -167,7 +167,7 @@ class TextSource:
         return [await self._update("whole", version.update)]
 
     async def _update(self, name: str, update: bytes) -> Event:
-        """In a thread: it may have 64 MiB, which take half a second."""
+        """Encode an update in a thread: it may have 64 MiB, which take half a second."""
         return await self._hub.run_blocking(_encoded_update, name, update)
 
     def _wake(self) -> None:
@@ -186,7 +186,7 @@ def presence_views(hub: Hub, branch: Branch, session: bytes) -> list[PresenceVie
 
 
 def parse_session(text: str) -> bytes:
-    """An editor's session of a query, or nothing. Raises ServiceError `bad_request`."""
+    """Parse the editor's session of a query; an empty text is none. Raises ServiceError `bad_request`."""
     found = parse_bytes("session", text, PRESENCE_SESSION_SIZE)
     if len(found) not in (0, PRESENCE_SESSION_SIZE):
         raise ServiceError("bad_request", f"a session has {PRESENCE_SESSION_SIZE} bytes")
@@ -221,4 +221,4 @@ def _presence_view(here: Here) -> PresenceView:
 
 
 def _do_nothing() -> None:
-    """Before it is started."""
+    """Do nothing: the source is not started."""

@@ -70,13 +70,13 @@ class NodeSource:
         self._look_at = -1.0
 
     def start(self) -> None:
-        """Each look finds what has changed: there is nothing to be noticed between."""
+        """Do nothing: each look finds what has changed."""
 
     def stop(self) -> None:
         """Nor to be kept."""
 
     async def next(self) -> Sequence[Event]:
-        """What has changed, within a second. Raises StorageError."""
+        """Wait for changes, which are found within a second. Raises StorageError."""
         while True:
             await trio.sleep_until(self._look_at)
             self._look_at = trio.current_time() + _LOOK_SECONDS

@@ -25,7 +25,7 @@ _JSON_TYPES: Final = {int: "integer", str: "string"}
 
 
 class ErrorDetail(TypedDict):
-    """What went wrong."""
+    """Code, message and advice of an error."""
 
     code: str
     message: str
@@ -40,7 +40,7 @@ class ErrorAnswer(TypedDict):
 
 @cache
 def describe_document() -> JsonObject:
-    """The whole document. It is made once; do not change it."""
+    """Return the whole document. It is made once; do not change it."""
     schemas, components = _schemas(ENDPOINTS)
     stable = stable_schemas()
     for name, schema in components.items():
@@ -106,7 +106,7 @@ def _stability(*, is_stable: bool) -> Stability:
 
 
 def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], JsonObject]:
-    """The schema of each type that is asked or answered, and the components that these refer to."""
+    """Return the schema of each requested or answered type, and the components that these refer to."""
     types: list[Any] = [ErrorAnswer]
     for one in endpoints:
         types += [one.answer] if not one.is_download else []
@@ -209,7 +209,7 @@ def _good_responses(endpoint: AnyEndpoint, schemas: Mapping[str, JsonObject]) ->
 
 
 def _error_responses(endpoint: AnyEndpoint, schemas: Mapping[str, JsonObject]) -> JsonObject:
-    """By status: the codes that it stands for, with what they mean."""
+    """Group error codes by HTTP status, with their meanings."""
     meanings: dict[int, list[str]] = {}
     for code in endpoint.error_codes:
         kind = ERROR_KINDS[code]

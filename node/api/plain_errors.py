@@ -23,7 +23,7 @@ _TYPES: Final = {
 
 
 def describe_error(message: str) -> str:
-    """A sentence that names the field, of msgspec's message; that message itself where it has another form."""
+    """Turn msgspec's message into a sentence that names the field. Return other messages as they are."""
     found = _AT.fullmatch(message)
     problem, field = (found[1], found[2].lstrip(".")) if found else (message, "")
     subject = field or "the request"

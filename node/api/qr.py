@@ -15,7 +15,7 @@ _BORDER = 4
 
 
 def draw_qr(text: str) -> QrCode:
-    """An SVG path of a square of `size` modules, its border included. Raises ServiceError `too_large`."""
+    """Draw an SVG path of a square of `size` modules, border included. Raises ServiceError `too_large`."""
     rows = [list(row) for row in _make(text).matrix_iter(border=_BORDER)]
     path: list[str] = []
     for y, row in enumerate(rows):
@@ -29,7 +29,7 @@ def draw_qr(text: str) -> QrCode:
 
 
 def print_qr(text: str) -> str:
-    """The same in half blocks, two modules a character. Raises ServiceError `too_large`."""
+    """Draw a text code of half blocks, two modules a character. Raises ServiceError `too_large`."""
     out = io.StringIO()
     _make(text).terminal(out, border=_BORDER, compact=True)
     return out.getvalue()

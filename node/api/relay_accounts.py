@@ -52,7 +52,7 @@ class RelayAccounts:
         self._clock = clock
 
     async def list_all(self) -> RelayAccountList:
-        """All accounts, by name."""
+        """List all accounts by name."""
         relay = self._find_relay()
         rows = await relay.list_accounts()
         connected = self._connected()
@@ -62,7 +62,7 @@ class RelayAccounts:
         }
 
     async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
-        """A link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
+        """Make a link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
         relay = self._find_relay()
         name = check_name(name)
         told = [PeerAddress(to_link(one.address), self._node_key) for one in self._addresses.told]

@@ -76,7 +76,7 @@ class Relaying:
         return resolve("relayed topic", text, [(topic, "", topic) for topic in relay.topics])
 
     def find_relay(self) -> RelayService:
-        """The service of this relay."""
+        """Return the service of this relay."""
         if self._hub.relay is None:
             raise ServiceError(
                 "bad_config",

@@ -1,4 +1,4 @@
-"""How a relay stands, for its operator: what it keeps and for whom, what it refuses and why, when it will be full."""
+"""Overview of a relay for its operator: kept data by owner, refusals with reasons, and when the quota will be full."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,7 +30,7 @@ class RelayOverview:
         self._home = home
 
     async def show(self) -> RelayStatus:
-        """What is kept, for whom, what was refused, and when all is full. Raises StorageError."""
+        """Return kept data, its owners, refusals and the day when all is full. Raises StorageError."""
         relay = self._find_relay()
         kept = await relay.list_all()
         accounts = await relay.list_accounts()

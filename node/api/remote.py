@@ -67,7 +67,7 @@ class Remote:
         """Where it listens, once it does."""
 
     def has_name(self, host: str) -> bool:
-        """Whether a host in a request's `Host` is this node.
+        """Return True if the host of a `Host` header is this node.
 
         A name could be an attacker's, which now leads here (DNS rebinding). An address cannot be led elsewhere.
         """
@@ -79,7 +79,7 @@ class Remote:
         return True
 
     def subnet_of(self, scope: Scope) -> str:
-        """The subnet that a request is counted for: of its connection, or of the client that a trusted proxy names."""
+        """Return the subnet that a request counts for: of its connection, or of the client that a trusted proxy names."""
         host = str((scope.get("client") or ("",))[0])
         if self.is_proxy(host):
             said = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
@@ -87,7 +87,7 @@ class Remote:
         return subnet_of(f"{host}:0")
 
     def is_proxy(self, host: str) -> bool:
-        """Whether a connection's other end is a proxy of the configuration."""
+        """Return True if a connection's other end is a proxy of the configuration."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
@@ -131,7 +131,7 @@ class Remote:
 
 @dataclass(slots=True)
 class _Subnet:
-    """What is left to one subnet."""
+    """Budget of one subnet: connections, requests and tries of codes."""
 
     opened: TokenBucket = field(
         default_factory=partial(TokenBucket, REMOTE_OPENED_AT_ONCE_MAX, REMOTE_OPENED_PER_SECOND_MAX)
@@ -180,7 +180,7 @@ def _holds(network: Network, address: ipaddress.IPv4Address | ipaddress.IPv6Addr
 
 
 def _address(name: str, port: int) -> str:
-    """The page's address at a host, which may have a port of its own."""
+    """Return the page's address at a host, which may have a port of its own."""
     if is_address(name):
         host, _, said = name.rpartition(":")
         port = int(said)

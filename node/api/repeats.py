@@ -50,7 +50,7 @@ class _Kept:
 
 
 def new_run() -> str:
-    """What tells a run of the daemon from all others: 64 random bits as text."""
+    """Return 64 random bits as text, which tell this run of the daemon from all others."""
     return secrets.token_hex(8)
 
 
@@ -69,7 +69,7 @@ class Repeats:
         find_fingerprint: Callable[[], bytes],
         act: Callable[[], Awaitable[object]],
     ) -> Response:
-        """What `act` answers, or what it answered to this request before. Raises ServiceError as it does or did.
+        """Return the answer of `act`, or its earlier answer to this request. Raises ServiceError as it does or did.
 
         A request without a key is done. `bad_request`: the key is not one. `key_reused`: it came with another request.
         `answer_lost`: nothing tells whether the request was done.
@@ -162,7 +162,7 @@ class StatesRun:
 
 
 def fingerprint_of(endpoint: AnyEndpoint, request: Request, content: bytes) -> bytes:
-    """What tells a request from another one: 32 bytes. A repetition has the same bytes in its path, query and body."""
+    """Return 32 bytes that tell requests apart. A repetition has the same path, query and body."""
     parts = (
         endpoint.name,
         request.url.path,

@@ -63,7 +63,7 @@ class ListedRepos:
         """How many repos were described so far: what looks cost."""
 
     async def list(self, since: str = "") -> RepoList:
-        """All repos, or those that have changed since a cursor. Raises StorageError."""
+        """List all repos, or those that have changed since a cursor. Raises StorageError."""
         async with self._lock:
             self._look()
             await self._describe(self._due)
@@ -160,14 +160,14 @@ class ListedRepos:
             self._forgotten = self._gone.pop(next(iter(self._gone)))
 
     def _now(self, view: RepoView) -> RepoView:
-        """A description, and that a peer which is level holds all now: that alone is no change."""
+        """Return a view with `held_at` of now while a peer is level: that alone is no change."""
         standing = view["standing"]
         if not standing["in_sync_with"]:
             return view
         return {**view, "standing": {**standing, "held_at": self.hub.clock_ms() // 1000}}
 
     def _read_cursor(self, since: str) -> int | None:
-        """The moment of a cursor; None where the whole list answers it: of another run, too old, or no cursor at all."""
+        """Parse a cursor. Return None if it is of another run, too old or malformed: then the whole list answers it."""
         run, _, digits = since.partition("-")
         if run != self._run or not (digits.isascii() and digits.isdigit()) or len(digits) > _DIGITS_MAX:
             return None
@@ -180,7 +180,7 @@ def _since(moments: dict[str, int], after: int) -> Iterator[str]:
 
 
 def _may_change_alone(view: RepoView | None) -> bool:
-    """Whether a repo may be shown otherwise though nothing names it: requests expire, and damaged commits come back."""
+    """Return True if a repo's view may change with time alone: requests expire, and damaged commits come back."""
     if view is None:
         return False
     return view["requests"] > 0 or view["permission"] == "damaged" or view["standing"]["damaged"] > 0

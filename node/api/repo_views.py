@@ -50,7 +50,7 @@ class RepoViews:
         revisions: Mapping[int, int],
         asked: frozenset[RepoId],
     ) -> dict[int, RepoView | None]:
-        """Each of these repos as it is shown, by its number; None: it is not, or was deleted meanwhile.
+        """Describe repos by number; None for one that is not shown, or was deleted meanwhile.
 
         `asked` are repos that this user has asked to join. Raises StorageError.
         """
@@ -150,17 +150,17 @@ class RepoViews:
         )
 
     def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
-        """What members are called: by this user's name for them, else by the start of their ids."""
+        """Return the members' names: this user's name for them, else the start of their ids."""
         people = self._hub.replica.people
         return tuple(people.name(repo.repo_id, user) or id_text(user)[:SHORT_ID_LENGTH] for user in users)
 
     def _is_here(self, lobby: Repo) -> bool:
-        """Whether the repo that is asked for in a lobby is here, where it is shown itself."""
+        """Return True if the repo that a lobby asks for is here, where it is shown itself."""
         link = find_kept_ask(lobby.invitation)
         return link is not None and find_repo(self._hub.replica, link.repo) is not None
 
     def _ask_view(self, lobby: Repo, outlook: Outlook, revision: int) -> RepoView | None:
-        """A repo that this user asked for, while nothing of it is here; no lobby of others."""
+        """Describe a repo that this user asked for while nothing of it is here. Lobbies of others have no view."""
         replica = self._hub.replica
         ask = self._requests.made_in(lobby)
         if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):

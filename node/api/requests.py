@@ -1,4 +1,4 @@
-"""How requests to the local API are read, each part within its bound, and answered."""
+"""Reading of API requests, each part within its bound, and JSON answers."""
 
 import re
 from codecs import BOM_UTF8
@@ -30,17 +30,17 @@ Handler = Callable[[Request], Awaitable[Response]]
 def json_response(
     content: object, status_code: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """By msgspec: Starlette's own makes an encoder of Python's for each answer. Raises UnicodeEncodeError, as that does."""
+    """Return a JSON answer. msgspec is faster than Starlette's encoder. Raises UnicodeEncodeError for lone surrogates."""
     return Response(msgspec.json.encode(content), status_code, headers, "application/json")
 
 
 async def answer_json(answer: Awaitable[Mapping[str, object]]) -> Response:
-    """What is awaited, as JSON."""
+    """Await an answer and return it as JSON."""
     return json_response(await answer)
 
 
 async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
-    """The request's body as it comes. Raises ServiceError `interrupted` when it stops coming, and ClientDisconnect."""
+    """Yield the request's body as it comes. Raises ServiceError `interrupted` when it stops coming, and ClientDisconnect."""
     has_more = True
     while has_more:
         chunk, has_more = await _receive_chunk(request)
@@ -49,7 +49,7 @@ async def read_chunks(request: Request) -> AsyncGenerator[bytes]:
 
 
 async def _receive_chunk(request: Request) -> tuple[bytes, bool]:
-    """What comes next of a request's body, and whether there is more. Raises as `read_chunks`."""
+    """Return the next part of a request's body, and True if more follows. Raises as `read_chunks`."""
     try:
         message = await request.receive()
     except BodyStopped:
@@ -65,7 +65,7 @@ async def read_json(request: Request, kind: type[T], size_max: int = _PARSED_AT_
 
 
 async def read_content(request: Request, size_max: int | None = None) -> bytes:
-    """The request's body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
+    """Return the request's body, bounded (by REQUEST_SIZE_MAX) before it is buffered. Raises ServiceError."""
     limit = REQUEST_SIZE_MAX if size_max is None else size_max
     content, has_more = bytearray(), True
     while has_more:
@@ -77,14 +77,14 @@ async def read_content(request: Request, size_max: int | None = None) -> bytes:
 
 
 async def parse_json(content: bytes, kind: type[T], run_blocking: RunBlocking) -> T:
-    """A JSON body as a value of a type; of a large one in a thread, so that others are served. Raises ServiceError."""
+    """Decode a JSON body to a type; a large one in a thread, so that others are served. Raises ServiceError."""
     if len(content) <= _PARSED_AT_ONCE_SIZE_MAX:
         return decode_json(content, kind)
     return await run_blocking(decode_json, content, kind)
 
 
 def decode_json(content: bytes, kind: type[T]) -> T:
-    """A JSON body as a value of a type. Raises ServiceError."""
+    """Decode a JSON body to a type. Raises ServiceError."""
     try:
         # RFC 8259, section 8.1: a byte order mark may be ignored. Some systems write one into every file.
         content = content.removeprefix(BOM_UTF8)
@@ -112,7 +112,7 @@ def decode_json(content: bytes, kind: type[T]) -> T:
 
 
 def read_query(request: Request, parameters: Iterable[QueryParameter]) -> dict[str, Any]:
-    """The values of the query by name, of the types that the parameters state, or their defaults.
+    """Return the values of the query by name, of the types that the parameters state, or their defaults.
 
     Raises ServiceError `bad_request` for what is given twice, is no number, or not within its bounds.
     """

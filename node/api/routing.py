@@ -136,6 +136,6 @@ def _fits_anything(route: Route) -> bool:
 
 
 def _fixed_end(route: Route) -> str:
-    """The last part of a route's path; `_ANY` where that is a parameter."""
+    """Return the last part of a route's path; `_ANY` for a parameter."""
     end: str = route.path.rpartition("/")[2]
     return _ANY if end.startswith("{") else end

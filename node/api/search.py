@@ -71,7 +71,7 @@ class SearchHandler:
         return {"hits": found.hits, "names": names, "next": found.cursor, "index": view}
 
     def _find_branches(self, caller: Caller, repo: str, branch: str) -> list[Branch]:
-        """What is searched. Raises ServiceError `not_found`, `ambiguous`."""
+        """Return the branches to search. Raises ServiceError `not_found`, `ambiguous`."""
         targets = self._targets
         if branch:
             return [targets.branch(f"{repo}:{branch}" if repo else branch, caller)]
@@ -81,7 +81,7 @@ class SearchHandler:
     # --- in threads ---
 
     def _find_authors(self, text: str, branches: Sequence[Branch]) -> Mapping[int, frozenset[UserId]]:
-        """The users of the person that each repo calls so, by the repo's number.
+        """Return the users of the named person by repo number.
 
         Raises ServiceError `not_found` where none does, `ambiguous` where one calls several so, `busy` where it takes long.
         """
@@ -127,7 +127,7 @@ class SearchHandler:
         return found
 
     def _names_of(self, branches: Sequence[Branch]) -> Iterator[NameHit]:
-        """All names: branches, then tags of their commits."""
+        """Yield all names: branches, then tags of their commits."""
         repos = self._replica.repos  # once: a repo may be deleted while these are given
         here = [branch for branch in branches if branch.repo_num in repos]
         by_id = {(branch.repo_num, branch.branch_id): branch for branch in here}

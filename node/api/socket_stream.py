@@ -18,7 +18,7 @@ class DirectStream(trio.abc.HalfCloseableStream):
         self._socket = stream.socket
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """What comes next, at most `max_bytes`; empty at the end. Raises as any stream of trio."""
+        """Return the next bytes, at most `max_bytes`; empty at the end. Raises as any stream of trio."""
         while True:
             if self._socket.fileno() < 0:
                 raise trio.ClosedResourceError
@@ -42,13 +42,13 @@ class DirectStream(trio.abc.HalfCloseableStream):
             await self._stream.send_all(memoryview(data)[sent:])
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As any stream of trio."""
+        """Wait until a send would not block (trio's interface)."""
         await self._stream.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        """As any stream of trio."""
+        """Send the end of the stream (trio's interface)."""
         await self._stream.send_eof()
 
     async def aclose(self) -> None:
-        """As any stream of trio."""
+        """Close the stream (trio's interface)."""
         await self._stream.aclose()

@@ -19,14 +19,14 @@ Row = TypeVar("Row", Branch, Repo)
 
 
 class Targets:
-    """What names, ids and prefixes stand for. A caller that is for some repos finds no others, as if they were not there."""
+    """Resolver of names, ids and prefixes. A caller that is for some repos finds no others, as if they were not there."""
 
     def __init__(self, replica: Replica, user: UserId) -> None:
         self._replica = replica
         self._user = user
 
     def repo(self, text: str, caller: Caller = HOME) -> Repo:
-        """A repo. Raises ServiceError `not_found`, `ambiguous`."""
+        """Return a repo. Raises ServiceError `not_found`, `ambiguous`."""
         return self._repo(text, lambda repo: caller.is_for_repo(id_text(repo.repo_id)))
 
     def repo_with_members(self, text: str) -> Repo:
@@ -48,7 +48,7 @@ class Targets:
         return self._replica.repos[branch.repo_num]
 
     def repo_of_branches(self, text: str, caller: Caller) -> Repo:
-        """A repo that the caller is for, or that has a branch that it is for. Raises as `repo`."""
+        """Return a repo that the caller is for, or that has such a branch. Raises as `repo`."""
         of_branches = {name.partition(":")[0] for name in caller.branches}
         return self._repo(
             text,
@@ -56,7 +56,7 @@ class Targets:
         )
 
     def branch(self, text: str, caller: Caller = HOME) -> Branch:
-        """A branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
+        """Return a branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
 
         By its name alone, a branch of the preferred repo goes first. A branch of a whole repo goes before what is followed
         by itself: that comes by offers, too.
@@ -96,7 +96,7 @@ class Targets:
         )
 
     def readable(self, caller: Caller, repo_num: int | None = None) -> list[Branch]:
-        """All branches that a caller is for, of one repo or of all; root branches are none, and lobbies have none."""
+        """Return all branches that a caller is for, of one repo or of all. Root branches and lobbies are left out."""
         there = self._own_branches(caller) if caller.is_limited else self._replica.branches
         return [
             branch
@@ -105,7 +105,7 @@ class Targets:
         ]
 
     def commit(self, text: str, caller: Caller) -> str:
-        """The id as text of a commit in a branch that the caller is for. Reads the store. Raises as `repo`."""
+        """Return the id of a commit in a branch that the caller is for. Reads the store. Raises as `repo`."""
         try:
             ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None
         except DecodeError:
@@ -116,7 +116,7 @@ class Targets:
         return resolve("commit", text, ((one.commit_id, "", id_text(one.commit_id)) for one in here))
 
     def _own_branches(self, caller: Caller) -> dict[int, Branch]:
-        """The branches that a caller is for, by number, of one that is for some: no others are looked at."""
+        """Return the branches of a limited caller by number, without looking at others."""
         tables = self._replica.tables
         repos = (tables.of_id.get(RepoId(parse_id(text))) for text in caller.repos)
         found = {branch.num: branch for repo in repos if repo for branch in tables.branches_in(repo.num)}
@@ -128,11 +128,11 @@ class Targets:
         return found
 
     def repo_text(self, branch: Branch) -> str:
-        """The id as text of a branch's repo."""
+        """Return the id of a branch's repo as text."""
         return self.text_of(self.repo_of(branch))
 
     def text_of(self, repo: Repo) -> str:
-        """A repo's id as text."""
+        """Return a repo's id as text."""
         return id_text(repo.repo_id)
 
     def name(self, branch: Branch) -> str:
@@ -163,7 +163,7 @@ def _require_members(repo: Repo) -> Repo:
 
 
 def _narrowed(found: list[Row], text: str) -> list[Row]:
-    """Those whose ids begin like a text; where none does, some whose names a mistake may be near to.
+    """Return rows whose ids begin like a text; if none, some whose names a mistake may be near to.
 
     Of 16,000 it takes two milliseconds, and `resolve` would take ten.
     """
@@ -175,7 +175,7 @@ def _narrowed(found: list[Row], text: str) -> list[Row]:
 
 
 def _id_of(text: str) -> AnyId | None:
-    """The id that a text is in full, if it is one."""
+    """Return the id that a whole text is, if it is one."""
     try:
         return parse_id(text) if ID_TEXT.fullmatch(text) else None
     except DecodeError:

@@ -327,7 +327,7 @@ class Tokens:
                 log.warning("uses of tokens are not written", error=error.message)
 
     def _latest(self, token: Token) -> Token:
-        """The token as it is kept now, or as it was."""
+        """Return the token as it is kept now, or as it was."""
         return next((one for one in self.file.tokens() if one.digest == token.digest), token)
 
     def _make(
@@ -403,7 +403,7 @@ def _count_apps(tokens: Sequence[Token]) -> int:
 
 
 def _with_made(token: Token, made: Made, now: int) -> Token:
-    """A token with one more thing. Of too many, what has ended is dropped; `check_room` refuses more than that."""
+    """Return a token with one more made thing. Of too many, ended ones are dropped; `check_room` refuses more."""
     is_full = size_of_made(token.made) >= API_TOKEN_MADE_SIZE_MAX
     return structs.replace(token, made=(*(standing(token.made, now) if is_full else token.made), made))
 
@@ -417,7 +417,7 @@ def _swapped(token: Token, thing: Made, *others: Made) -> tuple[Made, ...]:
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
-    """The name, or with a number where another browser has it."""
+    """Return the name, with a number if another browser has it."""
     found, number = name, 1
     while found in taken:
         number += 1

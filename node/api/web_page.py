@@ -99,7 +99,7 @@ class PageCodes(OneTimeCodes):
         self._address = address
 
     async def answer(self) -> PageCode:
-        """A code, and where it goes."""
+        """Make a code, and the path that uses it."""
         code = self.make()
         return {"code": code, "path": f"{self._address}{code}", "expires_seconds": PAGE_CODE_SECONDS}
 
@@ -114,7 +114,7 @@ def page_routes(give_token: Handler, show_report: Handler, send_export: Handler)
 
 
 def _route_once(path: str, handler: Handler) -> Route:
-    """A route that refuses HEAD: a code works once, and HEAD would use it up without giving the export."""
+    """Return a route that refuses HEAD: a code works once, and HEAD would use it up without giving the export."""
 
     async def serve(request: Request) -> Response:
         if request.method == "HEAD":  # starlette adds it to GET
@@ -126,12 +126,12 @@ def _route_once(path: str, handler: Handler) -> Route:
 
 
 def report_response(content: bytes) -> Response:
-    """The node's report for a frame of the page."""
+    """Return the node's report for a frame of the page."""
     return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
 
 
 async def read_code(request: Request) -> PageCodeRequest:
-    """The code of a request, and what a paired browser calls itself. Raises ServiceError."""
+    """Read the code of a request, and the name that a paired browser gives itself. Raises ServiceError."""
     return await read_json(request, PageCodeRequest, PAGE_CODE_BODY_SIZE_MAX)
 
 

@@ -1,4 +1,4 @@
-"""What the local HTTP API promises: each endpoint with its parameters, its request and its answer, as values and types.
+"""Promises of the local HTTP API: each endpoint with its parameters, request and answer, as values and types.
 
 One module for each subject holds all three. Nothing here imports a service or opens a connection: `node.api` serves the
 table, the clients are generated from it, and the services return its answer types. Of sets and dicts, functions here make

@@ -53,7 +53,7 @@ class TokenScope:
     field: str = ""
 
     def __str__(self) -> str:
-        """As documents state it: `read` in `source`."""
+        """Return the text of the reference pages: `read` in `source`."""
         where = _WHERE[self.target].format(field=self.field)
         return _WHOSE.get(self.target) or f"`{self.action}`{where}"
 

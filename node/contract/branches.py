@@ -74,7 +74,7 @@ class BranchList(TypedDict):
 
 
 class MergeResult(TypedDict):
-    """What a merge wrote."""
+    """Commits that a merge wrote."""
 
     branch: Annotated[Id, Meta(description="The branch that was merged into.")]
     commit: Annotated[Id | None, Meta(description="The merge. Null: there was nothing new.")]
@@ -84,13 +84,13 @@ class MergeResult(TypedDict):
 
 
 class BranchMerge(MergeResult):
-    """What a merge of two branches wrote."""
+    """Commits that a merge of two branches wrote."""
 
     merged: Annotated[Id, Meta(description="The branch that was taken from.")]
 
 
 class CompactionResult(TypedDict):
-    """What a compaction lets go."""
+    """Content that a compaction releases."""
 
     branch: Id
     commits: Annotated[list[Id], Meta(description="The commits that were written.")]

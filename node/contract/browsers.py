@@ -44,7 +44,7 @@ class BrowserView(TypedDict):
 
 
 class RemoteView(TypedDict):
-    """Where browsers of other machines reach the page."""
+    """Addresses at which browsers of other machines reach the page."""
 
     addresses: list[str]
     fingerprint: Annotated[str, Meta(description="SHA-256 of the certificate, as browsers show it.")]

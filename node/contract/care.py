@@ -108,14 +108,14 @@ class HealthCheck(TypedDict):
 
 
 class HealthReport(TypedDict):
-    """What stops the node from working now or soon."""
+    """A problem that stops the node from working now or soon."""
 
     checks: list[HealthCheck]
     problems: Count
 
 
 class KeyStatus(TypedDict):
-    """How the keys are kept."""
+    """Storage of the node's keys."""
 
     node: Id
     user: Id

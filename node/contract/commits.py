@@ -39,7 +39,7 @@ class PostsRequest(Request, frozen=True):
 
 
 class AuthorFields(TypedDict):
-    """Who wrote a commit."""
+    """Author of a commit."""
 
     author: Id
     person: Annotated[
@@ -54,7 +54,7 @@ class AuthorFields(TypedDict):
 
 
 class Origin(TypedDict):
-    """Where a commit was carried from by a merge."""
+    """Origin of a commit that a merge carried over."""
 
     branch: Id
     commit: Id
@@ -70,7 +70,7 @@ class BranchHeads(TypedDict):
 
 
 class BodyFields(TypedDict):
-    """What a commit says."""
+    """Content of a commit."""
 
     time: Annotated[
         int, Meta(description="Unix seconds, as the author states them; of an imported commit, as imported.")
@@ -96,7 +96,7 @@ class Mention(TypedDict):
 
 
 class ReplyTo(TypedDict):
-    """What a reply answers."""
+    """Post that a reply answers."""
 
     commit: Id
     thread: Annotated[Id, Meta(description="The first post of the thread, as the author states it.")]
@@ -117,7 +117,7 @@ class ReplyTo(TypedDict):
 
 
 class PostFields(TypedDict, total=False):
-    """What others say of a post, and what it says of others."""
+    """Relations of a post to others."""
 
     edited_at: Annotated[
         int, Meta(description="Unix seconds, as the author states them. `text` is that of the last edit.")
@@ -134,7 +134,7 @@ class PostFields(TypedDict, total=False):
 
 
 class ContentFields(BodyFields, PostFields):
-    """What a commit says, as it is shown."""
+    """Content of a commit as it is shown."""
 
 
 class CommitItem(AuthorFields, ContentFields):

@@ -26,7 +26,7 @@ class DeviceJoinRequest(Request, frozen=True):
 
 
 class DeviceRepo(TypedDict):
-    """How a device stands in a repo that the first device is a member of."""
+    """State of a device in a repo of the first device."""
 
     repo: Id
     name: str
@@ -83,13 +83,13 @@ class GivenRepo(LackingRepo):
 
 
 class DeviceSync(TypedDict):
-    """What was handed on to other devices."""
+    """Repos that were handed on to other devices."""
 
     given: list[GivenRepo]
 
 
 class LeftRepo(TypedDict):
-    """What was done in one repo to remove a device."""
+    """Steps that were done in one repo to remove a device."""
 
     repo: Id
     name: str

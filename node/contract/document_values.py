@@ -24,7 +24,7 @@ WINDOW: Final = (
 
 
 class WindowFields(TypedDict):
-    """Which part of a document an answer is."""
+    """Part of a document that an answer holds."""
 
     branch: Id
     total: Count
@@ -48,7 +48,7 @@ class ValuesWindow:
 
 @dataclass(frozen=True, slots=True)
 class WrittenValues:
-    """What an edit wrote: ids of commits, and the items or keys that it set and those that it deleted."""
+    """Result of an edit: ids of commits, and the items or keys that it set and those that it deleted."""
 
     branch: str
     commits: list[str]

@@ -54,7 +54,7 @@ class SetWindow(TypedDict):
 
 
 class SetEditResult(TypedDict):
-    """What was written to a set."""
+    """Result of an edit of a set."""
 
     branch: Id
     commits: Commits
@@ -139,7 +139,7 @@ class DictWindow(TypedDict):
 
 
 class DictEditResult(TypedDict):
-    """What was written to a dict."""
+    """Result of an edit of a dict."""
 
     branch: Id
     commits: Commits
@@ -264,7 +264,7 @@ class TextClient(TypedDict):
 
 
 class TextClocks(TypedDict):
-    """How much the text shows of what one client id has said."""
+    """Yjs clock up to which a text shows the updates of one client id."""
 
     client: ClientId
     clock: Annotated[int, Meta(ge=0, description="It shows all clocks below.")]
@@ -385,7 +385,7 @@ class PresenceView(TypedDict):
 
 
 class TextChanges(TypedDict):
-    """What an editor lacks of a text, and who else has it open."""
+    """Updates that an editor lacks of a text, and who else has it open."""
 
     branch: Id
     update: Annotated[str, Meta(description="What the state vector lacks, as one Yjs update in base64.")]
@@ -399,7 +399,7 @@ class TextUpdateEvent(TypedDict):
 
 
 class PresenceEvent(TypedDict):
-    """Who else has the text open."""
+    """Other editors that have the text open."""
 
     others: list[PresenceView]
 

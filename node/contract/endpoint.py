@@ -136,7 +136,7 @@ class QueryParameter:
 
 
 def limit_parameter(maximum: int, default: int = 100) -> QueryParameter:
-    """The `limit` of a window: 1 to `maximum`."""
+    """Return the `limit` parameter of a window: 1 to `maximum`."""
     return QueryParameter(
         name="limit", type=int, description="At most so many.", default=default, minimum=1, maximum=maximum
     )
@@ -215,12 +215,12 @@ class Endpoint(Generic[A]):
 
     @property
     def is_download(self) -> bool:
-        """Whether the answer is content and not JSON."""
+        """Return True if the answer is content and not JSON."""
         return self.answer is bytes
 
     @property
     def takes_key(self) -> bool:
-        """Whether a request may carry an idempotency key: it writes, and its body is kept while it is done."""
+        """Return True if a request may carry an idempotency key: it writes, and its body is kept meanwhile."""
         return self.method != "GET" and not self.takes_bytes and not self.is_keyless
 
     @property
@@ -234,5 +234,5 @@ class Endpoint(Generic[A]):
         return tuple(dict.fromkeys([*found, *_GENERAL_ERRORS]))
 
     def fill_path(self, parts: Mapping[str, str]) -> str:
-        """The path with these parts in the places of their names, which must be quoted. Raises KeyError."""
+        """Return the path with these parts in the places of their names, which must be quoted. Raises KeyError."""
         return _NAMED.sub(lambda found: parts[found[1]], self.path)

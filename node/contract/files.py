@@ -127,7 +127,7 @@ class RemovedFile(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """What became of a batch."""
+    """Result of a batch of files."""
 
     imported: Annotated[int, Meta(ge=0, description="How many items became commits.")]
     already: Annotated[int, Meta(ge=0, description="How many items were imported before.")]
@@ -242,7 +242,7 @@ def find_name_fault(name: str) -> str:
 
 
 def find_path_fault(name: str) -> str:
-    """What keeps a text from being the name of one of many files; empty where nothing does.
+    """Return the fault of a text as the name of one of many files; empty if it has none.
 
     Such names are paths. Who writes the files into a folder by them must not be led out of it.
     """

@@ -1,7 +1,7 @@
-"""Things that the holder of a token made and that outlive the token: links, members, tokens, browsers, accounts, peers.
+"""Things made with a token that outlive it: links, members, tokens, browsers, accounts, peers.
 
-An entry of the table states in `makes` what of them it makes. The node writes that down with the token, so that whoever
-revokes the token sees it, and can take it back.
+An endpoint states in `makes` what it makes. The node writes that down with the token, so that a person who revokes the
+token can take it back.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ MadeKind = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makes:
-    """What an endpoint makes, and where a request and its answer name it.
+    """Kind of thing that an endpoint makes, and the fields of request and answer that name it.
 
     `repo` and `branch`: the part of the request, or of the answer, that names what a link opens. `what`: the field of the
     answer that tells one from another; empty where nothing does. `until`: the field of the answer with the unix seconds at
@@ -44,7 +44,7 @@ class Makes:
 
 
 class MadeThing(TypedDict):
-    """What the holder of a token made."""
+    """Thing that the holder of a token made."""
 
     kind: Annotated[
         str,

@@ -34,7 +34,7 @@ class PageCodeRequest(Request, frozen=True):
 
 
 class DamagedCounts(TypedDict):
-    """What is damaged on this node, and asked of peers."""
+    """Damaged content of this node, which is asked of peers."""
 
     commits: Count
     blocks: Annotated[Count, Meta(description="Blocks of files.")]
@@ -67,7 +67,7 @@ class KeyUse(TypedDict):
 
 
 class ClockComparison(TypedDict):
-    """This node's clock beside those of members who write now."""
+    """Clock of this node beside those of members who write now."""
 
     authors: Annotated[
         Count, Meta(description="Members whose clocks can be told, by commits that came just then.")
@@ -81,7 +81,7 @@ class ClockComparison(TypedDict):
 
 
 class ExportStatus(TypedDict):
-    """How exports go since the daemon's start."""
+    """Exports since the daemon's start."""
 
     destination: str
     interval: Annotated[int, Meta(ge=0, description="Minutes. 0: on request only.")]
@@ -93,7 +93,7 @@ class ExportStatus(TypedDict):
 
 
 class OwnAddressView(TypedDict):
-    """Where this node can be dialed."""
+    """Address at which this node can be dialed."""
 
     address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
     reach: Annotated[
@@ -123,7 +123,7 @@ class OwnAddressView(TypedDict):
 
 
 class RouterView(TypedDict):
-    """What came of asking the router for a port."""
+    """Result of asking the router for a port."""
 
     state: Annotated[
         str,
@@ -177,7 +177,7 @@ class NodeStatus(TypedDict):
 
 
 class DayGrowth(TypedDict):
-    """What came on one day, by this node's clock."""
+    """Data received on one day, by this node's clock."""
 
     day: Annotated[str, Meta(description="As 2026-01-31.")]
     commits: Count
@@ -193,7 +193,7 @@ class RelayRoom(TypedDict):
 
 
 class StorageUse(TypedDict):
-    """What the store takes on the disk."""
+    """Use of the disk by the store."""
 
     database: ByteCount
     log: ByteCount
@@ -228,7 +228,7 @@ class QrCode(TypedDict):
 
 
 class ExportResult(TypedDict):
-    """What an export holds."""
+    """Content of an export."""
 
     path: Annotated[str, Meta(description="A path or a URL.")]
     commits: Count

@@ -32,7 +32,7 @@ class PeerRequest(Request, frozen=True):
 
 
 class PeerSettings(TypedDict):
-    """What a user or links asked for of a peer that this node keeps a connection to."""
+    """Settings of a peer that this node keeps a connection to, from the user or from links."""
 
     peer: Id
     address: Annotated[str, Meta(description="`host:port`, or `wss://host:port/path`.")]
@@ -60,7 +60,7 @@ class PeerSettingsRequest(Request, frozen=True):
 
 
 class TopicName(TypedDict):
-    """What a topic carries of a repo."""
+    """Part of a repo that a topic carries."""
 
     repo: Id
     name: Annotated[str, Meta(description="The repo's; of a link topic the branch's.")]
@@ -75,7 +75,7 @@ class TopicName(TypedDict):
 
 
 class TopicView(TopicName):
-    """How a topic stands with a peer."""
+    """State of a topic with a peer."""
 
     state: Annotated[
         str,
@@ -178,7 +178,7 @@ class PeerList(TypedDict):
 
 
 class PeerBan(TypedDict):
-    """Whether a peer is banned."""
+    """Ban of a peer."""
 
     peer: Id
     banned: bool
@@ -224,7 +224,7 @@ VisitorKind = Annotated[
 
 
 class RelayVisitors(TypedDict):
-    """Peers of one kind, as a relay's operator is told of them."""
+    """Peers of one kind, for a relay's operator."""
 
     kind: VisitorKind
     peers: Annotated[Count, Meta(description="Those that brought something that is kept.")]
@@ -246,7 +246,7 @@ class RelayCircuits(TypedDict):
 
 
 class RelayRefusal(TypedDict):
-    """What a relay refused since its start."""
+    """Refusals of a relay since its start."""
 
     what: Annotated[
         str,
@@ -266,7 +266,7 @@ class RelayRefusal(TypedDict):
 
 
 class RelayStatus(TypedDict):
-    """What a relay keeps and refuses, and when it will be full."""
+    """Kept data and refusals of a relay, and when it will be full."""
 
     topics: Count
     topics_max: Count
@@ -294,7 +294,7 @@ class RelayStatus(TypedDict):
 
 
 class RelayAllowance(TypedDict):
-    """Whether this relay knows a peer."""
+    """Permission of a peer at this relay."""
 
     peer: Id
     allowed: bool

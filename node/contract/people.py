@@ -33,7 +33,7 @@ class PetnameRequest(Request, frozen=True):
 
 
 class OwnRepo(TypedDict):
-    """How a repo stands."""
+    """State of a repo."""
 
     repo: Id
     name: str
@@ -52,7 +52,7 @@ class OwnRepo(TypedDict):
 
 
 class OwnName(TypedDict):
-    """What this user calls itself."""
+    """Name that this user states."""
 
     user: Id
     name: Annotated[str | None, Meta(description="Null: nothing.")]

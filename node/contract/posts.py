@@ -1,4 +1,4 @@
-"""What people do with posts beside writing them: replies, edits, deletions, hiding; versions of a post, threads."""
+"""Endpoints for posts beside writing them: replies, edits, deletions, hiding; versions of a post, threads."""
 
 from typing import Annotated, Final, NotRequired, TypedDict
 
@@ -38,7 +38,7 @@ class HiddenPost(TypedDict):
 
 
 class PostVersion(AuthorFields, ContentFields):
-    """What a post said."""
+    """Text of a post in one version."""
 
     commit: Id
     version: Annotated[str, one_of("original", "edit", "deletion", description="What this commit is.")]

@@ -51,7 +51,7 @@ class QuorumView(TypedDict):
 
 
 class ProposalSubject(TypedDict):
-    """What a proposal is about."""
+    """Subject of a proposal."""
 
     kind: Annotated[str, one_of("checkpoint", "removal", description="What is proposed.")]
     user: NotRequired[Annotated[Id, Meta(description="Of a removal: the member.")]]

@@ -96,7 +96,7 @@ class StandingPart(TypedDict):
 
 
 class RepoStanding(TypedDict):
-    """How a repo stands with other nodes and members, as far as this node knows."""
+    """State of a repo beside other nodes and members, as far as this node knows."""
 
     state: Annotated[
         str,

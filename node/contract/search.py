@@ -12,7 +12,7 @@ from protocol.limits.users import SEARCH_WINDOW_MAX
 
 
 class SearchIndexView(TypedDict):
-    """How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not found."""
+    """Progress of the index; in a search, for the searched branches. Posts that are not indexed yet are not found."""
 
     state: Annotated[str, one_of("off", "building", "ready", description="`off`: `search.enabled` is false.")]
     percent: Annotated[
@@ -78,7 +78,7 @@ class NameHit(TypedDict):
 
 
 class SearchResult(TypedDict):
-    """What a search has found."""
+    """Result of a search."""
 
     hits: Annotated[
         list[SearchHit], Meta(description="The latest first, by the time at which they are shown.")

@@ -65,7 +65,7 @@ class EditWindow(TypedDict):
 
 
 class ResetEvent(TypedDict):
-    """What a client knew of a timeline no longer holds."""
+    """Notice that a client's knowledge of a timeline no longer holds."""
 
     cursor: Cursor
 

@@ -135,7 +135,7 @@ TAKE_BACK: Final = QueryParameter(
 
 
 def find_origin_fault(text: str) -> str:
-    """Why a text is no origin that a token may state; an empty text where it is one."""
+    """Return the fault of a text as an origin of a token; empty if it has none."""
     if len(text) <= API_ORIGIN_SIZE_MAX and re.search(_ORIGIN, text):
         return ""
     if re.fullmatch(r"http://[^/]+", text):

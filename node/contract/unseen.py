@@ -1,4 +1,4 @@
-"""What the user of this node has not seen yet: counts, mentions, and the marks from which they are counted."""
+"""Commits that the user of this node has not seen yet: counts, mentions, and the marks from which they are counted."""
 
 from typing import Annotated, Final, TypedDict
 
@@ -36,7 +36,7 @@ class MentioningCommit(TypedDict):
 
 
 class UnseenBranch(TypedDict):
-    """What is new in a branch."""
+    """Counts of new commits in a branch."""
 
     branch: Id
     repo: Id
@@ -55,7 +55,7 @@ class UnseenList(TypedDict):
 
 
 class UnseenCommitList(TypedDict):
-    """What is new in one branch."""
+    """New commits of one branch."""
 
     branch: Id
     unseen: _Unseen

@@ -46,7 +46,7 @@ Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 
 
 def one_of(*values: str, description: str) -> Meta:
-    """The annotation of a text that is one of a few."""
+    """Return the annotation of a text that is one of a few."""
     return Meta(
         description=description,
         pattern=f"^({'|'.join(values)})$",
@@ -55,12 +55,12 @@ def one_of(*values: str, description: str) -> Meta:
 
 
 def among(*values: str, description: str) -> Meta:
-    """The annotation of a text in a request that is one of a few. The service refuses others, and says which there are."""
+    """Return the annotation of a requested text that is one of a few. The service refuses others."""
     return Meta(description=description, extra_json_schema={"pattern": f"^({'|'.join(values)})$"})
 
 
 def link_of(*kinds: str, description: str = "The link.", size_max: int = LINK_SIZE_MAX) -> Meta:
-    """The annotation of a link in a request. Spaces in it are passed over; the service says what is wrong with one."""
+    """Return the annotation of a link in a request. Spaces in it are ignored; the service explains faults."""
     pattern = rf"^\s*ravel:({'|'.join(kinds)}):[a-z2-7\s]+$"
     return Meta(description=description, max_length=2 * size_max, extra_json_schema={"pattern": pattern})
 
@@ -119,7 +119,7 @@ def find_repeated_key(content: bytes) -> str | None:
 
 
 class SyncProgress(TypedDict):
-    """How far a transfer of commits is, as far as this node knows."""
+    """Progress of a transfer of commits, as far as this node knows."""
 
     direction: Annotated[
         str,

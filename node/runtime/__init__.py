@@ -1,4 +1,4 @@
-"""What every other room uses: errors with their codes, logs, metrics, blocking work, the clock.
+"""Basics for every other room: errors with their codes, logs, metrics, blocking work, the clock.
 
 Knows no repo and no peer. Start with `errors`.
 """

@@ -4,14 +4,14 @@ import trio
 
 
 class CountedEvent:
-    """How often it has happened, and a way to wait for the next time."""
+    """Event that happens many times: a count, and a way to wait for the next time."""
 
     def __init__(self) -> None:
         self.count = 0
         self._next = trio.Event()
 
     def ring(self) -> None:
-        """It happened: wake all that wait."""
+        """Count one more time, and wake all that wait."""
         self.count += 1
         self._next.set()
         self._next = trio.Event()

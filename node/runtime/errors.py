@@ -14,7 +14,7 @@ from storage.engine.errors import LostStore, StorageError, StoreLocked
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """How one error code is shown: the process's exit code and the API's HTTP status."""
+    """Exit code and HTTP status of one error code."""
 
     exit_code: int
     http_status: int
@@ -104,7 +104,7 @@ def storage_failed(error: StorageError, advice: str) -> ServiceError:
 
 
 def damaged(error: Exception) -> ServiceError:
-    """The answer where the store lacks bytes that it had."""
+    """Return the error of a store that lacks bytes it had."""
     return ServiceError(
         "damaged",
         f"blocks of it were damaged: {error}",

@@ -33,7 +33,7 @@ class GroupLane(Generic[Q, A]):
         self._waiting: deque[_Waiting[Q, A]] = deque()
 
     async def run(self, request: Q, work: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]) -> A:
-        """The answer to a request. `work` gives an answer, or what to raise, for each request of a group, in order.
+        """Return the answer to a request. `work` gives an answer, or an error to raise, for each request in order.
 
         What `work` itself raises is raised for each request of the group. All requests of a lane bring the same `work`.
         """

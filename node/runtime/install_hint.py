@@ -14,7 +14,7 @@ _CHECKOUT: Final = Path(__file__).parents[2]
 
 
 class _Source(msgspec.Struct):
-    """What pip and uv note of a package that is from no index (direct_url.json)."""
+    """Source of a package that is from no index, as pip and uv note it (direct_url.json)."""
 
     url: str
 
@@ -41,7 +41,7 @@ def install_command(extra: str, prefix: Path | None = None, checkout: Path = _CH
 
 
 def _source() -> str:
-    """The URL of the file or folder that this was installed from; empty for a package of an index."""
+    """Return the URL of the file or folder that this was installed from; empty for a package of an index."""
     try:
         noted = distribution(_PACKAGE).read_text("direct_url.json")
         return msgspec.json.decode(noted, type=_Source).url if noted else ""

@@ -43,7 +43,7 @@ class LineLimit:
     def __call__(
         self, _logger: object, _method: str, event: MutableMapping[str, Any]
     ) -> MutableMapping[str, Any]:
-        """As a processor of structlog's. Raises DropEvent for what is left out."""
+        """Pass a line on as structlog's processors do. Raises DropEvent for one too many."""
         now = self._clock()
         with self._lock:
             kind = self._kinds.setdefault(event.get("event"), _Kind(now))
@@ -62,7 +62,7 @@ class LineLimit:
 
 
 class _Kind:
-    """How many lines of one kind may be logged now, and how many were left out since the last."""
+    """Count lines of one kind that may be logged now, and those left out since the last."""
 
     def __init__(self, now: float) -> None:
         self.left = float(LOG_LINES_AT_ONCE_MAX)
@@ -102,7 +102,7 @@ class _Accepting(logging.Handler):
 
 
 def recent_lines() -> list[str]:
-    """The latest lines that this process has logged, oldest first, each up to its bound."""
+    """Return the latest lines that this process has logged, oldest first, each up to its bound."""
     return list(_recent)
 
 

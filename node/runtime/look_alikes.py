@@ -20,7 +20,7 @@ _ROUNDS: Final = 3
 
 @lru_cache(_REMEMBERED_MAX)
 def skeletons(name: str) -> tuple[str, str]:
-    """What a name looks like, in two ways; two names look alike where they have one of the same way in common.
+    """Return the looks of a name, in two ways; two names look alike if they share one.
 
     Capitals first show a capital I to be like a small l, and small letters first ANN to be like Ann.
     """
@@ -39,7 +39,7 @@ def _skeleton(text: str) -> str:
 
 @cache
 def _load_table() -> Mapping[str, str]:
-    """For each character that is like others, what stands for all of them: where there is one, a text that is longer."""
+    """Map each character that resembles others to what stands for all of them: a longer text if there is one."""
     raw = files("confusable_homoglyphs").joinpath("confusables.json").read_text(encoding="utf-8")
     parents: dict[str, str] = {}
 

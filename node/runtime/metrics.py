@@ -35,18 +35,18 @@ class Family:
 
 @dataclass(slots=True)
 class Histogram:
-    """How long something took, counted in buckets of seconds."""
+    """Histogram of durations in seconds."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(_SECONDS) + 1))
     total: float = 0.0
 
     def observe(self, seconds: float) -> None:
-        """One more."""
+        """Count one duration."""
         self.counts[bisect_left(_SECONDS, seconds)] += 1
         self.total += seconds
 
     def samples(self, labels: Mapping[str, str] = _NO_LABELS) -> list[Sample]:
-        """Its numbers, each bucket with all that are smaller."""
+        """Return the samples of the histogram; each bucket counts all smaller ones."""
         found: list[Sample] = []
         count = 0
         for bound, more in zip([*map(str, _SECONDS), "+Inf"], self.counts, strict=True):
@@ -56,7 +56,7 @@ class Histogram:
 
 
 def render(families: Iterable[Family]) -> str:
-    """The text that a scrape gets."""
+    """Return the text of a scrape."""
     lines: list[str] = []
     for family in families:
         lines.append(f"# HELP {family.name} {_escaped(family.meaning)}")

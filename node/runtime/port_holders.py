@@ -11,7 +11,7 @@ _LISTENING: Final = "0A"
 
 
 def find_holder(port: int) -> tuple[int, str] | None:
-    """The process that listens on a port, and its name. None where there is none, or another user's."""
+    """Return the process that listens on a port, and its name. None if there is none, or another user's."""
     sockets = {f"socket:[{inode}]" for table in _TABLES for inode in _listening_on(port, table)}
     if not sockets:
         return None

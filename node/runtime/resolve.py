@@ -73,7 +73,7 @@ T = TypeVar("T")
 def resolve(
     what: What, text: str, candidates: Iterable[tuple[Id, str, T]], label: Callable[[T], str] | None = None
 ) -> T:
-    """The one candidate (id, name, value) that `text` names.
+    """Return the one candidate (id, name, value) that `text` names.
 
     `label` is what to type for a candidate where its name alone is not enough. Raises ServiceError `not_found`, with the
     nearest name, and `ambiguous`, with the candidates.
@@ -117,7 +117,7 @@ def resolve(
 
 
 def range_of(text: str) -> tuple[bytes, bytes]:
-    """The least and the greatest id that a text of at least PREFIX_SIZE_MIN characters may begin; else no id is between.
+    """Return the least and greatest id that a text of at least PREFIX_SIZE_MIN characters may begin; else an empty range.
 
     Ids are compared as bytes: to write out each of thousands takes fifty times as long.
     """
@@ -128,6 +128,6 @@ def range_of(text: str) -> tuple[bytes, bytes]:
 
 
 def did_you_mean(text: str, names: Sequence[str]) -> str:
-    """The end of a sentence on a name that is none: the nearest one, if any is near."""
+    """Return the end of a sentence on an unknown name: the nearest known one, if any is near."""
     near = difflib.get_close_matches(text, names, 1)
     return f"; did you mean {near[0]!r}?" if near else ""

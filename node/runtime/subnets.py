@@ -11,7 +11,7 @@ from protocol.limits.peers import SUBNET_IPV4_BITS, SUBNET_IPV6_BITS
 
 
 def subnet_of(address: str) -> str:
-    """The subnet of host:port, the host as sockets name it; "unknown", a place of its own, where it is none."""
+    """Return the subnet of host:port, the host as sockets name it; "unknown" if it is no address."""
     host = address.rpartition(":")[0].strip("[]").partition("%")[0]
     try:
         ip = ipaddress.ip_address(host)
@@ -23,7 +23,7 @@ def subnet_of(address: str) -> str:
 
 
 def local_host(stream: trio.SocketStream) -> str:
-    """This machine's address on a connection; empty of one that has ended."""
+    """Return this machine's address on a connection; empty if it has ended."""
     try:
         return str(stream.socket.getsockname()[0])
     except OSError:  # the peer has gone already

@@ -8,12 +8,12 @@ _LAST_SHOWN: Final = 253_402_300_799
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """A count with what is counted: "1 commit", "2 commits". `many` is the plural where it takes more than an s."""
+    """Return a count with its noun: "1 commit", "2 commits". `many` is the plural where it takes more than an s."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def duration_text(seconds: int) -> str:
-    """A duration in the unit that fits: "7 s", "3 min", "2 h 5 min", "4 d"."""
+    """Return a duration in the unit that fits: "7 s", "3 min", "2 h 5 min", "4 d"."""
     if seconds < 60:
         return f"{seconds} s"
     minutes = round(seconds / 60)

@@ -31,7 +31,7 @@ class BranchView(TypedDict):
 
 
 class BranchMerge(TypedDict):
-    """What a merge of two branches wrote."""
+    """Commits that a merge of two branches wrote."""
 
     branch: str
     """The branch that was merged into."""
@@ -48,7 +48,7 @@ class BranchMerge(TypedDict):
 
 
 class CompactionResult(TypedDict):
-    """What a compaction lets go."""
+    """Content that a compaction releases."""
 
     branch: str
     commits: list[str]
@@ -63,7 +63,7 @@ class CompactionResult(TypedDict):
 
 
 class MergeResult(TypedDict):
-    """What a merge wrote."""
+    """Commits that a merge wrote."""
 
     branch: str
     """The branch that was merged into."""

@@ -45,7 +45,7 @@ class BrowserView(TypedDict):
 
 
 class RemoteView(TypedDict):
-    """Where browsers of other machines reach the page."""
+    """Addresses at which browsers of other machines reach the page."""
 
     addresses: list[str]
     fingerprint: str

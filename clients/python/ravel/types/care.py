@@ -28,14 +28,14 @@ class SettingChange(TypedDict):
 
 
 class HealthReport(TypedDict):
-    """What stops the node from working now or soon."""
+    """A problem that stops the node from working now or soon."""
 
     checks: list[HealthCheck]
     problems: int
 
 
 class KeyStatus(TypedDict):
-    """How the keys are kept."""
+    """Storage of the node's keys."""
 
     node: str
     user: str

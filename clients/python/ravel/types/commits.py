@@ -132,7 +132,7 @@ class VoidList(TypedDict):
 
 
 class ReplyTo(TypedDict):
-    """What a reply answers."""
+    """Post that a reply answers."""
 
     commit: str
     thread: str
@@ -159,7 +159,7 @@ class Mention(TypedDict):
 
 
 class Origin(TypedDict):
-    """Where a commit was carried from by a merge."""
+    """Origin of a commit that a merge carried over."""
 
     branch: str
     commit: str

@@ -34,7 +34,7 @@ class DeviceLinkView(TypedDict):
 
 
 class DeviceSync(TypedDict):
-    """What was handed on to other devices."""
+    """Repos that were handed on to other devices."""
 
     given: list[GivenRepo]
 
@@ -70,7 +70,7 @@ class GivenRepo(TypedDict):
 
 
 class LeftRepo(TypedDict):
-    """What was done in one repo to remove a device."""
+    """Steps that were done in one repo to remove a device."""
 
     repo: str
     name: str
@@ -85,7 +85,7 @@ class LeftRepo(TypedDict):
 
 
 class DeviceRepo(TypedDict):
-    """How a device stands in a repo that the first device is a member of."""
+    """State of a device in a repo of the first device."""
 
     repo: str
     name: str

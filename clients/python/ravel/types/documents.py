@@ -16,7 +16,7 @@ class SetWindow(TypedDict):
 
 
 class SetEditResult(TypedDict):
-    """What was written to a set."""
+    """Result of an edit of a set."""
 
     branch: str
     commits: list[str]
@@ -47,7 +47,7 @@ class DictEntryView(TypedDict):
 
 
 class DictEditResult(TypedDict):
-    """What was written to a dict."""
+    """Result of an edit of a dict."""
 
     branch: str
     commits: list[str]
@@ -99,7 +99,7 @@ class TextView(TypedDict):
 
 
 class TextChanges(TypedDict):
-    """What an editor lacks of a text, and who else has it open."""
+    """Updates that an editor lacks of a text, and who else has it open."""
 
     branch: str
     update: str
@@ -116,7 +116,7 @@ class TextUpdateEvent(TypedDict):
 
 
 class PresenceEvent(TypedDict):
-    """Who else has the text open."""
+    """Other editors that have the text open."""
 
     others: list[PresenceView]
 
@@ -147,7 +147,7 @@ class DictConflict(TypedDict):
 
 
 class TextClocks(TypedDict):
-    """How much the text shows of what one client id has said."""
+    """Yjs clock up to which a text shows the updates of one client id."""
 
     client: int
     """A Yjs client id."""

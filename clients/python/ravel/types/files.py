@@ -58,7 +58,7 @@ class RemovedFile(TypedDict):
 
 
 class ImportResult(TypedDict):
-    """What became of a batch."""
+    """Result of a batch of files."""
 
     imported: int
     """How many items became commits."""

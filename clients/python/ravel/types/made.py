@@ -13,7 +13,7 @@ class Revoked(TypedDict):
 
 
 class MadeThing(TypedDict):
-    """What the holder of a token made."""
+    """Thing that the holder of a token made."""
 
     kind: str
     """`ask_link`: by which users ask. `device_link`: for a device. `allowed_peer`: of this relay."""

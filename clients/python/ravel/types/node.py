@@ -44,7 +44,7 @@ class NodeStatus(TypedDict):
 
 
 class StorageUse(TypedDict):
-    """What the store takes on the disk."""
+    """Use of the disk by the store."""
 
     database: int
     """Bytes."""
@@ -85,7 +85,7 @@ class NodeLists(TypedDict):
 
 
 class ExportResult(TypedDict):
-    """What an export holds."""
+    """Content of an export."""
 
     path: str
     """A path or a URL."""
@@ -132,7 +132,7 @@ class QrCode(TypedDict):
 
 
 class OwnAddressView(TypedDict):
-    """Where this node can be dialed."""
+    """Address at which this node can be dialed."""
 
     address: str
     """`host:port`, or `wss://host:port/path`."""
@@ -145,7 +145,7 @@ class OwnAddressView(TypedDict):
 
 
 class RouterView(TypedDict):
-    """What came of asking the router for a port."""
+    """Result of asking the router for a port."""
 
     state: str
     """`off`: `network.map_port`, or the node listens for this machine alone. `none`: it forwards none."""
@@ -154,7 +154,7 @@ class RouterView(TypedDict):
 
 
 class DamagedCounts(TypedDict):
-    """What is damaged on this node, and asked of peers."""
+    """Damaged content of this node, which is asked of peers."""
 
     commits: int
     blocks: int
@@ -183,7 +183,7 @@ class KeyUse(TypedDict):
 
 
 class ClockComparison(TypedDict):
-    """This node's clock beside those of members who write now."""
+    """Clock of this node beside those of members who write now."""
 
     authors: int
     """Members whose clocks can be told, by commits that came just then."""
@@ -192,7 +192,7 @@ class ClockComparison(TypedDict):
 
 
 class ExportStatus(TypedDict):
-    """How exports go since the daemon's start."""
+    """Exports since the daemon's start."""
 
     destination: str
     interval: int
@@ -208,7 +208,7 @@ class ExportStatus(TypedDict):
 
 
 class DayGrowth(TypedDict):
-    """What came on one day, by this node's clock."""
+    """Data received on one day, by this node's clock."""
 
     day: str
     """As 2026-01-31."""

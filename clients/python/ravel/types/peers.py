@@ -55,7 +55,7 @@ class PeerView(TypedDict):
 
 
 class PeerSettings(TypedDict):
-    """What a user or links asked for of a peer that this node keeps a connection to."""
+    """Settings of a peer that this node keeps a connection to, from the user or from links."""
 
     peer: str
     address: str
@@ -71,14 +71,14 @@ class PeerSettings(TypedDict):
 
 
 class PeerBan(TypedDict):
-    """Whether a peer is banned."""
+    """Ban of a peer."""
 
     peer: str
     banned: bool
 
 
 class RelayStatus(TypedDict):
-    """What a relay keeps and refuses, and when it will be full."""
+    """Kept data and refusals of a relay, and when it will be full."""
 
     topics: int
     topics_max: int
@@ -151,7 +151,7 @@ class RelayedTopic(TypedDict):
 
 
 class RelayAllowance(TypedDict):
-    """Whether this relay knows a peer."""
+    """Permission of a peer at this relay."""
 
     peer: str
     allowed: bool
@@ -171,7 +171,7 @@ class LearnedAddress(TypedDict):
 
 
 class TopicView(TypedDict):
-    """How a topic stands with a peer."""
+    """State of a topic with a peer."""
 
     repo: str
     name: str
@@ -202,7 +202,7 @@ class TopicView(TypedDict):
 
 
 class RelayVisitors(TypedDict):
-    """Peers of one kind, as a relay's operator is told of them."""
+    """Peers of one kind, for a relay's operator."""
 
     kind: str
     """The first that fits: nodes of accounts, relays that keep the same topics, peers that the operator knows
@@ -235,7 +235,7 @@ class RelayCircuits(TypedDict):
 
 
 class RelayRefusal(TypedDict):
-    """What a relay refused since its start."""
+    """Refusals of a relay since its start."""
 
     what: str
     """To keep a topic, commits of a message, or a file; to open a circuit; a link to an account."""

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class OwnName(TypedDict):
-    """What this user calls itself."""
+    """Name that this user states."""
 
     user: str
     name: str | None
@@ -35,7 +35,7 @@ class Petname(TypedDict):
 
 
 class OwnRepo(TypedDict):
-    """How a repo stands."""
+    """State of a repo."""
 
     repo: str
     name: str

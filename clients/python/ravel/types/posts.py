@@ -53,7 +53,7 @@ class Thread(TypedDict):
 
 
 class PostVersion(TypedDict):
-    """What a post said."""
+    """Text of a post in one version."""
 
     author: str
     person: str

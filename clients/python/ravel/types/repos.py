@@ -72,7 +72,7 @@ class TagList(TypedDict):
 
 
 class RepoStanding(TypedDict):
-    """How a repo stands with other nodes and members, as far as this node knows."""
+    """State of a repo beside other nodes and members, as far as this node knows."""
 
     state: str
     """`in_sync`: a connected peer holds the same. `syncing`: a peer that follows it is connected. `alone`: no peer

@@ -8,7 +8,7 @@ from ravel.types.commits import Mention, Origin
 
 
 class SearchResult(TypedDict):
-    """What a search has found."""
+    """Result of a search."""
 
     hits: list[SearchHit]
     """The latest first, by the time at which they are shown."""
@@ -22,9 +22,7 @@ class SearchResult(TypedDict):
 
 
 class SearchIndexView(TypedDict):
-    """How far the index is; in a search, for the branches that are searched. Posts that it has not come to are not
-    found.
-    """
+    """Progress of the index; in a search, for the searched branches. Posts that are not indexed yet are not found."""
 
     state: str
     """`off`: `search.enabled` is false."""

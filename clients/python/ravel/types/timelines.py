@@ -59,7 +59,7 @@ class EditView(TypedDict):
 
 
 class ResetEvent(TypedDict):
-    """What a client knew of a timeline no longer holds."""
+    """Notice that a client's knowledge of a timeline no longer holds."""
 
     cursor: str
     """A cursor of the branch's edits."""

@@ -12,7 +12,7 @@ class UnseenList(TypedDict):
 
 
 class UnseenCommitList(TypedDict):
-    """What is new in one branch."""
+    """New commits of one branch."""
 
     branch: str
     unseen: int
@@ -29,7 +29,7 @@ class UnseenCommitList(TypedDict):
 
 
 class UnseenBranch(TypedDict):
-    """What is new in a branch."""
+    """Counts of new commits in a branch."""
 
     branch: str
     repo: str

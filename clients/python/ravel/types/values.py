@@ -28,7 +28,7 @@ class RootCommit(TypedDict):
 
 
 class SyncProgress(TypedDict):
-    """How far a transfer of commits is, as far as this node knows."""
+    """Progress of a transfer of commits, as far as this node knows."""
 
     direction: str
     """`receiving`: from a peer to this node. `sending`: to it."""
