@@ -89,8 +89,8 @@ class Access:
     async def _spare_devices(self, scope: TokenScope, caller: Caller, arguments: dict[str, Any]) -> None:
         """Raise if an app or a paired browser would change the members of the repo of this person's devices.
 
-        Each member of that repo gets all repos of the person, later ones too. `arguments` gets the id of an admitted repo, so
-        that no other repo takes its name meanwhile.
+        Each member of that repo gets all repos of the person, later ones too. `arguments` gets the id of an admitted repo,
+        so that no other repo takes its name meanwhile.
         """
         if scope.action not in _CHANGING or scope.target not in _NAMED:
             return
