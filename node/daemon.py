@@ -56,9 +56,7 @@ from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
 from node.runtime.errors import ServiceError, storage_failed
 from node.runtime.installation import check_installation
-from node.runtime.open_files import allow_open_files
-from node.runtime.port_holders import find_holder
-from node.runtime.readiness import READY, STOPPING, notify
+from node.runtime.process import READY, STOPPING, allow_open_files, find_holder, notify
 from node.sync.addresses import AddressSource
 from node.sync.block_repair import BlockRepairer
 from node.sync.body_fetching import BodyFetcher

@@ -4,6 +4,7 @@
 `node.contract`.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,18 +12,16 @@ import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.access import Access, check_action
 from node.api.answers import list_answers
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
 from node.api.callers import Callers, caller_of
-from node.api.downloads import archive_response
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
-from node.api.files import FileHandlers
-from node.api.meter import Meter
+from node.api.files import FileHandlers, archive_response
 from node.api.openapi import encode_document
 from node.api.repeats import Repeats, StatesRun, new_run
 from node.api.requests import Handler, answer_json, json_response
@@ -116,7 +115,7 @@ def create_app(
         handler = admitted(endpoint, handlers[endpoint], access)
         routes.append(Route(route_path(endpoint), _mapped(handler), methods=[endpoint.method]))
     application = Routes(routes, _NO_SUCH_ENDPOINT, _refuse_method)
-    return Gate(StatesRun(Meter(application, node.watching), run), callers, OPEN_PATHS)
+    return Gate(StatesRun(_Meter(application, node.watching), run), callers, OPEN_PATHS)
 
 
 def route_path(endpoint: AnyEndpoint) -> str:
@@ -166,6 +165,32 @@ class _Probes:
         """Answer Prometheus."""
         check_action(caller_of(request), "metrics", "GET /metrics")
         return Response(await self._watching.metrics(), media_type=CONTENT_TYPE)
+
+
+class _Meter:
+    """Middleware that counts method, status and time to the first byte of requests that passed authentication."""
+
+    def __init__(self, application: ASGIApp, watching: Watching) -> None:
+        self._application = application
+        self._watching = watching
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        began = time.perf_counter()
+
+        async def reporting(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self._watching.answered(
+                    _method(scope["method"]), message["status"], time.perf_counter() - began
+                )
+            await send(message)
+
+        await self._application(scope, receive, reporting)
+
+
+def _method(name: str) -> str:
+    """Return one of a few names: a client may call anything a method."""
+    return name if name in ("GET", "POST", "PUT", "DELETE") else "other"
 
 
 def _mapped(handler: Handler) -> Handler:

@@ -47,69 +47,6 @@ async def _post(client: httpx.AsyncClient, path: str, body: Any) -> httpx.Respon
     return await client.post(f"/api/v1{path}", json=body)
 
 
-@pytest.mark.slow
-async def test_a_repo_from_creation_to_export(tmp_path: Path) -> None:
-    async with _api(tmp_path) as client:
-        repo = (await _post(client, "/repos", {"name": "notes"})).json()
-        assert repo.pop("revision") > 0
-        assert repo | {"repo": ""} == {
-            "standing": {
-                "state": "alone",
-                "parts": [{"code": "alone"}, {"code": "unheld_unknown"}],
-                "in_sync_with": [],
-                "since": None,
-                "behind": 0,
-                "progress": None,
-                "unheld": None,
-                "unread": 0,
-                "damaged": 0,
-                "guests": 0,
-                "uncertain": "",
-                "own_forks": 0,
-                "unfetched_files": 0,
-                "held_at": None,
-                "behind_since": None,
-                "waiting": 0,
-                "epoch_due": False,
-                "helpers": [],
-            },
-            "repo": "",
-            "name": "notes",
-            "permission": "owner",
-            "whole": True,
-            "branches": 1,
-            "commits": 3,
-            "requests": 0,
-            "offers": 0,
-        }
-        branch = (await client.get("/api/v1/repos/notes/branches")).json()["branches"][0]
-        written = (await _post(client, "/branches/main/commits", {"text": "hello"})).json()
-        assert written["rank"] == 1
-        timeline = (await client.get("/api/v1/branches/notes:main/timeline")).json()
-        assert [item["text"] for item in timeline["items"]] == [None, "hello"]
-        assert (timeline["total"], timeline["next"]) == (2, None)
-        prefix = branch["branch"][:6]
-        window = (await client.get(f"/api/v1/branches/{prefix}/timeline?after_position=0&limit=1")).json()
-        assert [item["commit"] for item in window["items"]] == [written["commit"]]
-        imported = await _post(client, "/branches/main/import", {"items": [ITEM], "source": "test"})
-        assert imported.json() == {"imported": 1, "already": 0, "heads": 2}
-        known = (await client.get("/api/v1/branches/main/imported?source=test")).json()
-        assert known == {"items": [ITEM["id"]], "next": None}
-        digest = (await client.get("/api/v1/branches/main/digest")).json()
-        assert (digest["commits"], len(digest["heads"])) == (3, 2)
-        export = (await _post(client, "/export", {})).json()
-        assert (export["commits"], export["parts"]) == (5, 4)
-        for kind in ("members", "epoch", "group"):
-            shown = (await client.get(f"/api/v1/repos/notes/tangles/{kind}")).json()
-            assert (shown["kind"], shown["count"] > 0) == (kind, True)
-        members = (await client.get("/api/v1/repos/notes/members")).json()["members"]
-        assert [member["permission"] for member in members] == ["owner"]
-        second = await _post(client, "/repos/notes/branches", {"name": "side"})
-        assert second.json()["name"] == "side"
-        status = (await client.get("/api/v1/status")).json()
-        assert (status["repos"], status["commits"], status["peers"]) == (1, 7, [])
-
-
 REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "unknown_repo": ("GET", "/repos/nope/branches", None, "not_found"),
     "unknown_branch": ("GET", "/branches/nope/digest", None, "not_found"),
@@ -212,23 +149,6 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "update_that_is_none": ("POST", "/branches/main/text", {"update": "AQID"}, "bad_input"),
     "unknown_peer": ("DELETE", "/peers/abcdefgh", None, "not_found"),
 }
-
-
-@pytest.mark.slow
-async def test_documents_are_snapshotted_and_branches_compacted(tmp_path: Path) -> None:
-    async with _api(tmp_path) as client:
-        await _post(client, "/repos", {"name": "notes"})
-        await _post(client, "/branches/main/set", {"add": ["pears"], "remove": []})
-        await _post(client, "/branches/main/dict", {"put": {"colour": "red"}, "erase": []})
-        planned = (await _post(client, "/branches/main/compactions", {"dry_run": True})).json()
-        assert (planned["bodies"], planned["commits"], planned["dry_run"]) == (2, [], True)
-        for kind in ("set", "dict"):
-            snapshotted = (await _post(client, f"/branches/notes:main/{kind}/snapshots", {})).json()
-            assert len(snapshotted["commits"]) == 1
-        done = (await _post(client, "/branches/main/compactions", {})).json()
-        assert (len(done["commits"]), done["bodies"], done["erased"]) == (1, 2, 0)
-        refused = await _post(client, "/branches/main/compactions", {"dry_run": "yes"})
-        assert refused.json()["error"]["code"] == "bad_request"
 
 
 @pytest.mark.slow
