@@ -6,7 +6,7 @@
 - `EagerTimeline`: a commit is shown at once where what is known of its causes puts it, and moves as more becomes known:
   what ScuttleSort (Tschudin, 2022) does, with the fewest edits that there can be.
 
-What each promises meanwhile stands in docs/understanding/order.md. All take commits in any order, singly or in batches, any
+What each promises meanwhile stands in docs/research/studies.md. All take commits in any order, singly or in batches, any
 bytes as ids, and what was delivered before without effect. A void commit (`void`) leaves by a remove, and keeps its rank.
 
 They know nothing of checkpoints: the canonical order of a branch begins with how many of these a commit has passed. So

@@ -231,7 +231,7 @@ def test_of_quorums_that_were_named_at_the_same_time_each_must_approve() -> None
 
 
 def test_who_was_an_admin_before_can_still_backdate_to_before_the_quorum(history: History) -> None:
-    # docs/specification/membership-rules.md says so: name the quorum before the admins. Who became one after it cannot.
+    # docs/understanding/membership.md says so: name the quorum before the admins. Who became one after it cannot.
     history.do("ben", _exclude("eve"), 4)
     assert history.holds("eve") is None
     late = history.do("ann", Grant(USERS["fay"], Permission.ADMIN), 5)
