@@ -143,7 +143,7 @@ nets-table: setup ## Try pairs of home routers: which path two members find, and
 vectors: setup ## Write the test vectors again; git shows whether they changed
 	$(VENV)/python tests/vectors/generate.py
 
-reference: setup ## Write docs/reference again, and the JavaScript client's endpoints and types, from the code
+reference: setup ## Write the generated pages of docs again, and the JavaScript client's endpoints and types, from the code
 	$(VENV)/python -m tests.reference
 
 vendor: setup ## Copy the page's modules of others, as package-lock.json beside them names these (npm and its registry)
