@@ -1,23 +1,27 @@
 """What the pages for developers of apps show runs as it stands there, and gives what it says."""
 
 import re
+import subprocess
+import sys
 from base64 import b64decode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import dedent
 from typing import Any, Final
 
 import pytest
 from pycrdt import Doc, Text
 
 from ravel import Client, StreamEvent
-from tests.e2e.cluster import Peer, until
+from tests.e2e.cluster import Peer, run_ravel, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "docs" / "apps" / "python.md"
 API_PAGE: Final = ROOT / "docs" / "apps" / "http-api.md"
 DATA_PAGE: Final = ROOT / "docs" / "apps" / "data-model.md"
+BACKUPS_PAGE: Final = ROOT / "docs" / "communities" / "backups.md"
 
 
 def test_the_lines_of_the_page_run(standing: Peer) -> None:
@@ -46,6 +50,21 @@ def test_an_editor_types_as_the_page_of_the_data_model_says(standing: Peer) -> N
     pulled = Doc[Any]()
     pulled.apply_update(b64decode(standing.client.pull_text("notes:main")["update"]))
     assert str(pulled.get("notes", type=Text)) == "first "
+
+
+def test_lines_of_a_branch_are_imported_as_they_were(standing: Peer, tmp_path: Path) -> None:
+    [block] = re.findall(r"^   ```python\n(.*?)^   ```", BACKUPS_PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    (tmp_path / "lines.py").write_text(dedent(block))
+    command = [sys.executable, str(tmp_path / "lines.py"), str(standing.home), "notes:main"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    (tmp_path / "main.jsonl").write_bytes(done.stdout)
+    standing.client.create_branch("notes", "carried")
+    run_ravel(standing, "import", "jsonl", str(tmp_path / "main.jsonl"), "--branch", "notes:carried")
+    texts = [
+        [item["text"] for item in standing.client.show_timeline(branch, limit=1000)["items"] if item["text"]]
+        for branch in ("notes:main", "notes:carried")
+    ]
+    assert [text for text in texts[1] if not text.startswith("(")] == texts[0]
 
 
 class _Bounded:
