@@ -54,7 +54,7 @@ from node.network.port_mapping import PortMapper, ask_router
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
-from node.runtime.errors import ServiceError, storage_failed
+from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.installation import check_installation
 from node.runtime.process import READY, STOPPING, allow_open_files, find_holder, notify
 from node.sync.addresses import AddressSource
@@ -105,9 +105,7 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             if read_keys(home.path).protection != "none":
                 drop_open_copies(home.path)
         except NewerSchema as error:
-            raise ServiceError(
-                "newer_schema", str(error), "install the Ravel that last ran here, or a newer one"
-            ) from None
+            raise ServiceError("newer_schema", str(error), UNKNOWN_SCHEMA_ADVICE) from None
         except DamagedBlock as error:
             raise ServiceError("damaged", str(error), "ravel fsck --repair") from None
         except StorageError as error:

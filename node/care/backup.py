@@ -27,7 +27,7 @@ from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
 from node.home.key_names import KEYS_NAME
 from node.home.tokens import TOKENS_NAME
-from node.runtime.errors import ServiceError, storage_failed
+from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
@@ -231,7 +231,7 @@ def _new_folder(out: Path, *, replaces_empty: bool = False) -> Iterator[Path]:
 
 def _failed(error: StorageError) -> ServiceError:
     if isinstance(error, NewerSchema):
-        return ServiceError("newer_schema", str(error), "use the Ravel that last ran here, or a newer one")
+        return ServiceError("newer_schema", str(error), UNKNOWN_SCHEMA_ADVICE)
     if isinstance(error, OlderSchema | NoStore):
         return ServiceError("storage_failed", str(error), "start the node once with this Ravel: `ravel run`")
     return storage_failed(error, "look at [storage] url, and whether that server is up")

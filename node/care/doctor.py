@@ -31,7 +31,7 @@ from node.observe.sentences import (
     standing_sentence,
 )
 from node.observe.watching import free_space, store_sizes
-from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, storage_failed
+from node.runtime.errors import LOST_STORE_ADVICE, UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.version import RELEASED_AT
 from node.runtime.wording import counted, date_text
 from node.sync.addresses import AddressSource
@@ -210,7 +210,7 @@ def _check_store(home: Home, now: float) -> Iterator[Check]:
     except OlderSchema as error:
         yield Check("store", OK, str(error))
     except NewerSchema as error:
-        yield Check("store", PROBLEM, str(error), "install the Ravel that last ran here, or a newer one")
+        yield Check("store", PROBLEM, str(error), UNKNOWN_SCHEMA_ADVICE)
     except StorageError as error:
         advice = (
             "is that server up, and [storage] url right?"

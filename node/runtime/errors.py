@@ -75,6 +75,10 @@ LOST_STORE_ADVICE: Final = (
     "restore a backup: `ravel --home NEW restore BACKUP`; if there is none, begin with an empty store: "
     "`ravel fsck --accept-loss`"
 )
+UNKNOWN_SCHEMA_ADVICE: Final = (
+    "use the Ravel that last ran here, or a newer one; a home made before 0.1 is not read: "
+    "docs/communities/backups.md says how to carry its texts over"
+)
 READ_ONLY_ADVICE: Final = (
     "`ravel repo list` says how you stand; ask an admin of the repo for write: "
     "`ravel id` prints the user id that `ravel member grant` takes"

@@ -79,7 +79,7 @@ def test_a_backup_of_an_older_store_says_its_schema(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "error, code, next_step",
     [
-        (NewerSchema("newer"), "newer_schema", "a newer one"),
+        (NewerSchema("newer"), "newer_schema", "before 0.1"),
         (OlderSchema("older"), "storage_failed", "ravel run"),
         (NoStore("none"), "storage_failed", "ravel run"),
         (StorageError("gone"), "storage_failed", "[storage] url"),
