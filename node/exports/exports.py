@@ -21,7 +21,7 @@ from node.contract.node import ExportResult, ExportStatus
 from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
-from node.runtime.install_hint import install_extra
+from node.runtime.install_hint import install_command
 from node.runtime.metrics import Family, Sample
 from protocol.keys import StoreKey
 from protocol.limits.formats import MIB
@@ -195,7 +195,7 @@ class Exports:
 
     async def _run(self, request: bytes) -> ExportResult:
         if find_spec("pyarrow") is None:
-            advice = f"install it: {install_extra('export')}"
+            advice = f"install it: {install_command('export')}"
             raise ServiceError("missing_extra", "PyArrow is not installed, which writes Parquet", advice)
         try:
             with trio.fail_after(EXPORT_SECONDS_MAX):
