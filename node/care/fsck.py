@@ -39,6 +39,8 @@ from protocol.keys import EpochKey, StoreKey
 from storage.blobs.files import find_unawaited_adders
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
+    find_wrong_pending,
+    inspect_search,
     recount_forks,
     recount_graph,
     recount_order,
@@ -57,9 +59,7 @@ from storage.check.check_integrity import (
     inspect_references,
     inspect_rows,
 )
-from storage.check.check_pending import find_wrong_pending
 from storage.check.check_relay import inspect_relayed
-from storage.check.check_search import inspect_search
 from storage.check.kept_rows import (
     KeptFile,
     count_kept_pending,

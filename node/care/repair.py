@@ -35,7 +35,6 @@ from protocol.keys import BlockKey, StoreKey
 from storage.blobs.files import await_adders, find_unawaited_adders
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings
-from storage.check.check_search import drop_index
 from storage.check.kept_rows import (
     CheckpointRow,
     drop_erasure,
@@ -55,6 +54,7 @@ from storage.check.kept_rows import (
     write_file,
 )
 from storage.check.rebuild_derived import (
+    drop_index,
     drop_wrong_pending,
     drop_wrong_sketches,
     reset_edits,

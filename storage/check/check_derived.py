@@ -1,7 +1,8 @@
-"""Store check, part 2: recomputes ranks, heads, counts and other derived data from commits, and compares.
+"""Store check, part 2: recomputes what follows from other rows (ranks, heads, counts, pending causes, index), and compares.
 
 Ranks are checked from acks to commits: where each is one more than the highest of its acks' and acks come first, all are
-right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier.
+right. Memory is two bits a commit, the heads, and, where a branch has checkpoints, its frontier. Whether the search index
+has the words of posts is `node.care.fsck`'s to say, which opens some.
 """
 
 from collections import Counter
@@ -14,10 +15,19 @@ from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 from protocol.codec import DecodeError
 from protocol.hashing import symbol_key
 from protocol.ids import CommitId, ItemId, TopicKey
+from protocol.publication import decode_publication
 from protocol.reconciliation.riblt import Prefix
 from protocol.reconciliation.set_digest import SetDigest
 from storage.check.check_integrity import CheckFindings
+from storage.commits.pending import CAUSES
 from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey
+from storage.commits.search_index import (
+    PLACE_SIZE,
+    RULES_UNREADABLE,
+    find_index_fault,
+    load_state,
+)
+from storage.commits.search_texts import load_content
 from storage.engine.database import StorageError
 from storage.engine.id_keys import chunks, id_key, unpack_ids
 from storage.engine.queries import stream_rows, sum_of
@@ -30,10 +40,14 @@ from storage.schema.schema import (
     feed_forks,
     heads,
     order_spans,
+    pending,
+    pending_causes,
+    pending_publications,
     sketches,
     topic_inits,
     topics,
 )
+from storage.schema.search_schema import search_parts, search_texts, search_words
 from storage.topics.difference import LINKED, REPLICA
 from storage.topics.topic_sets import TopicSet, iterate_ids
 
@@ -424,3 +438,82 @@ def find_rows(connection: Connection, ids: Sequence[CommitId]) -> dict[CommitId,
 def _row(row: Sequence[Any]) -> GraphRow:
     *plain, acks = row
     return GraphRow._make([*plain, unpack_ids(acks)])
+
+
+def find_wrong_pending(connection: Connection) -> Iterator[tuple[int, CommitId, str]]:
+    """Yield (number, commit id, what is wrong) of pending commits that are not as they must be."""
+    counts = _count_causes(connection)
+    accepted = _find_accepted(connection)
+    query = select(pending, pending_publications.c.publication).outerjoin(
+        pending_publications, pending_publications.c.pending_num == pending.c.num
+    )
+    for row in stream_rows(connection, query.order_by(pending.c.num), _BATCH):
+        fault = _find_fault(row.commit_id, row.publication)
+        if not fault and (row.id_key != id_key(row.commit_id) or row.size != len(row.publication)):
+            fault = "has a wrong key or size"
+        if not fault and row.num in accepted:
+            fault = "is accepted already"
+        if not fault and (row.lacking != counts[row.num] or (row.reason == CAUSES and not row.lacking)):
+            fault = f"lacks {counts[row.num]} causes, and its row says {row.lacking}"
+        if fault:
+            yield row.num, row.commit_id, fault
+
+
+def _find_fault(commit_id: CommitId, publication: bytes | None) -> str:
+    if publication is None:
+        return "has no publication"
+    try:
+        found = decode_publication(publication).commit_id
+    except DecodeError as error:
+        return str(error)
+    return "" if found == commit_id else f"is the publication of {found.hex()}"
+
+
+def _count_causes(connection: Connection) -> "Counter[int]":
+    query = select(pending_causes.c.pending_num, func.count()).group_by(pending_causes.c.pending_num)
+    return Counter({row[0]: row[1] for row in stream_rows(connection, query, _BATCH)})
+
+
+def _find_accepted(connection: Connection) -> set[int]:
+    ids = {row[0]: row[1] for row in connection.execute(select(pending.c.num, pending.c.commit_id))}
+    found: set[CommitId] = set()
+    for part in chunks([id_key(raw) for raw in ids.values()]):
+        found.update(
+            connection.execute(select(commits.c.commit_id).where(commits.c.id_key.in_(part))).scalars()
+        )
+    return {num for num, commit_id in ids.items() if commit_id in found}
+
+
+def inspect_search(connection: Connection, findings: CheckFindings) -> None:
+    """Compare parts of the index with their words; report what is sealed and cannot be read."""
+    state = load_state(connection)
+    if state is None:  # there is none, or its removal was interrupted, which the daemon ends
+        return
+    if state.rules == RULES_UNREADABLE:
+        findings.add("search", "the index", "its key cannot be read")
+    fault = find_index_fault(connection)
+    if fault:
+        findings.add("search", "the index", fault)
+    size = sum_of(func.length(search_words.c.places))
+    by_part = select(search_words.c.part_num, size).group_by(search_words.c.part_num)
+    sizes: dict[int, int] = dict(map(tuple, connection.execute(by_part)))
+    here = set(connection.execute(select(branches.c.num)).scalars())
+    parts = select(search_parts.c.num, search_parts.c.branch_num, search_parts.c.size)
+    for num, branch_num, said in connection.execute(parts):
+        findings.checked["search_parts"] += 1
+        found = sizes.pop(num, 0)
+        if found != said * PLACE_SIZE:
+            detail = f"says that it has {said} entries, and has {found // PLACE_SIZE}"
+            findings.add("search", f"part {num}", detail)
+        if branch_num not in here or (num < 0 and num != -branch_num):
+            findings.add("search", f"part {num}", "is that of a branch that is not here")
+    for num in sizes:
+        findings.add("search", f"part {num}", "has words, and is not there")
+    for (branch_num,) in connection.execute(
+        select(search_texts.c.branch_num).where(search_texts.c.content.is_not(None))
+    ).all():
+        findings.checked["search_texts"] += 1
+        if branch_num not in here or load_content(connection, branch_num) is None:
+            findings.add(
+                "search", f"text of branch {branch_num}", "cannot be read, or its branch is not here"
+            )

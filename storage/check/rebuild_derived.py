@@ -18,6 +18,7 @@ from storage.check.check_derived import (
     find_wrong_forks,
     find_wrong_heads,
     find_wrong_passed,
+    find_wrong_pending,
     find_wrong_topic_counts,
     make_marks,
     mark_acked,
@@ -25,8 +26,8 @@ from storage.check.check_derived import (
     recount_order_of,
 )
 from storage.check.check_integrity import CheckFindings
-from storage.check.check_pending import find_wrong_pending
 from storage.commits.position_index import FIRST, count_changes
+from storage.commits.search_index import clear_index, load_state
 from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import chunks, id_key
 from storage.repos.epochs import Topic
@@ -211,3 +212,11 @@ def drop_wrong_pending(connection: Connection) -> int:
             connection.execute(delete(table).where(table.c.pending_num.in_(part)))
         connection.execute(delete(pending).where(pending.c.num.in_(part)))
     return len(wrong)
+
+
+def drop_index(connection: Connection) -> bool:
+    """Remove the index, for the daemon to make it again; return True if there was one."""
+    found = load_state(connection) is not None
+    while clear_index(connection):
+        pass
+    return found

@@ -29,7 +29,7 @@ from protocol.publication import (
     encode_bare,
     encode_publication,
 )
-from storage.check.check_pending import find_wrong_pending
+from storage.check.check_derived import find_wrong_pending
 from storage.commits import pending as waiting_module
 from storage.commits.pending import UNREAD, count_pending, count_rejections, find_unread, load_unread
 from storage.engine.errors import StorageError
