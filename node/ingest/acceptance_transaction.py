@@ -195,11 +195,8 @@ class Acceptance:
             raise ServiceError("too_large", "that link has taken as much as a link may", "make another one")
         if self.fault is not None:
             raise self.fault
-        for opened in batch.opened:
-            commit = opened.signed.commit
-            if commit.commit_id not in self._facts:
-                raise StorageError("what was written lacks a cause here")
-            self.ingested.own_ranks[commit.commit_id] = commit.rank
+        if any(opened.signed.commit.commit_id not in self._facts for opened in batch.opened):
+            raise StorageError("what was written lacks a cause here")
         nums = self.ingested.accepted.get(topic.topic, [])[before:]
         if len(nums) == len(batch.opened):
             own = (opened.publication for opened in batch.opened)

@@ -41,8 +41,6 @@ class IngestResult:
     """Commits that had waited and are accepted: ids by numbers."""
     inits: dict[int, CommitId] = field(default_factory=dict)
     """Accepted inits, ids by numbers: one may have waited that came on its epoch's own topic before."""
-    own_ranks: dict[CommitId, int] = field(default_factory=dict)
-    """Ranks of this node's own commits."""
     own_publications: dict[TopicKey, dict[int, Publication]] = field(default_factory=dict)
     """Publications of this node's own commits, by topic and number."""
     restored: int = 0
@@ -75,7 +73,6 @@ class IngestResult:
         self.waited |= more.waited
         self.released |= more.released
         self.inits |= more.inits
-        self.own_ranks |= more.own_ranks
         self.is_unfinished = more.is_unfinished
         self.restored += more.restored
         self.is_about_repos |= more.is_about_repos

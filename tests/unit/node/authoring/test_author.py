@@ -38,7 +38,7 @@ def test_the_databases_log_is_used_anew_while_a_node_writes(
         _, branch = alice.create_repo()
         for number in range(60):
             alice.author.write(branch, Post(f"one {number}"))
-            alice.author.write_many(branch, lambda _: [Draft(Post("a")), Draft(Post("b"))])
+            alice.author.write_many(branch, [Draft(Post("a")), Draft(Post("b"))])
         log = tmp_path / "alice" / f"{DATABASE_NAME}-wal"
         assert log.stat().st_size < 4 * pages * _PAGE_SIZE
 
@@ -76,7 +76,7 @@ async def test_a_branch_whose_first_commit_has_not_come_is_not_written_to(
         branch = bob.branch()
         for write in (
             lambda: bob.author.write(branch, Post("too early")),
-            lambda: bob.author.write_many(branch, lambda _: [Draft(Post("too early"))]),
+            lambda: bob.author.write_many(branch, [Draft(Post("too early"))]),
         ):
             with pytest.raises(ServiceError) as caught:
                 write()

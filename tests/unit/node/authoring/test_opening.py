@@ -68,7 +68,7 @@ def _posts(count: int) -> list[Draft]:
 
 
 def _encoded(world: World, count: int) -> list[bytes]:
-    written, _ = world.author.write_many(world.branch, lambda _: _posts(count))
+    written, _ = world.author.write_many(world.branch, _posts(count))
     return [one.encoded for one in written]
 
 
@@ -79,7 +79,7 @@ def _count(world: World) -> int:
 
 def test_a_long_batch_is_opened_in_parts(world: World, workers: _Workers) -> None:
     count = 2 * PART_COUNT + _MORE
-    written, _ = world.author.write_many(world.branch, lambda _: _posts(count))
+    written, _ = world.author.write_many(world.branch, _posts(count))
     assert sorted(workers.read_counts) == [_MORE, PART_COUNT, PART_COUNT]
     assert [one.rank for one in written] == list(range(1, count + 1))
     assert _count(world) == count + 1
@@ -87,7 +87,7 @@ def test_a_long_batch_is_opened_in_parts(world: World, workers: _Workers) -> Non
 
 def test_a_few_commits_are_opened_where_they_were_made(world: World, workers: _Workers) -> None:
     world.author.write(world.branch, Post("one"))
-    world.author.write_many(world.branch, lambda _: _posts(3))
+    world.author.write_many(world.branch, _posts(3))
     assert workers.read_counts == []
 
 
@@ -102,7 +102,7 @@ def test_small_requests_of_a_group_are_opened_together_and_in_order(world: World
 
 def test_what_no_worker_takes_is_opened_here(world: World, workers: _Workers) -> None:
     workers.answer = lambda _: None
-    world.author.write_many(world.branch, lambda _: _posts(PART_COUNT + _MORE))
+    world.author.write_many(world.branch, _posts(PART_COUNT + _MORE))
     assert _count(world) == PART_COUNT + _MORE + 1
 
 
@@ -112,7 +112,7 @@ def test_a_signature_that_a_worker_finds_wrong_refuses_the_batch(world: World, w
 
     workers.answer = deny
     with pytest.raises(ServiceError, match="not a legal one"):
-        world.author.write_many(world.branch, lambda _: _posts(PART_COUNT + _MORE))
+        world.author.write_many(world.branch, _posts(PART_COUNT + _MORE))
     assert _count(world) == 1
 
 
@@ -147,7 +147,7 @@ def test_a_request_that_cannot_be_encoded_leaves_nothing_of_its_parts(
         if thread.name == "own batch":
             thread.join()
     assert len(workers.read_counts) <= 1, "nobody waits for the others"
-    world.author.write_many(world.branch, lambda _: _posts(1))
+    world.author.write_many(world.branch, _posts(1))
     assert _count(world) == 2
 
 
@@ -160,7 +160,7 @@ def test_a_request_with_an_illegal_commit_leaves_nothing_of_its_parts(
     with pytest.raises(ServiceError):
         world.author.write_many(world.branch, plan)
     assert _count(world) == 1
-    world.author.write_many(world.branch, lambda _: _posts(1))
+    world.author.write_many(world.branch, _posts(1))
     assert _count(world) == 2
 
 

@@ -1,12 +1,10 @@
 """Devices of one person: joined by one link, given all repos, shown as one person, and removed again."""
 
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
 import trio
-from sqlalchemy import Connection
 from trio.testing import MockClock
 
 from node.authoring.author import Author
@@ -74,30 +72,6 @@ async def join(phone: Node, laptop: Node, folder: Path) -> DeviceLink:
 def people(tmp_path: Path) -> Iterator[list[Node]]:
     with open_nodes(tmp_path, "laptop", "phone", "tablet", "boss") as nodes:
         yield nodes
-
-
-@pytest.mark.slow
-async def test_one_link_brings_all_repos_with_what_the_first_holds(
-    people: list[Node], tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    laptop, phone = people[:2]
-    first, branch = laptop.create_repo("first")
-    second, _ = laptop.create_repo("second")
-    laptop.write(branch, "before")
-    await join(phone, laptop, tmp_path)
-    service = service_of(laptop, tmp_path)
-    for repo in (first, second):
-        assert held(phone, repo, phone) is Permission.OWNER
-        assert persons(laptop, repo) == persons(phone, repo) == {phone.author.user: laptop.author.user}
-    third, _ = laptop.create_repo("third")  # later ones too
-    await settle(laptop, phone)
-    assert held(phone, third, phone) is Permission.OWNER
-    assert persons(laptop, third) == {phone.author.user: laptop.author.user}
-    phone.write(phone.replica.tables.with_id(branch.branch_id)[0], "after")
-    await settle(laptop, phone)
-    items = (await service.branches.timelines.window("first:main", -1, 10))["items"]
-    shown = [(item["author"], item["person"]) for item in items if item["kind"] == "post"]
-    assert shown == [(user(laptop), user(laptop)), (user(phone), user(laptop))]
 
 
 async def member_of(boss: Node, laptop: Node, permission: Permission = Permission.WRITE) -> Repo:
@@ -342,10 +316,6 @@ async def test_excluding_one_device_tells_of_the_others(
     assert held(boss, work, laptop) is held(boss, work, phone) is None
 
 
-def _given(drafts: list[Draft], _connection: Connection) -> list[Draft]:
-    return drafts
-
-
 @pytest.mark.slow
 async def test_a_person_adds_so_many_devices(
     people: list[Node], tmp_path: Path, autojump_clock: MockClock
@@ -361,7 +331,7 @@ async def test_a_person_adds_so_many_devices(
             one for one in laptop.replica.branches.values() if one.branch_id == root_branch(link.repo)
         )
         drafts = [Draft(body) for body in bodies]
-        other.write_many(root, partial(_given, drafts))
+        other.write_many(root, drafts)
     assert len((await service.people.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX
     with pytest.raises(ServiceError, match="at most"):
         await service.people.pairing.add(3600)

@@ -194,7 +194,7 @@ async def test_the_shape_of_the_source_is_kept(nodes: list[Node], autojump_clock
             Draft(Post("c"), (0, 1)),
             Draft(Post("d"), (0,)),
         ]
-        alice.author.write_many(fork, lambda _: drafts, lambda _connection, _written: None)
+        alice.author.write_many(fork, drafts)
         await _merging(alice).merge("fork", "main")
         items = {
             item["text"] or item["kind"]: item for item in (await _merging(alice).state("main", 100))["items"]
