@@ -14,7 +14,7 @@ from node.api.access import Access, keep_readable
 from node.api.answers import Answer
 from node.api.callers import caller_of
 from node.api.repeats import Repeats, fingerprint_of, refuse_key
-from node.api.requests import Handler, json_response, parse_json, read_content, read_query
+from node.api.requests import Handler, encode_in_pieces, parse_json, read_content, read_query
 from node.api.revoking import Revoking
 from node.contract.table import AnyEndpoint
 
@@ -47,7 +47,8 @@ def bind(answer: Answer, access: Access, repeats: Repeats, revoking: Revoking) -
                 act = partial(revoking.make, endpoint.makes, caller, arguments, act)
             return await repeats.answer(caller, request, find_fingerprint, act)
         found = await method(**arguments)
-        return json_response(keep_readable(caller, found) if is_list else found)
+        encoded = await encode_in_pieces(keep_readable(caller, found) if is_list else found)
+        return Response(encoded, media_type="application/json")
 
     return handle
 

@@ -6,7 +6,7 @@ from starlette.responses import Response
 from node.api.access import Access, keep_readable
 from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
-from node.api.requests import answer_json, json_response, read_json, read_query
+from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.node import FOLLOW_NODE
@@ -55,7 +55,8 @@ class EventEndpoints:
         if _wants_stream(request):
             source = self._node.follow(request.headers.get("last-event-id", ""), **query)
             return self._streams.open(self._access.follow(source, caller))
-        return json_response(keep_readable(caller, await self._node.list_all()))
+        encoded = await encode_in_pieces(keep_readable(caller, await self._node.list_all()))
+        return Response(encoded, media_type="application/json")
 
 
 def _wants_stream(request: Request) -> bool:

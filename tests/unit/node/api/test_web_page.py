@@ -65,7 +65,7 @@ async def test_a_code_gives_the_token_once_and_to_our_own_page_alone(tmp_path: P
         assert token != TOKEN, "the page gets a token of its own"
         own = {"Authorization": f"Bearer {token}"}
         shown = (await one.client.get("/api/v1/token", headers=own)).json()
-        assert (shown["kind"], shown["repos"], len(shown["may"])) == ("page", [], len(ACTIONS))
+        assert (shown["kind"], shown["repos"], len(shown["actions"])) == ("page", [], len(ACTIONS))
         refused = await one.client.post("/api/v1/codes", headers=own)
         assert refused.status_code == 403, "and opens no others"
         again = await one.client.post("/open", json=body)
