@@ -65,7 +65,7 @@ def _commands() -> str:
 
 
 def _configuration() -> str:
-    """From the commented file that `ravel init` writes: a section each, a key with its default and comment."""
+    """Return the page of the commented file that `ravel init` writes: a section each, a key with its default and comment."""
     lines = [
         "# Configuration\n",
         MADE,

@@ -11,7 +11,7 @@ FENCE = re.compile(r"\*\*(.+?)\.\*\*\n\n```\n(.*?)```", re.S)
 
 
 def scenarios():
-    """The scenarios of the page: title and lines."""
+    """Return the scenarios: title and lines of each."""
     text = PAGE.read_text()
     return [(title, body.strip().splitlines()) for title, body in FENCE.findall(text)]
 
@@ -71,7 +71,7 @@ def step(story, words, done, **how):
 
 
 def histories():
-    """All scenarios as histories."""
+    """Yield all scenarios as histories."""
     for title, lines in scenarios():
         yield play(title, lines)
         yield play(title, lines, content=True)
