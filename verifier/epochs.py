@@ -253,6 +253,28 @@ class Epochs:
         clean = self.find_clean(before)
         return preferred_epoch(clean) if clean else None
 
+    def is_renewal_due(self, now: Resolution, author: UserId) -> bool:
+        """Return True if a link of this author that renews ended, and the epoch that is written in does not know of it.
+
+        Nothing rests on it: no right, no verdict, no order. Costs O(commits by the author, and joins by its links).
+        """
+        operations, preferred = self._operations, self.find_preferred(now)
+        if preferred is None:
+            return False  # another epoch must be started anyhow
+        return any(
+            not operations.precedes(end, preferred)
+            for one in operations.authored_by(author)
+            if isinstance(one.body, Invite) and one.renews
+            for end in self._ends_of(one, one.body.uses, now)
+        )
+
+    def _ends_of(self, invitation: Operation, uses: int, now: Resolution) -> list[Operation]:
+        """Return what ended a link: revocations that count, and where no use is left, the joins."""
+        operations = self._operations
+        ends = [one for one in operations.revocations_of(invitation.commit_id) if now.has_effect(one)]
+        joins = [one for one in operations.joins_by(invitation.commit_id) if now.counts(one)]
+        return ends + (joins if len({join.author for join in joins}) >= uses else [])
+
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
         if any(self._is_cut(one, before) for one in self._find_unseen_cuts(tip)):
             return False

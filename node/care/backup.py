@@ -32,10 +32,10 @@ from node.runtime.version import VERSION
 from protocol.limits.files import BACKUP_FILE_COUNT_MAX, BACKUP_MANIFEST_SIZE_MAX
 from ravel.home import LOCK_NAME, RUN_NAME
 from storage.engine.backup_rows import load_database, save_database
+from storage.engine.bulk import UNREADABLE
 from storage.engine.database import DATABASE_NAME, NewerSchema, NoStore, OlderSchema, StorageError
 from storage.engine.folders import make_folder, open_new, sync_file, sync_folder
 from storage.engine.losses import Loss, write_loss
-from storage.engine.sqlite import UNREADABLE
 from storage.engine.store_identity import PACKS_NAME, STORE_ID_NAME
 
 MANIFEST_NAME: Final = "manifest.json"

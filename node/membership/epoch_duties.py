@@ -25,7 +25,6 @@ from protocol.text import id_text
 from storage.engine.id_keys import chunks
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
-from verifier.ended_links import is_renewal_due
 from verifier.epoch_commits import epoch_statement
 from verifier.epochs import EPOCHS_TOLD_IN_MAX
 from verifier.membership import Membership
@@ -98,7 +97,7 @@ class EpochDuties:
             if held < Permission.WRITE or (repo.is_behind and not epochs.is_due(state)):
                 return None
             turns = _Turns(membership, me)
-            is_renewed = held >= Permission.ADMIN and is_renewal_due(membership, state, me)
+            is_renewed = held >= Permission.ADMIN and membership.epochs.is_renewal_due(state, me)
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
             heads = state.heads

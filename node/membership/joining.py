@@ -47,8 +47,7 @@ from protocol.proofs import prove_invitation
 from protocol.text import id_text
 from storage.engine.database import StorageError
 from storage.repos.epochs import Epoch
-from storage.repos.repos import Repo, add_repo
-from storage.repos.single_branch import add_branch_alone
+from storage.repos.repos import Repo, add_branch_alone, add_repo
 
 log = structlog.get_logger()
 

@@ -17,8 +17,7 @@ from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.links import BranchCapability, decode_branch_capability
 from protocol.text import id_text
-from storage.repos.repos import Repo
-from storage.repos.single_branch import add_branch_alone
+from storage.repos.repos import Repo, add_branch_alone
 from verifier.offers import FoundOffer
 
 COMMENTS_REPO: Final = "comments"

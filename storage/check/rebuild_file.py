@@ -26,13 +26,14 @@ from protocol.ids import CommitId
 from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
 from storage.check.schema_check import made_at_once, made_by_migrations, normalise
+from storage.engine.bulk import UNREADABLE
 from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, move_file, open_new, sync_file, sync_folder
 from storage.engine.id_keys import id_key, pack_ids, pack_nums
 from storage.engine.last_write import read_last_write
 from storage.engine.losses import Loss, keep_files, note_loss
 from storage.engine.revisions import create, is_revision, newest_revision
-from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, SqliteBackend
+from storage.engine.sqlite import DATABASE_NAME, SqliteBackend
 from storage.schema.schema import (
     authors,
     blocks,

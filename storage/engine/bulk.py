@@ -23,8 +23,8 @@ from storage.engine.id_keys import chunks, id_keys
 
 Row = tuple[Any, ...]
 _Id = TypeVar("_Id", bound=bytes)
-_FAULTS: Final = (sqlite3.Error, UnicodeError, OverflowError)
-"""Errors of the driver: `sqlite.UNREADABLE` says why."""
+UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
+"""Errors of the driver for a damaged file: it decodes SQLite's message, with names in it that are no text any more."""
 
 
 class Rows:
@@ -136,7 +136,7 @@ def run_plain(connection: Connection, statement: str) -> None:
         return
     try:
         driver.execute(statement)
-    except _FAULTS as error:
+    except UNREADABLE as error:
         raise _explained(connection, statement, error) from error
 
 
@@ -146,7 +146,7 @@ def roll_back(connection: Connection) -> None:
     if driver is not None:
         try:
             driver.rollback()
-        except _FAULTS as error:
+        except UNREADABLE as error:
             raise _explained(connection, "ROLLBACK", error) from error
     connection.rollback()
 
@@ -161,7 +161,7 @@ def _run(connection: Connection, statement: str, rows: list[Row]) -> None:
             driver.execute(statement, rows[0])
         else:
             driver.executemany(statement, rows)
-    except _FAULTS as error:
+    except UNREADABLE as error:
         raise _explained(connection, statement, error) from error
 
 
@@ -175,7 +175,7 @@ def _find(connection: Connection, statement: str, values: Row) -> Rows:
 def _read(connection: Connection, driver: sqlite3.Connection, statement: str, values: Row) -> Iterator[Row]:
     try:
         yield from driver.execute(statement, values)
-    except _FAULTS as error:
+    except UNREADABLE as error:
         raise _explained(connection, statement, error) from error
 
 

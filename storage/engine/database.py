@@ -16,13 +16,13 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from protocol.keys import StoreKey
 from storage.engine.backends import Backend, FileUse
-from storage.engine.bulk import roll_back, run_plain
+from storage.engine.bulk import UNREADABLE, roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, cipher_option
 from storage.engine.copies import OLDER
 from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, StoreLocked
 from storage.engine.postgresql import PostgresqlBackend
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
-from storage.engine.sqlite import DATABASE_NAME, UNREADABLE, SqliteBackend, is_held
+from storage.engine.sqlite import DATABASE_NAME, SqliteBackend, is_held
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
 from storage.engine.writer_lock import WriterLock
 from storage.schema.schema import sequences

@@ -18,7 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import QueuePool
 
 from storage.engine.backends import Backend, FileUse
-from storage.engine.bulk import run_plain
+from storage.engine.bulk import UNREADABLE, run_plain
 from storage.engine.copies import copy_beside, copy_database
 from storage.engine.errors import StorageError
 from storage.engine.folders import open_or_create
@@ -31,8 +31,6 @@ _BUSY_TIMEOUT_SECONDS: Final = 30.0
 _COUNT_MASK: Final = 0xFFFFFFFF
 _PRIMARY_CODE: Final = 0xFF
 """Bits of an error's code that say its kind."""
-UNREADABLE: Final = (sqlite3.Error, UnicodeError, OverflowError)
-"""Errors of the driver for a damaged file: it decodes SQLite's message, with names in it that are no text any more."""
 _WAL_PAGES: Final = 8192
 """Pages between checkpoints (32 MiB): random index pages are then written once, not once per transaction."""
 _WRITER_CACHE_KIB: Final = 16 * 1024

@@ -20,7 +20,7 @@ from protocol.keys import BranchSecret, ConvergenceSecret
 from protocol.links import BranchCapability, BranchChannel
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
-from storage.repos.single_branch import add_branch_alone
+from storage.repos.repos import add_branch_alone
 from tests.support.ids import as_commit_id, as_epoch_id
 from tests.support.nodes import Node, open_nodes
 

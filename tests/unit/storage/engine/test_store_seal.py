@@ -22,8 +22,7 @@ from storage.engine.copies import copy_database, drop_open_copies
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.sqlite import SqliteBackend
 from storage.repos.epochs import load_epochs
-from storage.repos.repos import load_branches, load_repos
-from storage.repos.single_branch import add_branch_alone
+from storage.repos.repos import add_branch_alone, load_branches, load_repos
 from storage.schema.schema import store_seal
 from tests.support.builders import STORE_KEY
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
