@@ -60,6 +60,8 @@ class Packs:
     def sweep(self) -> int:
         """Move packs that no row names to quarantine, and those back that rows name; gives how many no row named.
 
+        Costs O(packs).
+
         Nothing is deleted: rows may be gone that were acknowledged. To be called while nobody adds. Raises StorageError.
         """
         with self._database.read() as connection:
@@ -154,7 +156,7 @@ class PackDraft:
             return True
 
     def put(self, block: Block) -> None:
-        """Add a block; one that is here already costs no space. Raises StorageError."""
+        """Add a block; one that is here already costs no space. Costs O(block). Raises StorageError."""
         if block.block_id in self._places or block.block_id in self._waiting:
             return
         self._waiting[block.block_id] = block

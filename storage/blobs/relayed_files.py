@@ -92,7 +92,10 @@ def find_relayed_on(connection: Connection, relay: PeerId, own: Sequence[OwnFile
 
 
 def replace_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Collection[ShortId]) -> None:
-    """Record all that a relay says to keep of a topic's files, in place of what it said before."""
+    """Record all that a relay says to keep of a topic's files, in place of what it said before.
+
+    Costs O(files of the topic).
+    """
     here = (relayed_files.c.relay == relay) & (relayed_files.c.topic_num == topic_num)
     connection.execute(delete(relayed_files).where(here))
     rows = [{"relay": relay, "topic_num": topic_num, "file": file} for file in kept]
@@ -110,12 +113,14 @@ def note_relayed(connection: Connection, relay: PeerId, topic_num: int, kept: Co
 
 
 def forget_relayed(connection: Connection, relay: PeerId) -> None:
-    """Forget what a relay keeps: this node no longer uses it."""
+    """Forget what a relay keeps: this node no longer uses it. Costs O(files that it keeps)."""
     connection.execute(delete(relayed_files).where(relayed_files.c.relay == relay))
 
 
 def measure_file(connection: Connection, root: Path, blobs: Packs, file: ObjectId) -> int | None:
     """Measure what a file's blocks count at a relay at most: leaves that are named twice count twice.
+
+    Costs O(blocks of the file).
 
     None: they are not all here, or a relay takes no such tree, which has too many inner blocks. Raises StorageError.
     """

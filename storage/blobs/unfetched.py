@@ -56,7 +56,10 @@ _ROOTS: Final = (
 
 
 def note_files_added(connection: Connection, branch_num: int, commit_ids: Collection[CommitId]) -> None:
-    """Record that this node wrote these commits of a branch: no other has the content of the files that they add."""
+    """Record that this node wrote these commits of a branch: no other has the content of the files that they add.
+
+    Costs O(files that they add).
+    """
     nums: list[int] = []
     for part in chunks([id_key(one) for one in commit_ids]):
         rows = connection.execute(_ADDED, {"keys": part, "branch": branch_num}).all()
@@ -95,7 +98,10 @@ def find_unfetched(
 
 
 def note_files_fetched(connection: Connection, repo_num: int, object_id: ObjectId) -> None:
-    """Record that other nodes have all of this content: of each file in the repo that has it."""
+    """Record that other nodes have all of this content: of each file in the repo that has it.
+
+    Costs O(files of this content).
+    """
     of_repo = select(branches.c.num).where(branches.c.repo_num == repo_num)
     same = select(files.c.num).where(files.c.object_id == object_id, files.c.branch_num.in_(of_repo))
     connection.execute(delete(unfetched_files).where(unfetched_files.c.file_num.in_(same)))

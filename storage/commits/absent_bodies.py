@@ -40,7 +40,10 @@ class Erasure(NamedTuple):
 
 
 def load_ids_of_kind(connection: Connection, branch_num: int, kind: str, before_ms: int) -> list[CommitId]:
-    """Load the ids of a branch's commits of a kind that are not void and came before a time (unix ms)."""
+    """Load the ids of a branch's commits of a kind that are not void and came before a time (unix ms).
+
+    Costs O(commits of the branch).
+    """
     query = select(commits.c.commit_id).where(
         commits.c.branch_num == branch_num,
         ~commits.c.is_void,
@@ -63,7 +66,10 @@ def load_with_bodies(connection: Connection, branch_num: int, kinds: Collection[
 
 
 def measure_bodies(connection: Connection, rows: Sequence[TimelineRow]) -> int:
-    """Sum the bytes of the blocks of these commits' bodies, each block once. Other commits may need some."""
+    """Sum the bytes of the blocks of these commits' bodies, each block once. Other commits may need some.
+
+    Costs O(blocks).
+    """
     wanted = {num for row in rows for num in unpack_nums(row.block_nums)[1:]}
     size = sum_of(func.length(blocks.c.encoded))
     return sum(

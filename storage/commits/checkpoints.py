@@ -59,7 +59,10 @@ def keep_checkpoints(
 def recount_checkpoints(
     database: Database, connection: Connection, branch_num: int, nums: Sequence[int], *, is_void: bool
 ) -> None:
-    """Count checkpoints among these commits of a branch no more (`is_void`), or again."""
+    """Count checkpoints among these commits of a branch no more (`is_void`), or again.
+
+    Costs O(commits that they count up or down).
+    """
     changed: Counter[PackedIds] = Counter()
     for part in chunks(nums):
         query = select(checkpoints.c.merged).where(checkpoints.c.commit_num.in_(part))

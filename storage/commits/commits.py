@@ -330,7 +330,7 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
 def load_first_of_kinds(
     connection: Connection, branch_num: int, kinds: Collection[str], limit: int
 ) -> list[TimelineRow]:
-    """Load the timeline's first commits with such bodies, in canonical order."""
+    """Load the timeline's first commits with such bodies, in canonical order. Costs O(commits before the last one found)."""
     query = _of_kinds(branch_num, kinds).order_by(*CANONICAL_ORDER).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
@@ -339,14 +339,14 @@ def load_first_of_kinds(
 def load_last_of_kinds(
     connection: Connection, branch_num: int, kinds: Collection[str], limit: int
 ) -> list[TimelineRow]:
-    """Load the timeline's last commits with such bodies, the last one first."""
+    """Load the timeline's last commits with such bodies, the last one first. Costs O(commits behind the last one found)."""
     query = _of_kinds(branch_num, kinds).order_by(*(column.desc() for column in CANONICAL_ORDER)).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
 
 
 def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
-    """Load the void commits of a branch with such bodies, in canonical order."""
+    """Load the void commits of a branch with such bodies, in canonical order. Costs O(commits of the branch)."""
     query = _of_kinds(branch_num, kinds, is_void=True).order_by(*CANONICAL_ORDER)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]

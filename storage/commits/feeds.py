@@ -198,14 +198,20 @@ def load_feeds(connection: Connection, branch_num: int) -> list[Feed]:
 
 
 def count_forks_of(connection: Connection, user: UserId) -> dict[int, int]:
-    """Count the places that a user has used more than once, by number of the repo; repos without any are left out."""
+    """Count the places that a user has used more than once, by number of the repo; repos without any are left out.
+
+    Costs O(forked places of the user).
+    """
     return {row[0]: row[1] for row in select_rows(connection, _FORKS_OF_USER, user=user)}
 
 
 def load_feed_forks(
     connection: Connection, branch_num: int, *, place_limit: int, commit_limit: int
 ) -> list[FeedFork]:
-    """Load the branch's first forked places by (author, sequence), with their smallest commit ids."""
+    """Load the branch's first forked places by (author, sequence), with their smallest commit ids.
+
+    Costs O(forked places of the branch).
+    """
     places = (
         select(authors.c.user, feed_forks.c.author_num, feed_forks.c.feed_sequence)
         .join(authors, authors.c.num == feed_forks.c.author_num)

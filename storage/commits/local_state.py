@@ -30,7 +30,10 @@ class Unseen:
 
 
 def load_marks(connection: Connection) -> Mapping[int, int]:
-    """Load, by branch number, the number of the last commit that was seen; none for branches never looked at."""
+    """Load, by branch number, the number of the last commit that was seen; none for branches never looked at.
+
+    Costs O(marks).
+    """
     return {row[0]: row[1] for row in connection.execute(select(seen_marks.c.branch_num, seen_marks.c.num))}
 
 

@@ -285,7 +285,7 @@ def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -
 
 
 def count_pending(connection: Connection, branch_num: int | None = None, *, reason: str = CAUSES) -> int:
-    """Count the commits that are unread, or that wait for causes or their turn, in one branch or in all."""
+    """Count the commits that are unread, or that wait for causes or their turn, in one branch or in all. Costs O(those)."""
     unread, others = (_UNREAD, _WAITING) if branch_num is None else (_UNREAD_OF_BRANCH, _WAITING_OF_BRANCH)
     query = unread if reason == UNREAD else others
     return int(select_rows(connection, query, branch=branch_num).scalars()[0])
@@ -337,7 +337,10 @@ def load_keyless(connection: Connection, branch_num: int) -> list[tuple[int, int
 def load_pending(
     connection: Connection, branch_num: int, known: Collection[CommitId]
 ) -> list[tuple[CommitId, int, bytes]]:
-    """Load (id, topic's number, publication) of a branch's pending commits that are not `known`, in order."""
+    """Load (id, topic's number, publication) of a branch's pending commits that are not `known`, in order.
+
+    Costs O(commits of the branch that wait).
+    """
     query = select(pending.c.num, pending.c.commit_id).where(
         pending.c.branch_num == branch_num, pending.c.reason != UNREAD
     )

@@ -95,7 +95,10 @@ def load_versions(
     limit: int,
     before: TimelineRow | None = None,
 ) -> list[TimelineRow]:
-    """Load the last edits and deletions that count for a post, in canonical order, before one of them."""
+    """Load the last edits and deletions that count for a post, in canonical order, before one of them.
+
+    Costs O(limit and devices).
+    """
     if not can_be_changed(post):
         return []
     cipher = cipher_of(connection)

@@ -269,7 +269,7 @@ class PartChange:
 
 
 def prepare_items(connection: Connection, key: HashKey, items: Sequence[IndexItem]) -> list[PartChange]:
-    """Prepare to index commits, each once. Nobody else may write to the index until `write_items`."""
+    """Prepare to index commits, each once. Nobody else may write to the index until `write_items`. Costs O(words)."""
     groups: dict[int, list[IndexItem]] = {}
     for item in items:
         groups.setdefault(item.branch_num, []).append(item)
@@ -331,7 +331,7 @@ def keep_upto(connection: Connection, upto: int) -> None:
 
 
 def find_parts(connection: Connection, branch_num: int, nums: Sequence[int]) -> list[IndexPart]:
-    """Find parts that may have some of these commits of one branch."""
+    """Find parts that may have some of these commits of one branch. Costs O(parts of the branch)."""
     query = _PARTS.where(
         search_parts.c.branch_num == branch_num,
         search_parts.c.num > 0,
@@ -364,7 +364,10 @@ def remove_from_queue(connection: Connection, seen: Mapping[int, PackedNums | No
 def load_parts(
     connection: Connection, branch_nums: Sequence[int], *, since: int, until: int
 ) -> list[IndexPart]:
-    """Load parts of these branches with commits shown between two times (unix ms), newest first."""
+    """Load parts of these branches with commits shown between two times (unix ms), newest first.
+
+    Costs O(parts of the branches).
+    """
     found: list[IndexPart] = []
     for some in chunks(branch_nums):
         query = _PARTS.where(

@@ -35,7 +35,7 @@ class DueText:
 
 
 def mark_texts_due(connection: Connection, branch_nums: Iterable[int]) -> None:
-    """Note that something was added to the texts of these branches."""
+    """Note that something was added to the texts of these branches. Costs O(branches)."""
     for some in chunks(sorted(set(branch_nums))):
         known = select(search_texts.c.branch_num).where(search_texts.c.branch_num.in_(some))
         here = set(connection.execute(known).scalars())
@@ -49,7 +49,7 @@ def mark_texts_due(connection: Connection, branch_nums: Iterable[int]) -> None:
 
 
 def invalidate_texts(connection: Connection, nums: Sequence[int], *, is_gone: bool) -> None:
-    """Note that these commits count, or their bodies are here, otherwise than before.
+    """Note that these commits count, or their bodies are here, otherwise than before. Costs O(branches of their repos).
 
     Where something `is_gone`, the clear text of each text that they may be a part of is removed.
     """

@@ -19,7 +19,7 @@ from storage.engine.store_identity import check_unbound
 
 
 def save_database(folder: Path, url: str, path: Path) -> None:
-    """Copy the rows of a folder's store, one moment of them, to a new SQLite file, while it is in use.
+    """Copy the rows of a folder's store, one moment of them, to a new SQLite file, while it is in use. Costs O(rows).
 
     Raises OSError, sqlite3.Error, StorageError.
     """
@@ -38,6 +38,8 @@ def save_database(folder: Path, url: str, path: Path) -> None:
 
 def load_database(folder: Path, url: str) -> None:
     """Move the rows of a folder's store from its file into a PostgreSQL database without a store, all or none.
+
+    Costs O(rows).
 
     Raises OSError, StorageError.
     """

@@ -61,6 +61,8 @@ def copy_beside(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
 def drop_open_copies(folder: Path) -> list[Path]:
     """Remove copies of stores whose secrets lie in them in the clear, and what was begun of any; gives them. Raises OSError.
 
+    Costs O(copies).
+
     A schema says nothing of that: a store is sealed when it is first opened with a key, and may be migrated before.
     """
     found = [

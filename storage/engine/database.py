@@ -183,7 +183,10 @@ class Database:
         return StorageError(str(error)) if isinstance(error, BadSecret) else error
 
     def copy_aside(self, label: str) -> Path:
-        """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError."""
+        """Keep a copy of what is committed in the folder, under a name with the label. Raises StorageError.
+
+        Costs O(rows).
+        """
         try:
             return self._backend.copy_aside(self._engine, label, newest_revision())
         except (*FAILURES, *UNREADABLE, OSError) as error:
@@ -206,7 +209,7 @@ class Database:
             return self._backend.measure_file(connection)
 
     def rewrite_file(self) -> None:
-        """Write the rows' file anew, as one transaction. Raises StorageError."""
+        """Write the rows' file anew, as one transaction. Costs O(rows). Raises StorageError."""
         with self._lock.held():
             writer = self._writer or self._open_writer()
             try:

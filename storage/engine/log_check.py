@@ -39,6 +39,8 @@ class LogState:
 def examine_log(database: Path) -> LogState | None:
     """Look at the log of a database that nobody has open, and change nothing; None where SQLite cannot open it.
 
+    Costs O(frames of the log).
+
     Raises OSError.
     """
     log = database.with_name(f"{database.name}-wal")

@@ -75,7 +75,7 @@ def has_grown_from(connection: Connection, table: Any, mark: Mark | None, waterm
 
 
 def hash_root_branches(connection: Connection) -> str:
-    """Hash the state of all root branches: equal while nothing came to any, was taken out or came back.
+    """Hash the state of all root branches: equal while nothing came to any, was taken out or came back. Costs O(repos).
 
     Branches only grow, so their counts, and which commits are damaged, tell.
     """
@@ -165,7 +165,7 @@ def commit_batches(
 
 
 def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the commits that are void now."""
+    """Yield batches of the commits that are void now. Costs O(commits)."""
     query = select(commits.c.commit_id).where(commits.c.is_void).order_by(commits.c.num)
     for (ids,) in _columns(connection, query):
         yield make_batch(VOIDS, [_ids(ids)])

@@ -136,7 +136,10 @@ def has_link(connection: Connection, token: AccountToken) -> bool:
 
 
 def join_account(connection: Connection, token: AccountToken, peer: PeerId, now: int) -> JoinedAccount:
-    """Give a node the account of a link. It may show it again: the answer may have been lost."""
+    """Give a node the account of a link. It may show it again: the answer may have been lost.
+
+    Costs O(topics that the node brought).
+    """
     links, nodes = relay_account_links.c, relay_account_nodes.c
     link = connection.execute(
         select(links.mark, links.account_num, links.expires_at, links.used_by).where(
@@ -168,7 +171,10 @@ def change_quota(connection: Connection, name: str, quota: int) -> bool:
 
 
 def revoke_account(connection: Connection, name: str) -> bool:
-    """Forget an account, its links and its nodes, which are strangers again; return True if there was one."""
+    """Forget an account, its links and its nodes, which are strangers again; return True if there was one.
+
+    Costs O(topics that its nodes brought).
+    """
     account = find_account(connection, name)
     if account is None:
         return False

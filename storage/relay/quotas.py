@@ -106,7 +106,10 @@ class Room:
 
 
 def refuse_topics(connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> str:
-    """Return why this visitor may bring no new topic, whatever is forgotten for it; "" if it may. Changes nothing."""
+    """Return why this visitor may bring no new topic, whatever is forgotten for it; "" if it may. Changes nothing.
+
+    Costs O(topics that the visitor or its subnet brought).
+    """
     room = _own_topic_room(connection, visitor, 1, quotas)
     return "" if room.count else room.refused
 
@@ -129,7 +132,10 @@ def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
 
 
 def make_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
-    """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not."""
+    """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not.
+
+    Costs O(topics).
+    """
     own = _own_topic_room(connection, visitor, wanted, quotas)
     granted, refused = own.count, own.refused
     if not granted:
@@ -158,7 +164,7 @@ def make_room(
     new: list[tuple[Publication, bytes]],
     quotas: RelayQuotas,
 ) -> Room:
-    """Make room for the first of these publications of a topic, as many as fit every quota."""
+    """Make room for the first of these publications of a topic, as many as fit every quota. Costs O(topics)."""
     topic_size = _topic_size(connection, topic_num)
     if topic_size is None:
         return Room(0, "topic_forgotten")  # while this was on its way
@@ -182,6 +188,8 @@ def refuse_file(
 ) -> str:
     """Return why so many bytes of a topic's files have no room, or "". Forgets nothing: the size is only claimed.
 
+    Costs O(topics).
+
     Else a small deposit that claims much would cost others their topics, again and again, and bring nothing.
     """
     topic_size = _topic_size(connection, topic_num)
@@ -199,7 +207,7 @@ def refuse_file(
 def make_file_room(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> Room:
-    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0)."""
+    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0). Costs O(topics)."""
     refusal = refuse_file(connection, topic_num, visitor, size, quotas)
     if refusal:
         return Room(0, refusal)
@@ -210,6 +218,8 @@ def make_file_room(
 
 def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quotas: RelayQuotas) -> int:
     """Return the bytes that bodies of a topic's bare publications may take, for which nothing is forgotten.
+
+    Costs O(topics).
 
     As much as files: a relay asks for bodies of its own accord, and members' new commits must find room all the same.
     """
@@ -222,7 +232,7 @@ def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quo
 
 
 def used_by(connection: Connection, account_num: int) -> int:
-    """Sum the bytes that the nodes of an account have brought."""
+    """Sum the bytes that the nodes of an account have brought. Costs O(shares of its nodes)."""
     nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
     return _share(connection, relay_shares.c.peer.in_(nodes))
 
@@ -261,7 +271,10 @@ def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
 
 
 def forget_files(connection: Connection, nums: "Select[tuple[int]]") -> None:
-    """Forget files, and the blocks that no other file has. What they counted is the caller's to take back."""
+    """Forget files, and the blocks that no other file has. What they counted is the caller's to take back.
+
+    Costs O(their blocks).
+    """
     links, blocks = relay_file_blocks.c, relay_blocks.c
     going = select(links.block_num).where(links.file_num.in_(nums)).distinct()
     lonely = connection.execute(going).scalars().all()

@@ -178,7 +178,7 @@ def allow_peer(connection: Connection, peer: PeerId) -> None:
 
 
 def mark_topics_known(connection: Connection, peer: PeerId) -> None:
-    """Mark what a peer has brought as known: the peer is known from now on."""
+    """Mark what a peer has brought as known: the peer is known from now on. Costs O(those topics)."""
     brought = update(relay_topics).where(relay_topics.c.brought_by == peer)
     connection.execute(brought.values(is_known=True, subnet=""))
 
@@ -190,7 +190,7 @@ def deny_peer(connection: Connection, peer: PeerId) -> None:
 
 
 def mark_topics_unknown(connection: Connection, peer: PeerId) -> None:
-    """Mark what a peer alone has brought as a stranger's."""
+    """Mark what a peer alone has brought as a stranger's. Costs O(those topics)."""
     alone = (relay_topics.c.brought_by == peer) & ~relay_topics.c.is_shared  # others may be known
     connection.execute(update(relay_topics).where(alone).values(is_known=False))
 

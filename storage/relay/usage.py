@@ -51,6 +51,8 @@ def load_usage(
 def load_growth(connection: Connection, now_ms: int) -> int:
     """Compute the bytes a day that came in the last RELAY_GROWTH_DAYS, or since the first of them.
 
+    Costs O(RELAY_GROWTH_COUNT_MAX).
+
     A file counts when it began: deposited again, after a cut or to bring a damaged block, it takes no room that it had not.
     The latest RELAY_GROWTH_COUNT_MAX of each are looked at: of more, the time that these took counts.
     """

@@ -102,7 +102,10 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
 
 
 def forget_claim(connection: Connection, epoch_num: int) -> None:
-    """Forget a key that was said to be an epoch's, with its topic, and what waits there, unless another names that."""
+    """Forget a key that was said to be an epoch's, with its topic, and what waits there, unless another names that.
+
+    Costs O(what waits there).
+    """
     is_claim = (epochs.c.claimed_by.is_not(None)) & (epochs.c.writers_topic_num.is_(None))
     found = connection.execute(
         select(epochs.c.repo_num, epochs.c.topic_num).where(epochs.c.num == epoch_num, is_claim)

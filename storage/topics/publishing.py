@@ -69,6 +69,8 @@ def load_publications(
 ) -> list[bytes]:
     """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
+    Costs O(size_target).
+
     One at least, if any can be made. Of a commit whose body was erased it is a bare one.
 
     Who can sign on the topic signs what came otherwise. What cannot be signed and came by another topic is left out: others
@@ -129,7 +131,10 @@ def _encode(
 def name_publications(
     connection: Connection, topic: Topic, rows: Iterable[Sequence[Any]]
 ) -> Iterable[PublicationId]:
-    """Compute the ids of the publications of commits on a topic, of rows of a number and NEEDED. Reads their blocks."""
+    """Compute the ids of the publications of commits on a topic, of rows of a number and NEEDED. Reads their blocks.
+
+    Costs O(bytes of their blocks).
+    """
     found = [(*row[:-1], unpack_nums(row[-1])) for row in rows]
     blocks = read_blocks(connection, {num: None for row in found for num in row[-1]})
     erased = load_body_ids(connection, [row[0] for row in found if len(row[-1]) == 1])

@@ -159,7 +159,10 @@ class Sketches:
             connection.execute(delete(sketches).where(sketches.c.topic == topic))
 
     def drop(self, topics: Collection[TopicKey]) -> None:
-        """Forget topics' sketches in memory, inside the transaction that forgets those in the store."""
+        """Forget topics' sketches in memory, inside the transaction that forgets those in the store.
+
+        Costs O(sketches in memory).
+        """
         if not topics:
             return
         with self._lock:
