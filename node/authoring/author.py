@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from node.authoring.drafting import AuthorKeys, Draft, WrittenCommit
 from node.authoring.feed_writer import FeedWriter
 from node.authoring.founding import Founding
-from node.authoring.opening import Opener
+from node.authoring.opening import OwnBatchReader
 from node.authoring.preparing import Preparation
 from node.authoring.write_queue import (
     AfterWrite,
@@ -45,7 +45,7 @@ class Author:
         replica.own_feeds.user = self._keys.user
         self._writer = FeedWriter(replica, self._keys, clock_ms)
         self._preparation = Preparation(self._writer)
-        self._queue = WriteQueue(self._writer, self._preparation, Opener(workers))
+        self._queue = WriteQueue(self._writer, self._preparation, OwnBatchReader(workers))
         founding = Founding(self._writer, self._preparation)
         self.create_repo = founding.create_repo
         self.create_branch = founding.create_branch
@@ -123,7 +123,7 @@ class Author:
         return sealing.open_key(self._keys.secret, author, repo_id, sealed)
 
     def open_boxes(self, mark: Mark) -> BoxOpener:
-        """Return the opener of this user's boxes of a mark."""
+        """Return the reader of this user's boxes of a mark."""
         return BoxOpener(self._keys.user, self._keys.secret, mark)
 
     def sign(self, digest: Digest) -> Signature:

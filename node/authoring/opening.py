@@ -1,4 +1,4 @@
-"""`Opener`: opens what this node encodes, by worker processes while more is being encoded.
+"""`OwnBatchReader`: opens what this node encodes, by worker processes while more is being encoded.
 
 What this user writes passes parsing and validation as others' commits do, which takes about as long as making it. A part
 of a long batch is therefore given to a worker (`node.ingest.reading_workers`), and another core reads it. A few commits,
@@ -26,7 +26,7 @@ _WAIT_SECONDS: Final = 2.0
 """Longest wait for one part: others wait for the store meanwhile. A worker that hangs is given up after half a minute."""
 
 
-class Opening:
+class OwnBatch:
     """Publications of this node's own that are being opened, or wait for it."""
 
     def __init__(self, topic: Topic, items: Sequence[bytes], note_late: Callable[[], object]) -> None:
@@ -65,20 +65,20 @@ class Opening:
         self.answer.cancel()
 
 
-class Opener:
-    """Opens batches of this node's own. `workers` may be none. Thread-safe."""
+class OwnBatchReader:
+    """Reader of this node's own batches. `workers` may be none. Thread-safe."""
 
     def __init__(self, workers: ReadingWorkers | None = None) -> None:
         self._workers = workers
         self.is_apart = workers is not None and workers.count > 0
         """Whether there are workers that open a part while this thread goes on."""
         self._lock = threading.Lock()
-        self._waiting: deque[Opening] = deque()  # a group's parts: its caller holds all of them in any case
+        self._waiting: deque[OwnBatch] = deque()  # a group's parts: its caller holds all of them in any case
         self._reader_count = 0
 
-    def begin(self, topic: Topic, items: Sequence[bytes]) -> Opening:
+    def begin(self, topic: Topic, items: Sequence[bytes]) -> OwnBatch:
         """Have these publications opened: by a worker where that pays, else here. Raises ServiceError as `wait`."""
-        opening = Opening(topic, items, self._give_up_waiting)
+        opening = OwnBatch(topic, items, self._give_up_waiting)
         if self._workers is None or not self.is_apart or len(items) < WORTH_A_TRIP:
             opening.answer.set_result(None)
             opening.wait()
@@ -110,7 +110,7 @@ class Opener:
             if reading is None:  # what waits behind it has waited as long
                 self._give_up_waiting()
 
-    def _next(self) -> Opening | None:
+    def _next(self) -> OwnBatch | None:
         with self._lock:
             if self._waiting:
                 return self._waiting.popleft()

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore
 from node.authoring.feed_writer import FeedWriter
-from node.authoring.opening import PART_COUNT, Opener, Opening
+from node.authoring.opening import PART_COUNT, OwnBatch, OwnBatchReader
 from node.authoring.preparing import Preparation
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
@@ -62,7 +62,7 @@ class WriteRequest:
     drafts: Sequence[Draft] | Plan
     """Drafts, or a plan that makes them. A plan sees what earlier requests of the group write on the branch."""
     after: AfterWrite = nothing_more
-    files_in: int | None = None
+    files_epoch: int | None = None
     """The number of the epoch for which files were encrypted, so that no other will do."""
 
     def make_drafts(self, open_store: OpenStore) -> Sequence[Draft]:
@@ -78,17 +78,17 @@ class EncodedWrite:
     topic: Topic
     after: AfterWrite
     written: list[WrittenCommit] = field(default_factory=list)
-    openings: list[Opening] = field(default_factory=list)
+    openings: list[OwnBatch] = field(default_factory=list)
     """Parts of its first commits, which workers are opening."""
     rest: list[bytes] = field(default_factory=list)
     """Publications after these."""
 
-    def add(self, part: Sequence[WrittenCommit], opener: Opener) -> None:
+    def add(self, part: Sequence[WrittenCommit], reader: OwnBatchReader) -> None:
         """Add commits, which follow those before. Where there are workers, they open a whole part meanwhile."""
         self.written += part
         encoded = [one.encoded for one in part]
-        if opener.is_apart and len(part) == PART_COUNT:
-            self.openings.append(opener.begin(self.topic, encoded))
+        if reader.is_apart and len(part) == PART_COUNT:
+            self.openings.append(reader.begin(self.topic, encoded))
         else:
             self.rest += encoded
 
@@ -97,9 +97,9 @@ class EncodedWrite:
         for opening in self.openings:
             opening.drop()
 
-    def open_all(self, opener: Opener) -> list[Opening]:
+    def open_all(self, reader: OwnBatchReader) -> list[OwnBatch]:
         """Have all of it opened; returns the parts in order. Raises ServiceError."""
-        return [*self.openings, *([opener.begin(self.topic, self.rest)] if self.rest else [])]
+        return [*self.openings, *([reader.begin(self.topic, self.rest)] if self.rest else [])]
 
 
 @dataclass(slots=True)
@@ -134,20 +134,20 @@ class WriteGroup:
         self.commit_count += len(encoded.written)
         self.size += sum(len(one.encoded) for one in encoded.written)
 
-    def open_all(self, opener: Opener) -> list[tuple[Topic, Opening]]:
+    def open_all(self, reader: OwnBatchReader) -> list[tuple[Topic, OwnBatch]]:
         """Have the encoded commits of each branch opened, in order, small requests together. Raises ServiceError."""
         of_branches: dict[int, list[EncodedWrite]] = {}
         for one in self.encoded:
             of_branches.setdefault(one.branch.num, []).append(one)
-        found: list[tuple[Topic, Opening]] = []
+        found: list[tuple[Topic, OwnBatch]] = []
         for writes in of_branches.values():
             together = EncodedWrite(writes[0].branch, writes[0].topic, nothing_more)
             for one in writes:
                 if one.openings:
-                    found += [(one.topic, opening) for opening in together.open_all(opener)]
+                    found += [(one.topic, opening) for opening in together.open_all(reader)]
                     together = EncodedWrite(one.branch, one.topic, nothing_more, openings=[*one.openings])
                 together.rest += one.rest
-            found += [(together.topic, opening) for opening in together.open_all(opener)]
+            found += [(together.topic, opening) for opening in together.open_all(reader)]
         return found
 
     def drop(self) -> None:
@@ -164,11 +164,11 @@ class WriteGroup:
 class WriteQueue:
     """Writer of groups of requests, for one user."""
 
-    def __init__(self, writer: FeedWriter, preparation: Preparation, opener: Opener) -> None:
+    def __init__(self, writer: FeedWriter, preparation: Preparation, reader: OwnBatchReader) -> None:
         self._writer = writer
         self._database = writer.replica.database
         self._preparation = preparation
-        self._opener = opener
+        self._reader = reader
         self._encoders = Encoders()
 
     def write_group(self, requests: Sequence[WriteRequest]) -> tuple[list[Outcome], IngestResult]:
@@ -249,7 +249,7 @@ class WriteQueue:
         write: EncodedWrite | None = None
         try:
             branch, epoch = request.branch, self._writer.choose_epoch(request.branch)
-            if request.files_in not in (None, epoch.num):
+            if request.files_epoch not in (None, epoch.num):
                 raise ServiceError(
                     "interrupted", "the repo got new secrets while the file was coming in", "add it again"
                 )
@@ -260,7 +260,7 @@ class WriteQueue:
             topic = self._writer.replica.by_topic[encoder.target.topic]
             write = EncodedWrite(branch, topic, request.after)
             for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
-                write.add(part, self._opener)
+                write.add(part, self._reader)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
             if write is not None:
                 write.drop()
@@ -273,7 +273,7 @@ class WriteQueue:
         self, requests: Sequence[WriteRequest], group: WriteGroup, outcomes: list[Outcome]
     ) -> IngestResult:
         """Judge and store a group in one transaction, in which deferred requests are encoded too."""
-        openings = group.open_all(self._opener)
+        openings = group.open_all(self._reader)
         for _, opening in openings[:1]:
             opening.wait()  # others may write until it is there
 
@@ -285,7 +285,7 @@ class WriteQueue:
                 before = len(group.encoded)
                 outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield from ((one.topic, opening.wait()) for opening in one.open_all(self._opener))
+                    yield from ((one.topic, opening.wait()) for opening in one.open_all(self._reader))
 
         has_deferred = bool(group.deferred)
         ingested = self._writer.store(make_batches, after=group.after)

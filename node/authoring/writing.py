@@ -35,10 +35,10 @@ async def write_commits(
     drafts: Sequence[Draft] | Plan,
     after: AfterWrite = nothing_more,
     *,
-    files_in: int | None = None,
+    files_epoch: int | None = None,
 ) -> list[WrittenCommit]:
     """Write several commits, all or none. Raises as `write_commit`, and as a plan raises. The rest is of WriteRequest."""
-    return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_in))
+    return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_epoch))
 
 
 async def write_job(hub: Hub, job: Callable[[IngestResult], T]) -> T:

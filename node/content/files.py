@@ -155,7 +155,7 @@ class FileService:
             branch,
             drafts,
             after=partial(_keep_added, draft, branch.num),
-            files_in=epoch.num,
+            files_epoch=epoch.num,
         )
         draft.is_kept = bool(written)
         return written

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from node.authoring import opening as opening_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.opening import PART_COUNT, Opener
+from node.authoring.opening import PART_COUNT, OwnBatchReader
 from node.authoring.write_queue import WriteRequest
 from node.ingest.publication_reading import OpeningKeys, gather_claims, read_batch
 from node.ingest.reading_worker import WorkerReading
@@ -168,9 +168,9 @@ def test_a_request_with_an_illegal_commit_leaves_nothing_of_its_parts(
 def test_no_more_threads_ask_than_there_are_workers(world: World, count: int) -> None:
     workers = _Workers(count)
     workers.gate = threading.Semaphore(0)
-    opener = Opener(workers)
+    reader = OwnBatchReader(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.topic(), items) for _ in range(20)]
+    openings = [reader.begin(world.topic(), items) for _ in range(20)]
     workers.gate.release(20)
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert len(workers.read_counts) == 20
@@ -180,9 +180,9 @@ def test_no_more_threads_ask_than_there_are_workers(world: World, count: int) ->
 def test_parts_that_are_dropped_are_not_read(world: World) -> None:
     workers = _Workers()
     workers.gate = threading.Semaphore(0)
-    opener = Opener(workers)
+    reader = OwnBatchReader(workers)
     items = _encoded(world, _MORE)
-    first, *dropped, last = [opener.begin(world.topic(), items) for _ in range(5)]
+    first, *dropped, last = [reader.begin(world.topic(), items) for _ in range(5)]
     for opening in dropped:
         opening.drop()
     workers.gate.release(2)
@@ -195,9 +195,9 @@ def test_parts_behind_one_that_no_worker_takes_do_not_wait_as_long_again(world: 
     workers = _Workers()
     workers.answer = lambda _: None
     workers.gate = threading.Semaphore(0)
-    opener = Opener(workers)
+    reader = OwnBatchReader(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.topic(), items) for _ in range(5)]
+    openings = [reader.begin(world.topic(), items) for _ in range(5)]
     workers.gate.release()
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert len(workers.read_counts) == 1
@@ -208,9 +208,9 @@ def test_nobody_waits_long_for_a_worker_that_hangs(world: World, monkeypatch: py
     monkeypatch.setattr(opening_module, "_WAIT_SECONDS", 0.01)
     workers = _Workers()
     workers.gate = threading.Semaphore(0)
-    opener = Opener(workers)
+    reader = OwnBatchReader(workers)
     items = _encoded(world, _MORE)
-    openings = [opener.begin(world.topic(), items) for _ in range(5)]
+    openings = [reader.begin(world.topic(), items) for _ in range(5)]
     try:
         assert {len(opening.wait().opened) for opening in openings} == {_MORE}
         assert workers.read_counts == []
@@ -227,7 +227,7 @@ def test_a_system_without_threads_opens_parts_where_they_were_made(
     items = _encoded(world, _MORE)
     monkeypatch.setattr(threading.Thread, "start", refuse)
     workers = _Workers()
-    opener = Opener(workers)
-    openings = [opener.begin(world.topic(), items) for _ in range(3)]
+    reader = OwnBatchReader(workers)
+    openings = [reader.begin(world.topic(), items) for _ in range(3)]
     assert {len(opening.wait().opened) for opening in openings} == {_MORE}
     assert workers.read_counts == []
