@@ -4,7 +4,7 @@ import os
 import resource
 import shutil
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -96,24 +96,13 @@ class Watching:
     def _of_process(self) -> list[Family]:
         usage = resource.getrusage(resource.RUSAGE_SELF)
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        seconds = usage.ru_utime + usage.ru_stime
         return [
-            Family("ravel_info", "gauge", "The version that runs.", [Sample(1, {"version": VERSION})]),
-            Family(
-                "process_start_time_seconds", "gauge", "Unix time of the start.", [Sample(self._started_at)]
-            ),
-            Family(
-                "process_cpu_seconds_total",
-                "counter",
-                "Processor time of the daemon itself.",
-                [Sample(usage.ru_utime + usage.ru_stime)],
-            ),
-            Family("process_resident_memory_bytes", "gauge", "Memory in use.", [Sample(pages * _PAGE_SIZE)]),
-            Family(
-                "process_open_fds",
-                "gauge",
-                "Open files and sockets.",
-                [Sample(len(os.listdir("/proc/self/fd")))],
-            ),
+            _gauge("ravel_info", "The version that runs.", 1, version=VERSION),
+            _gauge("process_start_time_seconds", "Unix time of the start.", self._started_at),
+            _counter("process_cpu_seconds_total", "Processor time of the daemon itself.", seconds),
+            _gauge("process_resident_memory_bytes", "Memory in use.", pages * _PAGE_SIZE),
+            _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/proc/self/fd"))),
         ]
 
     def _of_work(self) -> list[Family]:
@@ -124,18 +113,27 @@ class Watching:
             "waiting": totals.waiting,
             "unread": totals.unread,
         }
+        answered = [
+            Sample(count, {"method": method, "status": status})
+            for (method, status), count in sorted(self._answers.items())
+        ]
+        seconds = [
+            sample
+            for method, times in sorted(self._api_seconds.items())
+            for sample in times.samples({"method": method})
+        ]
         return [
-            Family(
+            _counters(
                 "ravel_publications_total",
-                "counter",
                 "Publications that came in, own ones too, by what became of them.",
-                [Sample(count, {"result": name}) for name, count in taken.items()],
+                "result",
+                taken,
             ),
-            Family(
+            _counters(
                 "ravel_publications_refused_total",
-                "counter",
                 "Publications that were refused, by the reason's code.",
-                [Sample(count, {"reason": code}) for code, count in sorted(totals.refused.items())],
+                "reason",
+                dict(sorted(totals.refused.items())),
             ),
             Family(
                 "ravel_intake_seconds",
@@ -147,39 +145,23 @@ class Watching:
                 "ravel_api_requests_total",
                 "counter",
                 "Answered API requests, by method and status.",
-                [
-                    Sample(count, {"method": method, "status": status})
-                    for (method, status), count in sorted(self._answers.items())
-                ],
+                answered,
             ),
             Family(
                 "ravel_api_seconds",
                 "histogram",
                 "Time from an API request to the first byte of its answer.",
-                [
-                    sample
-                    for method, times in sorted(self._api_seconds.items())
-                    for sample in times.samples({"method": method})
-                ],
+                seconds,
             ),
         ]
 
     def _of_peers(self) -> list[Family]:
         states = Counter(peer.state for peer in self._network.peers)
         connections = [peer.connection for peer in self._network.peers if peer.connection is not None]
+        waiting = sum(one.outgoing.count for one in connections)
         return [
-            Family(
-                "ravel_peers",
-                "gauge",
-                "Peers by state.",
-                [Sample(states[name], {"state": name}) for name in PEER_STATES],
-            ),
-            Family(
-                "ravel_outgoing_messages",
-                "gauge",
-                "Messages that wait to be written to peers.",
-                [Sample(sum(one.outgoing.count for one in connections))],
-            ),
+            _gauges("ravel_peers", "Peers by state.", "state", {name: states[name] for name in PEER_STATES}),
+            _gauge("ravel_outgoing_messages", "Messages that wait to be written to peers.", waiting),
         ]
 
     def _of_circuits(self) -> list[Family]:
@@ -189,32 +171,20 @@ class Watching:
             return []
         totals = switch.totals
         return [
-            Family(
-                "ravel_circuits", "gauge", "Circuits between peers that are open.", [Sample(switch.count)]
-            ),
-            Family(
-                "ravel_circuit_peers",
-                "gauge",
-                "Connected peers that take circuits.",
-                [Sample(switch.node_count)],
-            ),
-            Family(
-                "ravel_circuits_opened_total",
-                "counter",
-                "Circuits that were opened.",
-                [Sample(totals.opened)],
-            ),
-            Family(
+            _gauge("ravel_circuits", "Circuits between peers that are open.", switch.count),
+            _gauge("ravel_circuit_peers", "Connected peers that take circuits.", switch.node_count),
+            _counter("ravel_circuits_opened_total", "Circuits that were opened.", totals.opened),
+            _counters(
                 "ravel_circuit_bytes_total",
-                "counter",
                 "Bytes that were passed on in circuits, by the kind of peer that asked for them.",
-                [Sample(totals.passed[kind], {"kind": kind}) for kind in VISITOR_KINDS],
+                "kind",
+                {kind: totals.passed[kind] for kind in VISITOR_KINDS},
             ),
-            Family(
+            _counters(
                 "ravel_circuits_ended_total",
-                "counter",
                 "Circuits that ended or were refused, by the reason's code.",
-                [Sample(count, {"reason": code}) for code, count in sorted(totals.ended.items())],
+                "reason",
+                dict(sorted(totals.ended.items())),
             ),
         ]
 
@@ -225,46 +195,44 @@ class Watching:
             return []
         settled, accounts = self._hub.totals.files_settled, relay.accounts
         connected = count_connected(self._network, relay)
+        refused = [
+            Sample(counted.count, {"what": one.what, "kind": one.kind, "reason": one.reason})
+            for one, counted in sorted(relay.refusals.counts.items())
+        ]
         return [
-            Family(
+            _counters(
                 "ravel_relay_files_settled_total",
-                "counter",
                 "Deposited files that were kept, or refused, by the reason's code.",
-                [Sample(count, {"result": code}) for code, count in sorted(settled.items())],
+                "result",
+                dict(sorted(settled.items())),
             ),
-            Family(
+            _gauge(
                 "ravel_relay_accounts",
-                "gauge",
                 "Accounts of this relay that have a node.",
-                [Sample(len({one.num for one in accounts.values()}))],
+                len({one.num for one in accounts.values()}),
             ),
-            Family("ravel_relay_account_nodes", "gauge", "Nodes of all accounts.", [Sample(len(accounts))]),
-            Family(
+            _gauge("ravel_relay_account_nodes", "Nodes of all accounts.", len(accounts)),
+            _gauge(
                 "ravel_relay_quota_bytes",
-                "gauge",
                 "Bytes of commits and files that are kept for others at most.",
-                [Sample(relay.quotas.total)],
+                relay.quotas.total,
             ),
-            Family(
+            _gauges(
                 "ravel_relay_connected_peers",
-                "gauge",
                 "Connected peers of this relay, by kind.",
-                [Sample(connected[kind], {"kind": kind}) for kind in VISITOR_KINDS],
+                "kind",
+                {kind: connected[kind] for kind in VISITOR_KINDS},
             ),
             Family(
                 "ravel_relay_refused_total",
                 "counter",
                 "What this relay refused, by what it was, the kind of peer, and the reason's code.",
-                [
-                    Sample(counted.count, {"what": one.what, "kind": one.kind, "reason": one.reason})
-                    for one, counted in sorted(relay.refusals.counts.items())
-                ],
+                refused,
             ),
-            Family(
+            _counter(
                 "ravel_relay_damaged_blocks_total",
-                "counter",
                 "Blocks of files kept for others that were found damaged when they were wanted.",
-                [Sample(relay.blocks_damaged)],
+                relay.blocks_damaged,
             ),
         ]
 
@@ -274,71 +242,52 @@ class Watching:
             stored = count_stored(connection)
             rows_size = database.size(connection)
             usage = load_usage(connection, partners, dialed) if self._hub.relay is not None else {}
-        sizes = store_sizes(self._home, rows_size)
-        brought = Family(
+        waiting = stored.pending
+        states = {
+            "shown": stored.commits - stored.voids,
+            "void": stored.voids,
+            "waiting": waiting.get(CAUSES, 0) + waiting.get(READY, 0),
+            "unread": waiting.get(UNREAD, 0),
+        }
+        brought = _gauges(
             "ravel_relay_brought_bytes",
-            "gauge",
             "Bytes that are kept for others, by the kind of peer that brought them.",
-            [Sample(used.size, {"kind": kind}) for kind, used in sorted(usage.items())],
+            "kind",
+            {kind: used.size for kind, used in sorted(usage.items())},
         )
+        sizes = store_sizes(self._home, rows_size)
         return [
             *([brought] if self._hub.relay is not None else []),
-            Family(
-                "ravel_commits",
-                "gauge",
-                "Commits in the store.",
-                [
-                    Sample(stored.commits - stored.voids, {"state": "shown"}),
-                    Sample(stored.voids, {"state": "void"}),
-                    Sample(
-                        stored.pending.get(CAUSES, 0) + stored.pending.get(READY, 0), {"state": "waiting"}
-                    ),
-                    Sample(stored.pending.get(UNREAD, 0), {"state": "unread"}),
-                ],
+            _gauges("ravel_commits", "Commits in the store.", "state", states),
+            _gauge("ravel_repos", "Repos.", len(self._hub.replica.repos)),
+            _gauge("ravel_branches", "Branches.", stored.branches),
+            _gauge("ravel_topics", "Topics that are followed.", stored.topics),
+            _gauge("ravel_relay_topics", "Topics that are kept for others.", stored.relay_topics),
+            _gauge("ravel_relay_commits", "Commits that are kept for others.", stored.relay_commits),
+            _gauge("ravel_relay_bytes", "Bytes of commits that are kept for others.", stored.relay_size),
+            _gauge(
+                "ravel_relay_file_bytes", "Bytes of files that are kept for others.", stored.relay_file_size
             ),
-            Family("ravel_repos", "gauge", "Repos.", [Sample(len(self._hub.replica.repos))]),
-            Family("ravel_branches", "gauge", "Branches.", [Sample(stored.branches)]),
-            Family("ravel_topics", "gauge", "Topics that are followed.", [Sample(stored.topics)]),
-            Family(
-                "ravel_relay_topics",
-                "gauge",
-                "Topics that are kept for others.",
-                [Sample(stored.relay_topics)],
-            ),
-            Family(
-                "ravel_relay_commits",
-                "gauge",
-                "Commits that are kept for others.",
-                [Sample(stored.relay_commits)],
-            ),
-            Family(
-                "ravel_relay_bytes",
-                "gauge",
-                "Bytes of commits that are kept for others.",
-                [Sample(stored.relay_size)],
-            ),
-            Family(
-                "ravel_relay_file_bytes",
-                "gauge",
-                "Bytes of files that are kept for others.",
-                [Sample(stored.relay_file_size)],
-            ),
-            Family(
-                "ravel_store_bytes",
-                "gauge",
-                "Bytes on disk, by part of the store.",
-                [Sample(size, {"part": name}) for name, size in sizes.items()],
-            ),
-            Family(
-                "ravel_disk_free_bytes", "gauge", "Room left for the store.", [Sample(free_space(self._home))]
-            ),
-            Family(
-                "ravel_store_faulty",
-                "gauge",
-                "1 while the last write to the store failed.",
-                [Sample(bool(database.fault))],
-            ),
+            _gauges("ravel_store_bytes", "Bytes on disk, by part of the store.", "part", sizes),
+            _gauge("ravel_disk_free_bytes", "Room left for the store.", free_space(self._home)),
+            _gauge("ravel_store_faulty", "1 while the last write to the store failed.", bool(database.fault)),
         ]
+
+
+def _gauge(name: str, meaning: str, value: float, **labels: str) -> Family:
+    return Family(name, "gauge", meaning, [Sample(value, labels)])
+
+
+def _gauges(name: str, meaning: str, label: str, values: Mapping[str, float]) -> Family:
+    return Family(name, "gauge", meaning, [Sample(value, {label: one}) for one, value in values.items()])
+
+
+def _counter(name: str, meaning: str, value: float) -> Family:
+    return Family(name, "counter", meaning, [Sample(value)])
+
+
+def _counters(name: str, meaning: str, label: str, values: Mapping[str, float]) -> Family:
+    return Family(name, "counter", meaning, [Sample(value, {label: one}) for one, value in values.items()])
 
 
 def free_space(folder: Path) -> int:
