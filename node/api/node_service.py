@@ -29,8 +29,7 @@ from node.membership.lobbies import count_lobbies
 from node.membership.sharing import reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
-from node.observe.disk_use import StorageView
-from node.observe.watching import Watching
+from node.observe.watching import StorageView, Watching
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from protocol.ids import PeerId, UserId

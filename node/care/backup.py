@@ -25,7 +25,7 @@ from blake3 import blake3
 from node.home.config import CONFIG_NAME
 from node.home.folder_mark import MARK_NAME, write_mark
 from node.home.home import OWN_CERTIFICATE_NAME, hold_content, open_home
-from node.home.key_names import KEYS_NAME
+from node.home.private_files import KEYS_NAME
 from node.home.tokens import TOKENS_NAME
 from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.version import VERSION

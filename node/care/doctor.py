@@ -20,8 +20,7 @@ from node.home.config import NetworkConfig, is_loopback
 from node.home.folder_mark import is_copy
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
-from node.home.key_names import KEYS_NAME
-from node.home.private_files import find_begun
+from node.home.private_files import KEYS_NAME, find_begun
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.sentences import (

@@ -72,7 +72,7 @@ def init(
     """
     from node.home.home import create_home
     from node.home.identity import read_keys
-    from node.home.key_names import has_keys
+    from node.home.private_files import has_keys
     from ravel.home import command_for
 
     folder = settings(context).home

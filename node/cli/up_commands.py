@@ -53,7 +53,7 @@ def up(
     (docs/communities/start.md). How a new node's keys are kept is asked on a terminal, unless it is said.
     """
     from node.home.home import create_home, open_home
-    from node.home.key_names import has_keys
+    from node.home.private_files import has_keys
     from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
     from ravel.home import is_locked
 

@@ -32,8 +32,7 @@ from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
-from node.home.key_names import SECRET_SIZE, has_keys
-from node.home.private_files import create_file, replace_file, sweep_begun
+from node.home.private_files import SECRET_SIZE, create_file, has_keys, replace_file, sweep_begun
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey

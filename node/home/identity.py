@@ -19,8 +19,7 @@ from node.home.key_file import (
     open_node_keys,
     seal_node_keys,
 )
-from node.home.key_names import KEYS_NAME, SECRET_SIZE
-from node.home.private_files import create_file, replace_file, sweep_begun
+from node.home.private_files import KEYS_NAME, SECRET_SIZE, create_file, replace_file, sweep_begun
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.limits.files import KEY_FILE_SIZE_MAX

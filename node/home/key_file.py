@@ -16,7 +16,7 @@ import msgspec
 from nacl import bindings
 from nacl.exceptions import CryptoError
 
-from node.home.key_names import SECRET_SIZE
+from node.home.private_files import SECRET_SIZE
 from node.runtime.errors import ServiceError
 from protocol.keys import NodeSeed, StoreKey, UserSeed
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX

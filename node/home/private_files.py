@@ -14,6 +14,10 @@ from typing import Final
 
 from storage.engine.folders import open_new, sync_folder
 
+SECRET_SIZE: Final = 32
+"""Bytes of a seed, a store's key or a token."""
+KEYS_NAME: Final = "keys.json"
+
 _NAME_PART_LENGTH: Final = 50
 """Characters of a file's name that one which is begun has: at most 200 of the 255 bytes that names may have."""
 _BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
@@ -75,3 +79,8 @@ def _write_beside(path: Path, content: bytes, put: Callable[[Path], object]) -> 
     finally:
         beside.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def has_keys(home: Path) -> bool:
+    """Return True if a folder has keys."""
+    return (home / KEYS_NAME).exists()

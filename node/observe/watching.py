@@ -6,10 +6,11 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Final
 
-from node.contract.node import LogLines
+from node.contract.node import LogLines, StorageUse
 from node.exports.exports import Exports
 from node.network.network import Network
 from node.runtime import logs
@@ -19,6 +20,7 @@ from node.sync.hub import Hub
 from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
+from storage.commits.commits import load_growth
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.commits.stored_counts import count_stored
 from storage.engine.database import StorageError
@@ -28,6 +30,7 @@ from storage.relay.usage import load_usage
 
 PEER_STATES: Final = ("connected", "dialing", "waiting")
 _PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
+_EPOCH: Final = date(1970, 1, 1)
 
 
 class Watching:
@@ -322,3 +325,41 @@ def count_connected(network: Network, relay: RelayService) -> Counter[str]:
 def dialed_by(network: Network) -> set[PeerId]:
     """Peers that this node keeps a connection to of its own accord, so that a relay's operator knows them."""
     return {one.peer for one in network.peers if network.is_kept(one.peer)}
+
+
+class StorageView:
+    """Use of the disk: size by part, growth by day, and a relay's room."""
+
+    def __init__(self, hub: Hub, home: Path) -> None:
+        self._hub = hub
+        self._home = home
+
+    async def show(self) -> StorageUse:
+        """Return bytes by part of the store, free bytes, commits by day, and a relay's room. Raises StorageError."""
+        return await self._hub.run_blocking(self._show)
+
+    def _show(self) -> StorageUse:
+        database, relay = self._hub.replica.database, self._hub.relay
+        with database.read() as connection:
+            days = load_growth(connection)
+            rows_size = database.size(connection)
+        sizes = store_sizes(self._home, rows_size)
+        kept = [] if relay is None else list(relay.topics.values())
+        return {
+            "database": sizes["database"],
+            "log": sizes["log"],
+            "older": sizes["older"],
+            "packs": sizes["packs"],
+            "free": free_space(self._home),
+            "days": [
+                {"day": str(_EPOCH + timedelta(days=day)), "commits": commit_count, "size": size}
+                for day, commit_count, size in days
+            ],
+            "relay": None
+            if relay is None
+            else {
+                "topics": len(kept),
+                "size": sum(one.size + one.file_size for one in kept),
+                "size_max": relay.quotas.total,
+            },
+        }

@@ -31,7 +31,7 @@ from node.home.folder_mark import MARK_NAME
 from node.home.home import PSEUDONYM_KEY_NAME, create_home, load_pseudonym_key, lock_home, open_home, run_file
 from node.home.identity import open_keys
 from node.home.key_file import Keys
-from node.home.key_names import KEYS_NAME
+from node.home.private_files import KEYS_NAME
 from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime import logs

@@ -14,7 +14,7 @@ from node.care.fsck import check_store
 from node.home.home import create_home, lock_home, open_home
 from node.home.identity import open_keys, read_keys
 from node.home.key_file import Keys
-from node.home.key_names import KEYS_NAME
+from node.home.private_files import KEYS_NAME
 from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
