@@ -72,7 +72,11 @@ async def test_a_code_pairs_a_browser_once_over_tls(tmp_path: Path) -> None:
 
         own = {"Authorization": f"Bearer {token}"}
         shown = (await browser.get("/api/v1/token", headers=own)).json()
-        assert (shown["name"], shown["kind"], len(shown["actions"])) == ("Ann's phone", "browser", len(ACTIONS))
+        assert (shown["name"], shown["kind"], len(shown["actions"])) == (
+            "Ann's phone",
+            "browser",
+            len(ACTIONS),
+        )
         (listed,) = (await browser.get("/api/v1/browsers", headers=own)).json()["browsers"]
         assert (listed["name"], listed["last_used_at"]) == ("Ann's phone", 1_700_000_000)
         assert (await one.client.get("/api/v1/tokens")).json()["tokens"] == []
