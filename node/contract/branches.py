@@ -168,7 +168,6 @@ COMPACT_BRANCH: Final = Endpoint(
     name="compact_branch",
     method="POST",
     path="/branches/{branch}/compactions",
-    stability="may change",
     scopes=MANAGE_BRANCH,
     summary="Compact a branch, so that nodes may erase bodies that its documents no longer need.",
     request=CompactRequest,

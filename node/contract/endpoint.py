@@ -187,7 +187,7 @@ class Endpoint(Generic[A]):
     name: str
     method: Method
     path: str
-    stability: Stability
+    stability: Stability = "may change"
     scopes: tuple[TokenScope, ...]
     summary: str
     answer: type[A]

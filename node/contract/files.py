@@ -167,7 +167,6 @@ ADD_FILES: Final = Endpoint(
     name="add_files",
     method="POST",
     path="/branches/{branch}/files/batch",
-    stability="may change",
     scopes=WRITE_BRANCH,
     summary="Add many files to a branch, all or none. They are durable when the answer comes.",
     takes_bytes=True,

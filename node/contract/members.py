@@ -241,7 +241,6 @@ ADOPT_COMMITS: Final = Endpoint(
     name="adopt_commits",
     method="POST",
     path="/branches/{branch}/adoptions",
-    stability="may change",
     scopes=ADMIN_BRANCH,
     summary="Make void commits of a branch count again.",
     request=AdoptionRequest,

@@ -105,7 +105,6 @@ SEARCH: Final = Endpoint(
     name="search",
     method="GET",
     path="/search",
-    stability="may change",
     scopes=READ_ANY,
     summary="Search posts, names of files, texts, and names of branches and tags.",
     details=(
