@@ -23,7 +23,7 @@ from protocol.reach import Reach, host_of, network_of, reach_of
 
 
 class Admission:
-    """So many places, of which strangers may take all but some, and those of one host a share."""
+    """Places for connections: strangers may take all but some, and those of one host a share."""
 
     def __init__(self, places: int) -> None:
         self._places = places
@@ -71,7 +71,7 @@ class HalfOpen:
 
     @contextmanager
     def place(self, address: str) -> Iterator[trio.CancelScope]:
-        """A place for the block, which is cancelled when its time is over or another needs the place."""
+        """Hold a place for the block, which is cancelled when its time is over or another needs the place."""
         if len(self._held) >= self._places:
             self._make_room()
         with trio.CancelScope(deadline=trio.current_time() + HANDSHAKE_ACCEPT_SECONDS) as scope:
@@ -92,7 +92,7 @@ class HalfOpen:
 
 
 def network_key(address: str) -> str:
-    """What is counted as one host, or as one relay's circuits. Empty of this machine, and of a peer that has gone."""
+    """Name the host, or the relay of circuits, that an address counts for. Empty: this machine, or a peer that has gone."""
     if relay_at(address) is not None:
         return address
     host = host_of(address)

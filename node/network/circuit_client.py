@@ -107,7 +107,7 @@ class CircuitStream(trio.abc.Stream):
         return some
 
     def _take(self, max_bytes: int | None) -> bytes:
-        """What came first, and what came behind it as far as it is asked for too."""
+        """Return what came first, and what came behind it as far as it is asked for too."""
         first = self._received.popleft()
         if max_bytes is not None and len(first) > max_bytes:
             self._received.appendleft(first[max_bytes:])
@@ -135,7 +135,7 @@ class CircuitStream(trio.abc.Stream):
         await trio.lowlevel.checkpoint()
 
     def note_credit(self, count: int) -> None:
-        """So many bytes more may be sent."""
+        """Let so many bytes more be sent."""
         self._credit += count
         self._wake()
 
@@ -145,7 +145,7 @@ class CircuitStream(trio.abc.Stream):
         self._wake()
 
     def note_end(self, reason: str) -> None:
-        """The circuit has ended; the first reason counts."""
+        """End the stream: its circuit has ended. The first reason counts."""
         self.end = self.end or reason
         self._wake()
 
@@ -208,7 +208,7 @@ class CircuitClient:
                 self._nursery = None
 
     async def open(self, relay: PeerId, peer: PeerId) -> CircuitStream:
-        """A circuit to a peer, which it has accepted. Raises TransportError."""
+        """Open a circuit to a peer, which accepts it. Raises TransportError."""
         port = self._relays.get(relay)
         if port is None:
             raise TransportError("circuit_refused", "the relay is not connected")
@@ -228,18 +228,18 @@ class CircuitClient:
         return stream
 
     def begun(self, port: CircuitPort) -> None:
-        """A connection has begun. The relay says first that it passes circuits on."""
+        """Do nothing: the relay says first that it passes circuits on."""
         self._streams[port], self._incoming[port] = {}, set()
 
     def agreed(self, port: CircuitPort) -> None:
-        """A peer passes circuits on: use it, if this user has chosen it as a relay."""
+        """Use a peer that passes circuits on, if this user has chosen it as a relay."""
         if port.peer_is_relay and self._may_use(port.peer):
             port.take()
             self._relays[port.peer] = port
             self._changed()
 
     def offered(self, port: CircuitPort, number: int, address: CircuitAddress) -> None:
-        """A node asks for a circuit to this one. The handshake shows which node."""
+        """Accept a circuit to this node. The handshake shows whose it is."""
         is_own = address == circuit_address(port.peer, self._own_key)
         if not is_own or self._nursery is None or len(self._incoming[port]) >= CIRCUITS_INCOMING_MAX:
             port.end(number, CircuitEnd.NOT_TAKEN)
@@ -260,20 +260,20 @@ class CircuitClient:
             stream.note_received(data)
 
     def closed(self, port: CircuitPort, number: int, reason: str) -> None:
-        """A circuit has ended."""
+        """End the stream of a circuit that has ended."""
         if (stream := self._streams.get(port, {}).pop(number, None)) is not None:
             stream.note_end(reason)
 
     def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A relay that is used keeps an epoch's own topic: meet those there who follow it too."""
+        """Ask a relay that is used for the other nodes of an epoch's own topic."""
         if port.peer in self._relays and self._may_meet(topic):
             port.ask_rendezvous(topic)
 
     def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A relay asks who meets. This node is none."""
+        """Ignore the question: this node is no relay."""
 
     def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
-        """A relay names nodes. Whether they are what it says shows once they announce the topic."""
+        """Take nodes that a relay names. Whether they follow the topic shows once they announce it."""
         now = trio.current_time()
         for node in nodes:
             has_room = node in self.met_nodes or len(self.met_nodes) < NODES_MET_MAX
@@ -283,7 +283,7 @@ class CircuitClient:
         self._changed()
 
     def lost(self, port: CircuitPort) -> None:
-        """A connection has ended."""
+        """Forget a relay whose connection has ended."""
         if self._relays.get(port.peer) is port:
             self.met_nodes = {key: one for key, one in self.met_nodes.items() if one.relay != port.peer}
         if self._relays.get(port.peer) is port:
@@ -299,7 +299,7 @@ class CircuitClient:
         return stream
 
     def _has_wide_place(self) -> bool:
-        """Whether fewer streams are wide than may be."""
+        """Return True if fewer streams are wide than may be."""
         streams = chain.from_iterable(of_port.values() for of_port in self._streams.values())
         return sum(one.window > CIRCUIT_WINDOW_SIZE for one in streams) < WIDE_CIRCUITS_OF_NODE_MAX
 

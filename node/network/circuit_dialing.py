@@ -32,12 +32,12 @@ _PLACE: Final = "relay:"
 
 
 def place_of(relay: PeerId) -> str:
-    """Where a peer is that is reached through a relay: takes the place of host:port, and is no address."""
+    """Name the place of a peer that is reached through a relay. It stands for host:port, and is no address."""
     return _PLACE + id_text(relay)
 
 
 def relay_at(place: str) -> PeerId | None:
-    """The relay of such a place; None of host:port."""
+    """Return the relay of such a place; None of host:port."""
     if not place.startswith(_PLACE):
         return None
     try:
@@ -48,7 +48,7 @@ def relay_at(place: str) -> PeerId | None:
 
 @dataclass(slots=True)
 class _Pause:
-    """When a peer is due, in trio's time, and how long the next pause is."""
+    """Time when a peer is to be asked for next, as trio counts, and the pause after that."""
 
     due_at: float = -math.inf
     backoff: Backoff = field(
@@ -78,18 +78,18 @@ class CircuitDialer:
         self._trying: set[PeerId] = set()
         self._news = trio.Event()
 
-    def tell(self) -> None:
-        """A relay came, or a peer was lost: look again."""
+    def look_again(self) -> None:
+        """Look again: a relay came, or a peer was lost."""
         self._news.set()
         self._news = trio.Event()
 
     def hurry(self) -> None:
-        """What was tried before says nothing any more: this machine has slept, or changed its network."""
+        """Forget all pauses: this machine has slept, or changed its network."""
         self._pauses.clear()
-        self.tell()
+        self.look_again()
 
     async def run(self) -> None:
-        """Ask for what is due, until cancelled."""
+        """Ask for peers whose time has come, until cancelled."""
         async with trio.open_nursery() as nursery:
             while True:
                 news = self._news
@@ -97,7 +97,7 @@ class CircuitDialer:
                     await news.wait()
 
     def _start_due(self, nursery: trio.Nursery) -> float:
-        """Start what is due; seconds until something else is."""
+        """Ask for peers whose time has come. Return the seconds until the next."""
         if not self._client.relays:
             return math.inf
         now, wait = trio.current_time(), math.inf
@@ -135,7 +135,7 @@ class CircuitDialer:
                     log.debug("no circuit", peer=id_text(peer), relay=id_text(relay), reason=error.message)
                     continue
                 self._asking.discard(peer)
-                self.tell()  # the next one need not wait for the end of this conversation
+                self.look_again()  # the next one need not wait for the end of this conversation
                 has_conversed = await self._converse(peer, stream, relay)
                 break
         finally:
@@ -144,4 +144,4 @@ class CircuitDialer:
             if has_conversed:
                 pause.backoff.succeed()
             pause.due_at = trio.current_time() + pause.backoff.fail()
-            self.tell()
+            self.look_again()

@@ -1,4 +1,4 @@
-"""How much of a relay a peer may use: circuits at a time, their bytes a second and a day, and being named to others.
+"""Quotas of a relay's circuits: how many at a time, their bytes a second and a day, and how often nodes are named.
 
 All is counted for the peer that asks for a circuit, in both directions: whom it calls has not asked for that. Strangers of
 one subnet have a second account together, since new keys cost nothing. What is used is in memory only, and begins anew with
@@ -12,10 +12,11 @@ How often strangers of one subnet are named to nodes that meet on a topic is cou
 Pure but for its memory: time is an argument, in seconds.
 """
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 from node.sync.rate_limit import TokenBucket
 from protocol.circuits import CircuitEnd
@@ -34,11 +35,13 @@ from storage.relay.quotas import Visitor
 DAY_SECONDS = 24 * 3600.0
 _LOOKED_AT = 16
 """Topics of a subnet of which a look is taken whether they can be forgotten."""
+_SLOT_SECONDS: Final = 5.0
+_SLOT_COUNT: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
 class CircuitQuotas:
-    """What a relay's operator allows: circuits of all and of one peer, and one peer's bytes per second and per day."""
+    """Quotas that a relay's operator sets: circuits of all and of one peer, and one peer's bytes per second and day."""
 
     total: int
     peer: int
@@ -48,7 +51,7 @@ class CircuitQuotas:
 
 
 class CircuitAccount:
-    """What one peer, or the strangers of one subnet, use of circuits."""
+    """Circuits and bytes that one peer, or the strangers of one subnet, use."""
 
     def __init__(self, quotas: CircuitQuotas, share: int, full: CircuitEnd, now: float) -> None:
         """`share`: how many times one peer's part it has; `full`: what is said when it has as many circuits as it may."""
@@ -64,7 +67,7 @@ class CircuitAccount:
         """Circuits that are open or being opened."""
 
     def refusal(self, now: float) -> CircuitEnd | None:
-        """Why it may open no circuit now."""
+        """Return the reason why it may open no circuit now, or None."""
         if self.circuits >= self._circuits_max:
             return self._full
         if self.is_day_used(now):
@@ -72,13 +75,13 @@ class CircuitAccount:
         return None if self._opened.try_acquire(now) else self._full
 
     def use(self, count: int, now: float) -> None:
-        """So many bytes have come."""
+        """Count bytes that have come."""
         self._fill(now)
         self._left -= count
         self._of_day += count
 
     def is_day_used(self, now: float) -> bool:
-        """Whether all bytes of this day are used. A day begins when the account is first used, and after each day."""
+        """Return True if all bytes of this day are used. A day begins when the account is first used, and after each day."""
         if now - self._day_began >= DAY_SECONDS:
             self._day_began, self._of_day = now, 0
         return self._of_day >= self._day_max
@@ -94,7 +97,7 @@ class CircuitAccount:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it can be forgotten for another one: it has no circuit."""
+        """Return True if it can be forgotten for another one: it has no circuit."""
         return self.circuits == 0
 
     def _fill(self, now: float) -> None:
@@ -110,15 +113,15 @@ class CircuitAccounts:
         self._accounts: OrderedDict[PeerId | str, CircuitAccount] = OrderedDict()
 
     def __len__(self) -> int:
-        """How many are remembered."""
+        """Count the accounts that are remembered."""
         return len(self._accounts)
 
     def find(self, peer: PeerId) -> CircuitAccount | None:
-        """A peer's own account, if it is remembered."""
+        """Return a peer's own account, if it is remembered."""
         return self._accounts.get(peer)
 
     def of(self, visitor: Visitor, now: float) -> tuple[CircuitAccount, ...]:
-        """The accounts of a peer: its own, and its subnet's where it is a stranger."""
+        """Return the accounts of a peer: its own, and its subnet's where it is a stranger."""
         own = self._find(visitor.peer, 1, CircuitEnd.PEER_FULL, now)
         if visitor.is_known:
             return (own,)
@@ -140,7 +143,7 @@ class CircuitAccounts:
 
 
 class NamingQuotas:
-    """How often strangers of one subnet may still be named to those that meet on a topic."""
+    """Allowance of strangers of one subnet to be named to others on a topic."""
 
     def __init__(self) -> None:
         # By subnet, the longest unused first.
@@ -179,7 +182,7 @@ class NamingQuotas:
 def refusal(
     accounts: Sequence[CircuitAccount], quotas: CircuitQuotas, visitor: Visitor, total: int, now: float
 ) -> CircuitEnd | None:
-    """Why a peer may open no circuit now, while `total` are open."""
+    """Return the reason why a peer may open no circuit now, while `total` are open."""
     if not (visitor.is_known or quotas.takes_strangers):
         return CircuitEnd.NOT_KNOWN
     if total >= quotas.total:
@@ -189,3 +192,24 @@ def refusal(
         if reason is not None:
             return reason
     return None
+
+
+class RecentBytes:
+    """Bytes of the last 60 seconds, by slots of 5. Time is an argument, in seconds."""
+
+    def __init__(self, now: float) -> None:
+        self._began = now
+        self._slots: deque[tuple[int, int]] = deque(maxlen=_SLOT_COUNT + 1)  # number, bytes
+
+    def add(self, count: int, now: float) -> None:
+        """Count bytes that have passed."""
+        number = int(now // _SLOT_SECONDS)
+        if self._slots and self._slots[-1][0] == number:
+            count += self._slots.pop()[1]
+        self._slots.append((number, count))
+
+    def per_second(self, now: float) -> float:
+        """Bytes a second of the last minute, or since the beginning."""
+        seconds = min(_SLOT_SECONDS * _SLOT_COUNT, max(1.0, now - self._began))
+        first = int((now - _SLOT_SECONDS * _SLOT_COUNT) // _SLOT_SECONDS)
+        return sum(count for number, count in self._slots if number > first) / seconds

@@ -25,10 +25,10 @@ from node.network.circuit_quotas import (
     CircuitAccounts,
     CircuitQuotas,
     NamingQuotas,
+    RecentBytes,
     refusal,
 )
 from node.sync.circuit_port import CircuitPort
-from node.sync.recent_bytes import RecentBytes
 from protocol.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.hashing import circuit_address
 from protocol.ids import CircuitAddress, PeerId, TopicKey
@@ -80,11 +80,11 @@ class _Circuit:
     is_accepted: bool = False
 
     def across(self, port: CircuitPort, number: int) -> _End:
-        """The end that is not this one."""
+        """Return the other end."""
         return self.asked if self.at(port, number) is self.asking else self.asking
 
     def at(self, port: CircuitPort, number: int) -> _End:
-        """This end."""
+        """Return this end."""
         is_asking = port is self.asking.port and number == self.asking.number
         return self.asking if is_asking else self.asked
 
@@ -104,11 +104,11 @@ class CircuitTotals:
 
 
 def _ignore(_kind: str, _reason: str) -> None:
-    """Nobody counts refusals."""
+    """Ignore a refusal."""
 
 
 class CircuitSwitch:
-    """Passes circuits on. A `CircuitHandler`."""
+    """Switch of circuits at a relay. A `CircuitHandler`."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class CircuitSwitch:
         clock: Callable[[], float] = trio.current_time,
         refused: Callable[[str, str], None] = _ignore,
     ) -> None:
-        """`visitor` says of a peer, and the subnet that it comes from, whether it is known; `refused` is told of its kind
+        """`visitor` says of a peer, and the subnet that it comes from, whether it is known; `refused` gets its kind
         and why it gets no circuit, or no more of one."""
         self._own_key = own_key
         self._visitor = visitor
@@ -193,15 +193,15 @@ class CircuitSwitch:
         return max(_PACE_SECONDS, min(waits))
 
     def begun(self, port: CircuitPort) -> None:
-        """A connection has begun: say that circuits are to be had here."""
+        """Say that circuits are to be had here."""
         port.take()
 
     def agreed(self, port: CircuitPort) -> None:
-        """A node takes circuits through this relay. Its latest connection is where it is found."""
+        """Note a node that takes circuits through this relay. Its latest connection is where it is found."""
         self._ports[circuit_address(self._own_key, port.peer)] = port
 
     def offered(self, port: CircuitPort, number: int, address: CircuitAddress) -> None:
-        """A node asks for a circuit to another."""
+        """Open a circuit to another node, or refuse it."""
         now = self._clock()
         visitor = self._visitor(port.peer, port.subnet)
         accounts = self._accounts.of(visitor, now)
@@ -234,7 +234,7 @@ class CircuitSwitch:
         log.info("circuit", peer=id_text(port.peer), to=id_text(other.peer))
 
     def credited(self, port: CircuitPort, number: int, count: int) -> None:
-        """An end takes more bytes: pass that on, now or when the peer that has asked may send again."""
+        """Pass credit on, now or when the peer that has asked may send again."""
         circuit = self._find(port, number)
         if circuit is None:
             return
@@ -265,16 +265,16 @@ class CircuitSwitch:
             self._end(circuit, CircuitEnd.DAY_USED)
 
     def closed(self, port: CircuitPort, number: int, reason: str) -> None:
-        """An end has closed: close the other one, for the same reason."""
+        """Close the other end of a circuit, for the same reason."""
         circuit = self._find(port, number)
         if circuit is not None:
             self._end(circuit, reason, but=port)
 
     def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A relay meets nobody."""
+        """Do nothing: a relay follows no topics of members."""
 
     def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
-        """A node meets others on a topic: name it to those that do, and them to it.
+        """Name a node to the others of a topic, and them to it.
 
         Of strangers of one subnet so many and no more: keys cost nothing, and each node is named so many others.
         """
@@ -290,10 +290,10 @@ class CircuitSwitch:
             other.name(topic, (port.peer,))
 
     def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
-        """A relay asks nobody for nodes."""
+        """Do nothing: a relay asks nobody for nodes."""
 
     def lost(self, port: CircuitPort) -> None:
-        """A connection has ended: close the other ends of its circuits."""
+        """Close the other ends of circuits of a connection that has ended."""
         for topic in self._topics.pop(port, ()):
             del self._meetings[topic][port]
             if not self._meetings[topic]:
@@ -330,7 +330,7 @@ class CircuitSwitch:
             end.window, end.excess = WIDE_CIRCUIT_WINDOW_SIZE, 0
 
     def _find(self, port: CircuitPort, number: int) -> _Circuit | None:
-        """None: it has ended at the other end, and this one has not been told yet."""
+        """Return this end's account; None where the other end has closed and this one does not know yet."""
         return self._circuits.get(port, {}).get(number)
 
     def _end_old(self, now: float) -> None:
@@ -371,7 +371,7 @@ class CircuitSwitch:
 
 
 def _choose_others(ports: dict[CircuitPort, str], peer: PeerId) -> list[CircuitPort]:
-    """Those that meet and are named to a node: the latest, and of strangers of one subnet a share."""
+    """Choose the nodes to name: the latest, and of strangers of one subnet a share."""
     found: list[CircuitPort] = []
     of_subnets: Counter[str] = Counter()
     for port, subnet in reversed(ports.items()):

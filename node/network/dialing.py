@@ -35,7 +35,7 @@ class DialsFailed(Exception):
 def order_addresses(
     addresses: Sequence[str], proven: str | None, is_near: Callable[[str], bool]
 ) -> list[str]:
-    """A peer's addresses as they are to be tried, each once.
+    """Order a peer's addresses as they are to be tried, each once.
 
     First where it last proved its key (`proven`), then what is in a network of this machine, what everybody can dial or
     has a name, WebSocket, other private networks, and this machine itself; within these as they are given. WebSocket stays
@@ -111,13 +111,13 @@ async def dial_first(
 
 
 class HostAllowance:
-    """How often hosts are dialed because a link named them. Time is an argument, in seconds as trio counts."""
+    """Allowance to dial hosts because a link named them. Time is an argument, in seconds as trio counts."""
 
     def __init__(self) -> None:
         self._left: dict[str, tuple[float, float]] = {}  # by host: dials left, and when that was counted
 
     def try_dial(self, address: str, now: float) -> bool:
-        """Whether the host of an address may be dialed now, which counts."""
+        """Return True if the host of an address may be dialed now, which counts."""
         host = _host_key(address)
         if host not in self._left and len(self._left) >= LINK_HOSTS_MAX and not self._forget_rested(now):
             return False
@@ -128,7 +128,7 @@ class HostAllowance:
         return True
 
     def give_back(self, address: str, now: float) -> None:
-        """A peer has proved its key there, so that dial does not count."""
+        """Take back a dial that led to the peer."""
         host = _host_key(address)
         if host in self._left:
             self._left[host] = (min(self._dials_left(host, now) + 1, LINK_DIALS_AT_ONCE_MAX), now)

@@ -44,7 +44,7 @@ class NamedAddress:
 
 
 def list_addresses() -> tuple[InterfaceAddress, ...]:
-    """This machine's addresses, IPv4 first. Blocks for a millisecond; the first call runs `ldconfig`, for 20 ms."""
+    """List this machine's addresses, IPv4 first. Blocks for a millisecond; the first call runs `ldconfig`, for 20 ms."""
     import ifaddr  # it runs a process as it is imported, which a node that listens on loopback alone does without
 
     named = [
@@ -58,7 +58,7 @@ def list_addresses() -> tuple[InterfaceAddress, ...]:
 def choose_addresses(
     named: list[NamedAddress], unstable: frozenset[Host] = frozenset()
 ) -> tuple[InterfaceAddress, ...]:
-    """Those by which others may reach this machine: at most INTERFACE_ADDRESSES_MAX, IPv4 first."""
+    """Choose addresses by which others may reach this machine: at most INTERFACE_ADDRESSES_MAX, IPv4 first."""
     found: dict[Host, InterfaceAddress] = {}
     for one in named:
         try:

@@ -23,6 +23,7 @@ import trio
 
 from node.network.network import Network
 from node.network.own_addresses import EVERYWHERE
+from node.runtime.backoff import Backoff
 from node.sync.addresses import AddressSource
 from protocol.hashing import lan_mark
 from protocol.ids import Mark, PeerId
@@ -45,7 +46,7 @@ _TELLER: Final = PeerId(b"the local network")
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """What a node says on the local network: where it listens (host:port), and who it is to those who know."""
+    """Announcement of a node on the local network: its address (host:port), and its mark for those who know its key."""
 
     address: str
     salt: bytes
@@ -69,7 +70,7 @@ class LanDiscovery:
 
     async def run(self) -> None:
         """Discover, until cancelled."""
-        pause = LAN_PAUSE_MIN_SECONDS
+        backoff = Backoff(LAN_PAUSE_MIN_SECONDS, LAN_PAUSE_MAX_SECONDS)
         while True:
             self._sightings = 0
             salt = secrets.token_bytes(16)
@@ -80,10 +81,9 @@ class LanDiscovery:
                 except OSError as error:
                     log.warning("no discovery on the local network", error=str(error))
             if rotation.cancelled_caught:
-                pause = LAN_PAUSE_MIN_SECONDS
+                backoff.succeed()
                 continue
-            await trio.sleep(pause)
-            pause = min(2 * pause, LAN_PAUSE_MAX_SECONDS)
+            await trio.sleep(backoff.fail())
 
     def found(self, heard: Announcement) -> None:
         """Take up an announcement, if it is of a peer whose key is known."""
@@ -109,7 +109,7 @@ class LanDiscovery:
 
 
 def announced_address(listen: str) -> str:
-    """What a node announces that listens on host:port: of every interface, the IPv4 addresses."""
+    """Return the address to announce for a node that listens on host:port: of every interface, the IPv4 addresses."""
     host, _, port = listen.rpartition(":")
     return f"0.0.0.0:{port}" if host == EVERYWHERE else listen
 
@@ -149,7 +149,7 @@ async def _run_worker(task_status: trio.TaskStatus[trio.Process]) -> None:
 
 
 async def _read_lines(stream: trio.abc.ReceiveStream, found: Found) -> None:
-    """Until the stream ends, or brings what is no line."""
+    """Read lines until the stream ends, or brings what is no line."""
     rest = b""
     async for some in stream:
         *lines, rest = (rest + some).split(b"\n")
@@ -162,7 +162,7 @@ async def _read_lines(stream: trio.abc.ReceiveStream, found: Found) -> None:
 
 
 class _Line(msgspec.Struct, forbid_unknown_fields=True):
-    """What the worker says of one address that it heard."""
+    """Line of the worker about one address that it heard."""
 
     address: Annotated[str, msgspec.Meta(max_length=ADDRESS_SIZE_MAX)]
     salt: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")]
@@ -170,7 +170,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_announcement(line: bytes) -> Announcement | None:
-    """What the worker heard; None of what no node announces, for anybody may have written it."""
+    """Parse a line of the worker; None of what no node announces, for anybody may have written it."""
     try:
         said = msgspec.json.decode(line, type=_Line)
     except (msgspec.DecodeError, UnicodeDecodeError):

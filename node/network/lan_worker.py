@@ -3,7 +3,7 @@
 Whatever any machine on that network sends is read by a library for this, and kept by it for as long as it says. So this
 is a process of its own with little memory, which the daemon ends and starts anew every hour; it holds no key and opens no
 file. It gets what to announce in one line of JSON and answers with a line for each address heard. It ends when its input
-does, or is told to by SIGTERM, and then takes the announcement back.
+does, or on SIGTERM, and then takes the announcement back.
 
 Runs as a file and imports nothing of ours, so that it starts fast.
 """
@@ -83,7 +83,7 @@ class _Heard:
     def changed(
         self, zeroconf: Zeroconf, service_type: str, name: str, state_change: ServiceStateChange
     ) -> None:
-        """The library's word: a name came, or went."""
+        """Report a name that came or went. Called by the library."""
         if state_change is ServiceStateChange.Removed or name in self._names or len(self._names) > _NAMES_MAX:
             return
         self._names.add(name)
@@ -104,7 +104,7 @@ class _Heard:
 
 
 def _own_addresses(host: ipaddress.IPv4Address | ipaddress.IPv6Address) -> list[str]:
-    """Where this machine can be dialed, if the node listens on this host."""
+    """List addresses at which this machine can be dialed, if the node listens on this host."""
     if not host.is_unspecified:
         return [str(host)]
     found = [

@@ -54,7 +54,7 @@ class Line:
 
 @contextmanager
 def one_connection() -> Iterator[None]:
-    """The border of one connection: whatever is wrong with it, the others go on."""
+    """Guard one connection: whatever is wrong with it, the others go on."""
     try:
         yield
     except TransportError as error:
@@ -64,7 +64,7 @@ def one_connection() -> Iterator[None]:
 
 
 async def open_tcp(address: str) -> Line:
-    """A TCP connection to host:port. Raises OSError, and ValueError of a host that is no name.
+    """Connect to host:port by TCP. Raises OSError, and ValueError of a host that is no name.
 
     Its local port can be shared: a node that is punched for dials and listens there as well. The system gives a port that
     `connect` chooses to connections with other hosts too, and no socket can be bound to such a port.
@@ -99,7 +99,7 @@ async def open_tcp(address: str) -> Line:
 
 
 async def _resolve(host: str, port: int) -> list[tuple[int, Place]]:
-    """Where a name may be: the first place of the other family is second, so that one without routes costs little."""
+    """List places of a name: the first one of the other family is second, so that one without routes costs little."""
     answers = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     places: list[tuple[int, Place]] = []
     for family, _, _, _, place in answers:
@@ -110,7 +110,7 @@ async def _resolve(host: str, port: int) -> list[tuple[int, Place]]:
 
 
 async def connect_from(family: int, local: tuple[str, int], remote: Place) -> trio.socket.SocketType:
-    """A connection from a port that others may have, too. Raises OSError."""
+    """Connect from a port that others may have, too. Raises OSError."""
     sock = shared_socket(family, local)
     try:
         await sock.connect(remote)
@@ -121,7 +121,7 @@ async def connect_from(family: int, local: tuple[str, int], remote: Place) -> tr
 
 
 def shared_socket(family: int, local: tuple[str, int]) -> trio.socket.SocketType:
-    """A socket at a host and port, which other sockets of this user may have too. Raises OSError."""
+    """Open a socket at a host and port that other sockets of this user may have too. Raises OSError."""
     plain = socket.socket(family, socket.SOCK_STREAM)
     try:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -42,7 +42,7 @@ _SAME_KIND_MAX: Final = 2
 
 
 class FoundBy(StrEnum):
-    """How this node came to an address of its own."""
+    """Source of an address of this node."""
 
     CONFIGURED = "configured"  # [network] advertise
     LISTEN = "listen"  # [network] listen names one address
@@ -53,7 +53,7 @@ class FoundBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class OwnAddress:
-    """Where this node can be dialed (host:port). `reach` is how far that is known to work; None: it is not known to."""
+    """Address at which this node can be dialed (host:port). `reach` is how far it is known to work; None: not known."""
 
     address: str
     reach: Reach | None
@@ -71,7 +71,7 @@ class PortMapping:
 
 
 class RouterState(StrEnum):
-    """What came of asking the router for a port."""
+    """Result of asking the router for a port."""
 
     OFF = "off"  # by configuration
     NOT_NEEDED = "not needed"
@@ -82,7 +82,7 @@ class RouterState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Router:
-    """How that stands. `detail`: the way it was asked, or why it forwards nothing."""
+    """State of a port of the router. `detail`: the way it was asked, or why it forwards nothing."""
 
     state: RouterState
     detail: str = ""
@@ -115,7 +115,7 @@ class OwnAddresses:
 
     @property
     def is_open(self) -> bool:
-        """Whether other machines can reach this node at all."""
+        """Return True if other machines can reach this node at all."""
         return bool(self._versions) or self._reach_of_listen() is not Reach.MACHINE
 
     def when_changed(self, tell: Callable[[Collection[str]], None]) -> None:
@@ -143,7 +143,7 @@ class OwnAddresses:
                     tell(gone)
 
     def note_entry(self, across: str) -> None:
-        """A peer at `across` has connected to this node and proved its key."""
+        """Note that a peer at `across` has connected to this node and proved its key."""
         host = host_of(across)
         if host is None or reach_of(host) is not Reach.EVERYBODY:
             return
@@ -157,7 +157,7 @@ class OwnAddresses:
 
     @property
     def wants_port(self) -> bool:
-        """Whether a port of the router would help: others are told no other address, and none here is public by IPv4."""
+        """Return True if a port of the router would help: others know no other address, and none here is public by IPv4."""
         listens = 4 in self._versions or self._reach_of_listen() is Reach.PRIVATE
         is_public = any(
             one.host.version == 4 and reach_of(one.host) is Reach.EVERYBODY for one in self.interfaces
@@ -166,11 +166,11 @@ class OwnAddresses:
         return listens and is_on_network and not is_public and not self._advertise
 
     def note_router(self, router: Router) -> None:
-        """The router was asked for a port."""
+        """Note the result of asking the router for a port."""
         self.router = router
 
     def note_claim(self, peer: PeerId, address: str, across: str) -> None:
-        """A peer that this node has dialed, at `across`, says that it sees this node at an address.
+        """Note where a peer that this node has dialed, at `across`, says to see this node.
 
         What it says of a narrower network than the one that both are in is not taken.
         """
@@ -184,7 +184,7 @@ class OwnAddresses:
             del self._claims[next(iter(self._claims))]
 
     def _agreed(self) -> list[Host]:
-        """Of each version of IP the host that most peers see, if they are enough and at different places."""
+        """Return by version of IP the host that most peers see, if they are enough and at different places."""
         places: dict[Host, set[str]] = {}
         for host, place in self._claims.values():
             places.setdefault(host, set()).add(place)
@@ -197,14 +197,14 @@ class OwnAddresses:
         return [best[version] for version in sorted(best)]
 
     def is_near(self, address: str) -> bool:
-        """Whether an address is in a network that this machine is on."""
+        """Return True if an address is in a network that this machine is on."""
         host = host_of(address)
         return host is not None and any(
             host in one.network for one in self.interfaces if one.host.version == host.version
         )
 
     def is_own(self, address: str) -> bool:
-        """Whether an address has the host of an interface of this machine."""
+        """Return True if an address has the host of an interface of this machine."""
         host = host_of(address)
         return any(host == one.host for one in self.interfaces)
 
@@ -229,7 +229,7 @@ class OwnAddresses:
 
     @property
     def told(self) -> list[OwnAddress]:
-        """Those that a link names: the farthest reaching, and one for this network in any case."""
+        """Choose addresses for a link: the farthest reaching, and one for this network in any case."""
         known = self.known if self._advertise != NOTHING else []
         chosen = known[:OWN_ADDRESSES_TOLD_MAX]
         near = [one for one in known if one.reach is Reach.PRIVATE]
@@ -239,7 +239,7 @@ class OwnAddresses:
 
     @property
     def reach(self) -> Reach | None:
-        """How far this node can be dialed; None: nowhere."""
+        """Return how far this node can be dialed; None: nowhere."""
         return max((one.reach for one in self.known if one.reach is not None), default=None)
 
     def _configured(self) -> list[OwnAddress]:
@@ -274,16 +274,16 @@ class OwnAddresses:
 
     @property
     def public(self) -> list[str]:
-        """What links name of this node that everybody could dial, whether or not that is known to work; numbers alone."""
+        """List addresses for links that everybody could dial, whether or not that is known to work; numbers alone."""
         return [one.address for one in self.told if is_public(one.address)]
 
     @property
     def forwarded(self) -> str | None:
-        """Where the router leads to this node, as far as is known from anywhere."""
+        """Return where the router leads to this node, as far as is known from anywhere."""
         return next((one.address for one in self._at_router() if one.reach is Reach.EVERYBODY), None)
 
     def _at_router(self) -> list[OwnAddress]:
-        """What the router forwards. Where peers see another host, a further router may stand before it, or it lies."""
+        """Return what the router forwards. Where peers see another host, a further router stands before it, or it lies."""
         mapping = self.router.mapping
         if mapping is None:
             return []
@@ -292,7 +292,7 @@ class OwnAddresses:
         return [OwnAddress(shown_address(mapping.host, str(mapping.port)), reach, FoundBy.ROUTER)]
 
     def _seen_by_peers(self) -> list[OwnAddress]:
-        """As others see this machine: behind a router that forwards the same port, or none."""
+        """List addresses as others see this machine: behind a router that forwards the same port, or none."""
         return [
             OwnAddress(
                 shown_address(host, self._port),
@@ -315,7 +315,7 @@ def shown_address(host: Host, port: str) -> str:
 
 
 def told_reach(address: str) -> Reach:
-    """How far an address reaches that a user has stated: a name that is not this machine's is taken for public."""
+    """Return how far a stated address reaches: a name that is not this machine's is taken for public."""
     web = parse_web_address(address)
     address = address if web is None else web.place
     host = host_of(address)

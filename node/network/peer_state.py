@@ -32,7 +32,7 @@ _DISPLACING_PEERS_MAX: Final = 256
 
 @dataclass(slots=True)
 class PeerState:
-    """What status shows of one peer."""
+    """State of one peer as status shows it."""
 
     peer: PeerId
     address: str
@@ -96,19 +96,19 @@ class PeerState:
 
     @property
     def has_met(self) -> bool:
-        """Whether a session came of the last try."""
+        """Return True if a session came of the last try."""
         return self.met_at > -math.inf
 
     @property
     def has_lasted(self) -> bool:
-        """Whether a session came of the last try that ends now and was one.
+        """Return True if a session came of the last try that ends now and was one.
 
         What came before it does not count: a silent address takes longer than any that answers.
         """
         return self.has_met and trio.current_time() - self.met_at > _LASTED_SECONDS
 
     def is_linked(self, address: str) -> bool:
-        """Whether only links have named an address of the peer."""
+        """Return True if only links have named an address of the peer."""
         return self.source is AddressSource.LINK or address in self.from_links
 
     @property
@@ -157,7 +157,7 @@ def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
 
 
 def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
-    """Whether the older of two connections stays, by a rule that both nodes apply alike (docs/specification/protocol.md, 9).
+    """Return True if the older of two connections stays, by a rule that both nodes apply alike (docs/specification/protocol.md, 9).
 
     A direct one takes the place of a circuit. A circuit takes that of a direct one that did not begin just now: its dialer
     sees none. Of two of one kind that were dialed at once stays the one whose dialer has the smaller key; else the new one,

@@ -19,6 +19,7 @@ import structlog
 import trio
 
 from node.network.own_addresses import OwnAddresses, PortMapping, Router, RouterState
+from node.runtime.backoff import Backoff
 from protocol.limits.peers import (
     MAPPING_DEADLINE_SECONDS,
     MAPPING_LINE_SIZE_MAX,
@@ -36,7 +37,7 @@ _SHOWN_SIZE_MAX: Final = 300
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the router is asked for: that `external` be forwarded to the node's port."""
+    """Request to the router: that `external` be forwarded to the node's port."""
 
     port: int
     external: int
@@ -57,7 +58,8 @@ class PortMapper:
 
     async def run(self) -> None:
         """Ask until cancelled: again when a mapping is half over, or the network has changed."""
-        external, failures = self._addresses.port, 0
+        external = self._addresses.port
+        backoff = Backoff(MAPPING_PAUSE_MIN_SECONDS, MAPPING_PAUSE_MAX_SECONDS)
         while True:
             self._moved = trio.Event()
             if not self._addresses.wants_port:
@@ -66,12 +68,12 @@ class PortMapper:
                 continue
             found = await self._ask_once(external)
             if isinstance(found, PortMapping):
-                external, failures = found.port, 0
+                external = found.port
+                backoff.succeed()
                 pause = min(max(found.seconds / 2, MAPPING_PAUSE_MIN_SECONDS), MAPPING_SECONDS / 2)
                 self._addresses.note_router(Router(RouterState.MAPPED, found.way, found))
             else:
-                failures += 1
-                pause = min(MAPPING_PAUSE_MIN_SECONDS * 2 ** min(failures - 1, 10), MAPPING_PAUSE_MAX_SECONDS)
+                pause = backoff.fail()
                 self._addresses.note_router(Router(RouterState.NONE, found))
             with trio.move_on_after(pause):
                 await self._moved.wait()
@@ -89,7 +91,7 @@ class PortMapper:
 
 
 class _Answer(msgspec.Struct, forbid_unknown_fields=True):
-    """What the worker says: a mapping, or a problem."""
+    """Answer of the worker: a mapping, or a problem."""
 
     way: Annotated[str, msgspec.Meta(pattern="^(pcp|nat-pmp|upnp)$")] = "upnp"
     host: Annotated[str, msgspec.Meta(max_length=64)] = ""
@@ -99,7 +101,7 @@ class _Answer(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_answer(line: bytes) -> PortMapping | str:
-    """The mapping, or why there is none: anybody on the local network may have made the answer."""
+    """Parse the mapping, or why there is none: anybody on the local network may have made the answer."""
     try:
         said = msgspec.json.decode(line, type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Container
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import structlog
@@ -21,10 +21,10 @@ from node.network.admission import Admission
 from node.network.dialing import HostAllowance
 from node.network.line import Line, connect_from, shared_socket
 from node.network.own_addresses import OwnAddresses
+from node.network.peer_registry import PeerRegistry
 from node.network.peer_state import PeerState
 from node.sync.connection import Connection
-from node.sync.goodbye import say_goodbye
-from node.sync.transport import SecureStream, TransportError, accept, dial
+from node.sync.transport import SecureStream, TransportError, accept, dial, say_goodbye
 from protocol.features import PUNCHING
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import AgreementSecret, NodeSeed
@@ -65,23 +65,8 @@ class Port:
         return str(host), int(port)
 
 
-class Punched(Protocol):
-    """What is asked of the network."""
-
-    banned: set[PeerId]
-
-    @property
-    def peers(self) -> list[PeerState]:
-        """All connections."""
-        ...
-
-    def is_direct(self, peer: PeerId) -> bool:
-        """Whether there is a connection with a peer that goes through no relay."""
-        ...
-
-    async def converse_punched(self, circuit: PeerState, secure: SecureStream, line: Line) -> None:
-        """Have a session, in the place of the one on the circuit."""
-        ...
+Converse = Callable[[PeerState, SecureStream, Line], Awaitable[None]]
+"""Converses in the place of a circuit's connection."""
 
 
 class Puncher:
@@ -89,23 +74,25 @@ class Puncher:
 
     def __init__(
         self,
-        network: Punched,
+        registry: PeerRegistry,
         seed: NodeSeed,
         allowance: HostAllowance,
         admission: Admission,
         own_addresses: OwnAddresses,
         topics: Callable[[], Container[TopicKey]],
+        converse: Converse,
     ) -> None:
         """`allowance` bounds what is dialed because others say so, `admission` what is taken.
 
         `own_addresses` know which networks are near, `topics` are those that this node opens.
         """
-        self._network = network
+        self._registry = registry
         self._seed = seed
         self._allowance = allowance
         self._admission = admission
         self._own = own_addresses
         self._topics = topics
+        self._converse_punched = converse
         self._asked_at: WeakKeyDictionary[Connection, float] = WeakKeyDictionary()  # gone with the circuit
         self._inside: WeakKeyDictionary[Connection, str] = WeakKeyDictionary()  # the private address dialed
         self._trying: set[PeerId] = set()
@@ -122,7 +109,7 @@ class Puncher:
             connection.happen(PunchWanted(addresses))
 
     async def _wait_for_addresses(self, circuit: PeerState) -> tuple[str, ...]:
-        """What the peer may be told, once a topic is joined. Empty: the circuit has ended.
+        """Wait until a topic is joined, and return this side's addresses. Empty: the circuit has ended.
 
         A newcomer joins no topic before its membership has come, which takes a slow machine some seconds. A round that is
         missed for that would not be made up for until the next one.
@@ -137,7 +124,7 @@ class Puncher:
         return ()
 
     async def perform(self, circuit: PeerState, output: PunchOutput) -> None:
-        """What the circuit's session says."""
+        """Carry out an output of the circuit's session."""
         match output:
             case PunchHeard():
                 if circuit.connection is not None:
@@ -154,7 +141,7 @@ class Puncher:
                         self._trying.discard(circuit.peer)
 
     def _own_addresses(self, circuit: PeerState) -> tuple[str, ...]:
-        """Where the relay sees this node, and where it is itself. Only a peer that shares a topic is told.
+        """Return where the relay sees this node, and where it is itself; none for a peer that shares no topic.
 
         A key proves no membership: the peer of a circuit may be a node that a relay has merely named.
         """
@@ -169,7 +156,7 @@ class Puncher:
         return ()
 
     def _find_port(self, circuit: PeerState) -> Port | None:
-        for one in self._network.peers:
+        for one in self._registry.peers:
             if (
                 one.peer == circuit.through
                 and one.connection is not None
@@ -181,7 +168,7 @@ class Puncher:
 
     async def _punch(self, circuit: PeerState, addresses: tuple[str, ...]) -> None:
         port = self._find_port(circuit)
-        if port is None or circuit.connection is None or self._network.is_direct(circuit.peer):
+        if port is None or circuit.connection is None or self._registry.is_direct(circuit.peer):
             return
         is_dialer = circuit.direction == "out"
 
@@ -216,7 +203,7 @@ class Puncher:
         """Have a session if the peer is still spoken with, and has a place where its side was the dialer."""
         refusal = None
         is_taken = circuit.direction == "in"
-        if circuit.peer in self._network.banned:
+        if circuit.peer in self._registry.banned:
             refusal = "banned"
         elif _is_given_up(circuit):
             refusal = "stopping"
@@ -227,7 +214,7 @@ class Puncher:
             await say_goodbye(secure, refusal)
             return
         try:
-            await self._network.converse_punched(circuit, secure, line)
+            await self._converse_punched(circuit, secure, line)
         finally:
             if is_taken:
                 self._admission.leave(line.across, is_known=True)
@@ -329,7 +316,7 @@ async def dial_at_once(
 
 
 def _is_given_up(circuit: PeerState) -> bool:
-    """Whether this node has left a circuit, or it failed.
+    """Return True if this node has left a circuit, or it failed.
 
     A peer that has ended it in order may have the punched session already, which replaces it: the first to have it does so.
     """

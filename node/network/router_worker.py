@@ -61,7 +61,7 @@ def _ask(wanted: dict[str, Any]) -> dict[str, str | int]:
 
 
 def _find_gateway() -> tuple[str, int] | None:
-    """The default route's gateway, where Linux tells it."""
+    """Return the default route's gateway, where Linux tells it."""
     try:
         return parse_gateway(_ROUTES.read_text(encoding="ascii"))
     except OSError:
@@ -69,7 +69,7 @@ def _find_gateway() -> tuple[str, int] | None:
 
 
 def parse_gateway(table: str) -> tuple[str, int] | None:
-    """The gateway of the first default route in the kernel's table, whose numbers are as this machine keeps them."""
+    """Return the gateway of the first default route in the kernel's table, whose numbers are as this machine keeps them."""
     for line in table.splitlines()[1:]:
         fields = line.split()
         if len(fields) > 3 and fields[1] == "00000000" and int(fields[3], 16) & _GATEWAY_FLAG:
@@ -81,7 +81,7 @@ def parse_gateway(table: str) -> tuple[str, int] | None:
 
 
 def ask_gateway(gateway: tuple[str, int], port: int, external: int, seconds: int) -> dict[str, str | int]:
-    """The answer by PCP, or by NAT-PMP where the gateway speaks that. Raises NoMapping, OSError."""
+    """Ask by PCP, or by NAT-PMP where the gateway speaks that. Raises NoMapping, OSError."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
         udp.connect(gateway)  # so that only the gateway is heard
         nonce = secrets.token_bytes(12)
@@ -108,18 +108,18 @@ def _exchange(udp: socket.socket, request: bytes, is_answer: Callable[[bytes], b
 
 
 def pcp_request(own: bytes, nonce: bytes, port: int, external: int, seconds: int) -> bytes:
-    """A MAP request for a TCP port (RFC 6887, 7.1 and 11.1); `own` is this machine's IPv4 address."""
+    """Build a MAP request for a TCP port (RFC 6887, 7.1 and 11.1); `own` is this machine's IPv4 address."""
     header = struct.pack("!BBHI", 2, 1, 0, seconds) + bytes(10) + b"\xff\xff" + own
     return header + nonce + struct.pack("!B3xHH", _TCP, port, external) + bytes(10) + b"\xff\xff" + bytes(4)
 
 
 def is_pcp_answer(data: bytes) -> bool:
-    """Whether it answers a MAP request: by PCP, or by NAT-PMP, which does not know PCP's version."""
+    """Return True if it answers a MAP request: by PCP, or by NAT-PMP, which does not know PCP's version."""
     return (len(data) >= 60 and data[0] == 2 and data[1] == 0x81) or (len(data) >= 4 and data[0] == 0)
 
 
 def _is_answer(data: bytes, operation: int, size: int) -> bool:
-    """Whether it answers a request of NAT-PMP; one of an error is as long."""
+    """Return True if it answers a request of NAT-PMP; one of an error is as long."""
     return (
         len(data) >= 4
         and data[0] == 0
@@ -129,7 +129,7 @@ def _is_answer(data: bytes, operation: int, size: int) -> bool:
 
 
 def read_pcp(data: bytes, nonce: bytes, port: int) -> dict[str, str | int]:
-    """The mapping that a PCP answer grants. Raises NoMapping."""
+    """Parse the mapping that a PCP answer grants. Raises NoMapping."""
     code, seconds = data[3], struct.unpack("!I", data[4:8])[0]
     if code != 0:
         raise NoMapping(f"refused (PCP code {code})")
@@ -143,13 +143,13 @@ def read_pcp(data: bytes, nonce: bytes, port: int) -> dict[str, str | int]:
 
 
 def read_host(data: bytes) -> str:
-    """The public address that a NAT-PMP answer names. Raises NoMapping."""
+    """Parse the public address that a NAT-PMP answer names. Raises NoMapping."""
     _check(data)
     return socket.inet_ntoa(data[8:12])
 
 
 def read_mapping(data: bytes, host: str, port: int) -> dict[str, str | int]:
-    """The mapping that a NAT-PMP answer grants. Raises NoMapping."""
+    """Parse the mapping that a NAT-PMP answer grants. Raises NoMapping."""
     _check(data)
     internal, external, seconds = struct.unpack("!HHI", data[8:16])
     if internal != port:
@@ -167,16 +167,16 @@ def _check(data: bytes) -> None:
 
 
 class _Upnp(Protocol):
-    """What is used of miniupnpc."""
+    """Interface of miniupnpc, as far as it is used."""
 
     lanaddr: str
 
     def externalipaddress(self) -> str:
-        """The router's public address."""
+        """Return the router's public address."""
         ...
 
     def getspecificportmapping(self, external: int, protocol: str) -> tuple[str, int, str, bool, int] | None:
-        """Where a port leads: host, port, description, whether it is on, and for how long; None: nowhere."""
+        """Return where a port leads: host, port, description, whether it is on, and for how long; None: nowhere."""
         ...
 
     def addportmapping(
@@ -208,7 +208,7 @@ def _ask_upnp(wanted: dict[str, Any]) -> dict[str, str | int]:
 
 
 def upnp_problem(error: Exception) -> str:
-    """What miniupnpc means. Where nothing that answers is a router, it gives the system's last error, which is none."""
+    """Explain an error of miniupnpc. Where no router answers, it gives the system's last error, which is none."""
     said = str(error)
     return "no router answers" if said in ("", "Success") else said
 

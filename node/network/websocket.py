@@ -51,16 +51,16 @@ _SILENT: Final = logging.Logger("websockets", logging.CRITICAL)
 
 
 class WebListener:
-    """Where this node listens by WebSocket."""
+    """Address at which this node listens by WebSocket."""
 
     def __init__(self, listeners: list[trio.SocketListener], tls: ssl.SSLContext | None = None) -> None:
-        """Without `tls` there is none: a proxy before this node has it, or nobody."""
+        """Take the addresses. Without `tls` there is none: a proxy before this node has it, or nobody."""
         self.listeners: Final = listeners
         self._tls = tls
 
     @property
     def address(self) -> str:
-        """As it is dialed, the host as it is listened on."""
+        """Return the address to dial, with the host as it is listened on."""
         return f"{'ws' if self._tls is None else 'wss'}://{listening_address(self.listeners)}{WEB_PATH}"
 
     async def accept(self, stream: trio.SocketStream) -> tuple["WebSocketStream", str]:
@@ -77,7 +77,7 @@ class WebListener:
 
 
 def load_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
-    """What TLS needs to serve. Raises OSError, of which ssl.SSLError is one."""
+    """Load the certificate and key for TLS. Raises OSError, of which ssl.SSLError is one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(certificate, key)
     return context
@@ -209,7 +209,7 @@ class WebSocketStream(trio.abc.Stream):
                 await self._write()
 
     def _take(self, frames: list[Frame]) -> None:
-        """What was parsed. What is no binary message, or comes in too many small frames, ends the connection."""
+        """Return the bytes of parsed messages. No binary message, or too many small frames, ends the connection."""
         now = trio.current_time()
         self._charge(sum(len(frame.data) < WEBSOCKET_SMALL_SIZE for frame in frames))
         has_text = False
@@ -230,7 +230,7 @@ class WebSocketStream(trio.abc.Stream):
             self._fault = str(self._protocol.parser_exc) or "the peer does not speak WebSocket"
 
     def _charge(self, small: int) -> None:
-        """The connection is charged for the session's frames: it sees no pings, and not in how many pieces those came."""
+        """Charge the peer for pings and pieces, which the session does not see."""
         connection = None if self._payer is None else self._payer.connection
         if connection is not None and small:
             connection.account.charge(small * _SMALL_SECONDS)
@@ -288,7 +288,7 @@ async def accept_websocket(
 
 
 async def dial_websocket(address: WebAddress) -> Line:
-    """A WebSocket connection to a node, or to a proxy before it; through a proxy for HTTP where the environment names one.
+    """Connect by WebSocket to a node, or to a proxy before it; through a proxy for HTTP where the environment names one.
 
     Raises OSError, TransportError. The caller bounds how long it takes.
     """
@@ -342,7 +342,7 @@ async def _shake_hands(stream: trio.SSLStream[trio.abc.Stream]) -> trio.SSLStrea
 
 
 async def _receive_head(stream: trio.abc.Stream, protocol: Protocol) -> list[Frame | Request | Response]:
-    """What came until the other side's head was read, or is known to be none."""
+    """Return what came until the other side's head was read, or is known to be none."""
     left = WEBSOCKET_HEAD_SIZE_MAX
     while not protocol.events and protocol.handshake_exc is None:
         if not left:
@@ -377,7 +377,7 @@ async def _receive_tunnel(stream: trio.abc.Stream) -> None:
 
 
 def _forwarded_for(headers: Headers) -> str:
-    """The last entry, which the nearest proxy has added."""
+    """Return the last entry, which the nearest proxy has added."""
     values = headers.get_all("X-Forwarded-For")
     return values[-1].rpartition(",")[2].strip() if values else ""
 

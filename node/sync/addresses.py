@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeVar
 
+from node.runtime.backoff import doubled_pause
 from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_BARRED_SECONDS,
@@ -42,7 +43,7 @@ T = TypeVar("T")
 
 
 class AddressSource(StrEnum):
-    """How this node came to an address."""
+    """Source of an address of a peer."""
 
     CONFIGURED = "configured"
     LINK = "link"
@@ -68,7 +69,7 @@ class Learned:
 
 
 class AddressBook:
-    """What a node has learned. `own_key` is never learned, `banned` peers are neither learned nor due."""
+    """Learned addresses. `own_key` is never learned, `banned` peers are neither learned nor dialed."""
 
     def __init__(self, own_key: PeerId, banned: Collection[PeerId]) -> None:
         self._own_key = own_key
@@ -126,13 +127,13 @@ class AddressBook:
             self._learned[peer, address].is_reached = True
 
     def due(self, now: float) -> list[Learned]:
-        """What may be dialed now: where peers were reached first, then the latest told."""
+        """List what may be dialed now: where peers were reached first, then the latest told."""
         self._forget_old(now)
         ready = [one for one in self._learned.values() if one.due_at <= now and one.peer not in self._banned]
         return sorted(ready, key=lambda one: (not one.is_reached, -one.fresh_at))
 
     def begin(self, learned: Learned, now: float) -> bool:
-        """Whether it may be dialed now, which counts as a try of its host until the peer is reached."""
+        """Return True if it may be dialed now, which counts as a try of its host until the peer is reached."""
         network = _network(learned)
         if network not in self._tries and len(self._tries) >= HOSTS_TRIED_MAX:
             return False
@@ -144,17 +145,17 @@ class AddressBook:
         return True
 
     def reached(self, learned: Learned, now: float) -> None:
-        """The peer has proved its key there."""
+        """Note that the peer has proved its key there."""
         self._uncount_try(learned)
         learned.is_reached, learned.fresh_at = True, now
 
     def left(self, learned: Learned, now: float) -> None:
-        """A conversation with the peer has ended that was one."""
+        """Note that a session with the peer has ended that lasted."""
         learned.failures, learned.missed, learned.fresh_at = 0, 0, now
         learned.due_at = now + LEARNED_PAUSE_MIN_SECONDS
 
     def failed(self, learned: Learned, now: float, *, is_online: bool) -> bool:
-        """Nobody proved the key there, or no conversation came of it; whether the address was dropped.
+        """Note that nobody proved the key there, or no session lasted. Return True if the address was dropped.
 
         `is_online`: other peers answer, so it is not this node that is cut off.
         """
@@ -165,7 +166,7 @@ class AddressBook:
         else:
             learned.failures += 1
             tries, longest = learned.failures, LEARNED_PAUSE_MAX_SECONDS
-        learned.due_at = now + min(LEARNED_PAUSE_MIN_SECONDS * 2.0 ** min(tries, 64), longest)
+        learned.due_at = now + doubled_pause(tries, LEARNED_PAUSE_MIN_SECONDS, longest)
         most = REACHED_FAILURES_MAX if learned.is_reached else ADDRESS_FAILURES_MAX
         if learned.failures < most:
             return False
@@ -184,7 +185,7 @@ class AddressBook:
             self._drop(self._learned[peer, address])
 
     def knows(self, peer: PeerId) -> bool:
-        """Whether an address of the peer was learned."""
+        """Return True if an address of the peer was learned."""
         return peer in self._of_peer
 
     def repos_of(self, peer: PeerId) -> set[RepoId]:
@@ -193,7 +194,7 @@ class AddressBook:
         return {repo for address in addresses for repo in self._learned[peer, address].repos}
 
     def _make_room(self, peer: PeerId, told_by: PeerId, repos: Collection[RepoId]) -> bool:
-        """Whether one more fits; what a peer says of itself takes the place of what was said of it before."""
+        """Return True if one more fits. An address that a peer says of itself replaces one that was said of it before."""
         if any(self._in_repo[repo] >= ADDRESSES_PER_REPO_MAX for repo in repos):
             return False
         of_peer = [self._learned[peer, address] for address in self._of_peer.get(peer, ())]

@@ -16,7 +16,7 @@ from protocol.limits.peers import BACKLOG_SIZE_MAX
 
 
 class Previous(Protocol):
-    """What a batch waits for before it is stored."""
+    """Condition for which a batch waits before it is stored."""
 
     async def wait(self) -> None:
         """Return when it has happened."""
@@ -39,7 +39,7 @@ class BatchOrder:
         self._last_of_own: trio.Event | None = None
 
     def next(self, topic: TopicKey, *, is_own: bool) -> tuple[Previous, trio.Event]:
-        """What a batch that has come now waits for, and what to set when it is stored."""
+        """Return what a batch that has come now waits for, and the event to set when it is stored."""
         events = (self._last.get(topic), self._last_of_own)
         done = self._last[topic] = trio.Event()
         if is_own:
@@ -69,7 +69,7 @@ class ByteBudget:
 
     @property
     def is_open(self) -> bool:
-        """Whether there is room now."""
+        """Return True if there is room now."""
         return self._size < self._size_max
 
     async def has_room(self) -> None:

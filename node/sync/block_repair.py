@@ -49,7 +49,7 @@ class BlockRepairer:
         self._after_block = _BEFORE_ALL
 
     async def run(self) -> None:
-        """Until nothing is damaged. Rounds that bring nothing back become rare; peers that come are asked at once."""
+        """Ask until nothing is damaged. Rounds that bring nothing back become rare; peers that come are asked at once."""
         hub = self._hub
         if not hub.replica.has_damaged:
             return

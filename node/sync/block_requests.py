@@ -1,12 +1,27 @@
-"""Block requests to one peer: a bounded window, and one request per block for all waiters."""
+"""Requests for blocks: a bounded window for one peer, one request per block for all waiters, and whom not to ask."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import structlog
 import trio
 
-from protocol.ids import BlockId
-from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX
+from node.sync.scheduling import WorkAccount
+from protocol.ids import BlockId, PeerId
+from protocol.limits.peers import (
+    BLOCK_LOST_SECONDS,
+    BLOCKS_LOST_MAX,
+    FETCH_SECONDS_MAX,
+    FETCH_TIMEOUT_SECONDS,
+    FETCHED_COUNT_MAX,
+    LIAR_SECONDS,
+    LIARS_MAX,
+    LIE_SECONDS,
+)
+from protocol.text import id_text
+
+log = structlog.get_logger()
 
 
 class NotFetched(Exception):
@@ -80,3 +95,36 @@ class BlockRequests:
             answer.is_there.set()
             self._room.release()
         self._answers.clear()
+
+
+class UselessSources:
+    """Peers that sent a wrong block, and blocks that relays had not got: not worth a question now.
+
+    In memory alone, and bounded; what is forgotten is asked again, which costs a question. `clock` counts seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._liars: OrderedDict[PeerId, float] = OrderedDict()  # until when, the latest last
+        self._lost: OrderedDict[tuple[PeerId, BlockId], float] = OrderedDict()
+
+    def note_lie(self, peer: PeerId, account: WorkAccount) -> None:
+        """Note that a peer sent a block of another id than it was asked for."""
+        log.warning("a peer sent a wrong block", peer=id_text(peer))
+        account.charge(LIE_SECONDS)
+        self._liars[peer] = self._clock() + LIAR_SECONDS
+        self._liars.move_to_end(peer)
+        if len(self._liars) > LIARS_MAX:
+            self._liars.popitem(last=False)
+
+    def note_lost(self, relay: PeerId, block: BlockId) -> None:
+        """Note that a relay has not got a block."""
+        self._lost[relay, block] = self._clock() + BLOCK_LOST_SECONDS
+        self._lost.move_to_end((relay, block))
+        if len(self._lost) > BLOCKS_LOST_MAX:
+            self._lost.popitem(last=False)
+
+    def is_useless(self, peer: PeerId, block: BlockId) -> bool:
+        """Return True if it is of no use to ask this peer for this block now."""
+        now = self._clock()
+        return self._liars.get(peer, 0.0) > now or self._lost.get((peer, block), 0.0) > now

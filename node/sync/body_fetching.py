@@ -62,7 +62,7 @@ class _Topic(Protocol):
     def __hash__(self) -> int: ...
 
     def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
-        """Of how many of these commits the body is still missing."""
+        """Count how many of these commits still lack their body."""
         ...
 
     def load_missing(
@@ -72,11 +72,11 @@ class _Topic(Protocol):
         ...
 
     def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
-        """Whether there is room for bodies that a peer brings."""
+        """Return True if there is room for bodies that a peer brings."""
         ...
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
-        """What is compared of it with peers."""
+        """Return the set by which it is compared with peers."""
         ...
 
 
@@ -138,7 +138,7 @@ class _OfRelay:
 
 @dataclass(slots=True)
 class _Peer:
-    """How far a peer was asked on a topic: for commits from `top` down to `before`, and for all up to `floor` earlier."""
+    """Progress of asking one peer on a topic: for commits from `top` down to `before`, and for all up to `floor` earlier."""
 
     source: Conversation
     before: int = _ABOVE_ALL
@@ -149,13 +149,13 @@ class _Peer:
     again_at: float = math.inf  # it was asked for all up to `floor`, and is asked for these again then
 
     def is_done(self, newest: int, now: float) -> bool:
-        """Whether it is not to be asked for anything now. `newest` is the newest commit whose body is missing."""
+        """Return True if it is not to be asked now. `newest` is the newest commit whose body is missing."""
         if now >= self.again_at:
             self.floor, self.again_at = 0, math.inf
         return self.has_none or (self.before == _ABOVE_ALL and newest <= self.floor)
 
     def end_pass(self, now: float) -> None:
-        """It was asked for all that was missing. What came since stands above."""
+        """Note that it was asked for all that was missing. What came since stands above."""
         self.before, self.floor = _ABOVE_ALL, max(self.floor, self.top)
         if self.source.answers_bodies and self.again_at == math.inf:
             self.again_at, self.pause = now + self.pause, 2 * self.pause
@@ -163,7 +163,7 @@ class _Peer:
 
 @dataclass(slots=True)
 class _Question:
-    """What a peer was asked for: numbers of commits, how many of them it still owes, and when that was seen to change."""
+    """Question to a peer: numbers of commits, how many it still owes, and when that last changed."""
 
     peer: _Peer
     nums: list[int]
@@ -268,7 +268,7 @@ class BodyFetcher:
         return None
 
     async def _is_over(self, topic: _Topic, question: _Question) -> bool:
-        """Whether all came that is to come of a question. What was asked of a peer that has left comes no more."""
+        """Return True if all answers to a question came. A peer that has left sends nothing more."""
         source, now = question.peer.source, trio.current_time()
         owed = await self._hub.run_blocking(self._count, topic, question.nums)
         if owed < question.owed:
@@ -309,7 +309,7 @@ class BodyFetcher:
             return topic.count_bodies_missing(connection, nums)
 
     def _load(self, topic: _Topic, peer: _Peer, visitor: Visitor | None) -> _Page:
-        """What a peer, which is this visitor of a relay, is asked for next."""
+        """Load the next commits to ask a peer for, which is this visitor of a relay."""
         source, relay = peer.source, self._hub.relay
         with self._hub.replica.database.read() as connection:
             if (

@@ -101,7 +101,7 @@ class CircuitPort:
     """Circuits of one connection."""
 
     def __init__(self, conversation: Conversation, handler: CircuitHandler | None) -> None:
-        """Without a handler the connection has no circuits: the session machine takes none."""
+        """Take no circuits without a handler: the session machine takes none then."""
         self._conversation = conversation
         self._handler = handler
         self.peer = conversation.peer

@@ -10,22 +10,22 @@ the machine's own window.
 import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 
 import structlog
 import trio
 
-from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
+from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort, is_of_large_circuit
 from node.sync.conversation import Conversation
 from node.sync.followed_topics import FollowedTopics
-from node.sync.goodbye import LAST_WORDS_SECONDS, Ended, say_goodbye
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.presence import PresencePort
-from node.sync.rate_limit import MessageRates
+from node.sync.rate_limit import TokenBucket
 from node.sync.relay_client import RelayAnswer, RelayClient
 from node.sync.relay_port import RelayPort, RelayQuestion
 from node.sync.topic_work import TopicWork
-from node.sync.transport import SecureStream, TransportError
+from node.sync.transport import LAST_WORDS_SECONDS, SecureStream, TransportError, say_goodbye
 from protocol.codec import DecodeError
 from protocol.features import FEATURES, find_newer, has_feature
 from protocol.ids import TopicKey
@@ -34,9 +34,15 @@ from protocol.limits.peers import (
     FRAME_SECONDS,
     FRUITLESS_SLOWED_SECONDS,
     IDLE_TIMEOUT_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    KEEP_ALIVES_AT_ONCE_MAX,
+    MESSAGES_AT_ONCE_MAX,
+    MESSAGES_PER_SECOND_MAX,
     STRANGER_IDLE_SECONDS,
     STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
+    UNKNOWN_MESSAGES_AT_ONCE_MAX,
+    UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
 from protocol.messages import (
     Announce,
@@ -81,6 +87,13 @@ from storage.repos.epochs import Topic
 log = structlog.get_logger()
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """End of a connection, with a stable reason."""
+
+    reason: str
+
+
 class Connection(Conversation):
     """Connection with one peer. `run` returns when it has ended."""
 
@@ -100,7 +113,7 @@ class Connection(Conversation):
         seen: Callable[[ReachOutput], None] = lambda _: None,
     ) -> None:
         """`may_keep` says of which topics the peer may be told, if it is a relay; `subnet` is where it is;
-        `introducer` says which other nodes it is told of. A peer that is not known is a stranger of its `network` until it
+        `introducer` says of which other nodes it hears. A peer that is not known is a stranger of its `network` until it
         shows that it knows a topic; then `met` is called. `circuits` opens, accepts or passes circuits on, if this
         connection has any. `across` is where the peer is (host:port), which it hears if it dialed; `seen` hears of direct
         ways.
@@ -279,7 +292,7 @@ class Connection(Conversation):
                 self._look_whether_known()
 
     async def _receive(self) -> bytes | None:
-        """The next frame, or None where the connection ends."""
+        """Receive the next frame; None where the connection ends."""
         pause = self.account.pop_pause()
         frame: bytes | None = None
         try:
@@ -292,7 +305,7 @@ class Connection(Conversation):
         return None if self.is_ending() else frame
 
     async def _wait_for_frame(self, pause: float) -> bytes | None:
-        """The next frame after a pause of some seconds, or None where the connection ends. Raises TransportError."""
+        """Receive the next frame after a pause of some seconds; None where the connection ends. Raises TransportError."""
         if pause or not self._hub.byte_budget.is_open:
             self.reading.deadline = math.inf  # the time in which nothing is read does not count
             if pause:
@@ -308,7 +321,7 @@ class Connection(Conversation):
         return frame
 
     def _look_whether_known(self) -> None:
-        """Who has joined a topic knows its secret name: it has an account of its own from now on."""
+        """Give a peer that has joined a topic an account of its own: it knows the topic's secret name."""
         topics = self._hub.replica.by_topic
         if any(progress.is_joined and progress.topic in topics for progress in self.session.topics):
             self.is_stranger = False
@@ -384,3 +397,27 @@ class Connection(Conversation):
                 self._work.plan(output)
             case _:
                 self._work.load(output)
+
+
+class MessageRates:
+    """Rates at which messages of one peer are taken. The smallest cost the sender nothing, and this node its time."""
+
+    def __init__(self) -> None:
+        self._keep_alives = TokenBucket(KEEP_ALIVES_AT_ONCE_MAX, 1 / KEEP_ALIVE_SECONDS)
+        self._unknown = TokenBucket(UNKNOWN_MESSAGES_AT_ONCE_MAX, UNKNOWN_MESSAGES_PER_SECOND_MAX)
+        self._messages = TokenBucket(MESSAGES_AT_ONCE_MAX, MESSAGES_PER_SECOND_MAX)
+        self._joined = TOPIC_COUNT_MAX
+
+    def join_topics(self, count: int) -> None:
+        """Note how many topics are joined. Each one beyond TOPIC_COUNT_MAX adds its share of messages, once."""
+        self._messages.grow(max(0, count - self._joined) * MESSAGES_AT_ONCE_MAX / TOPIC_COUNT_MAX)
+        self._joined = max(count, self._joined)
+
+    def find_flood(self, message: Message | None, now: float) -> str:
+        """Return why a message (None: of an unknown kind) is one too many, or an empty text. `now` is in seconds."""
+        if message is None and not self._unknown.try_acquire(now):
+            return "too_many_unknown_messages"
+        if isinstance(message, KeepAlive) and not self._keep_alives.try_acquire(now):
+            return "too_many_keep_alives"
+        is_taken = is_of_large_circuit(message) or self._messages.try_acquire(now)
+        return "" if is_taken else "too_many_messages"

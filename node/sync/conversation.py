@@ -11,11 +11,10 @@ from contextlib import suppress
 import structlog
 import trio
 
-from node.sync.block_requests import BlockRequests, NotFetched, RequestTimeout
+from node.sync.block_requests import BlockRequests, NotFetched, RequestTimeout, UselessSources
 from node.sync.scheduling import WorkAccount
 from node.sync.send_queue import SendQueue
 from node.sync.sync_progress import ConnectionRates
-from node.sync.useless_sources import UselessSources
 from protocol.features import BODIES, FILES, RELAY_FILES, has_feature
 from protocol.ids import BlockId, CommitId, ItemId, PeerId, TopicKey
 from protocol.messages import Goodbye, Message

@@ -30,7 +30,7 @@ class FeedRecovery:
         self._hub = hub
 
     async def run(self) -> None:
-        """For as long as the node runs: a repo that was deleted may come back at any time."""
+        """Recover for as long as the node runs: a repo that was deleted may come back at any time."""
         backoff = store_backoff()
         while True:
             changes = self._hub.changes.count
@@ -44,7 +44,7 @@ class FeedRecovery:
             await self._hub.changes.wait(changes)
 
     async def recover(self) -> None:
-        """Until the own feeds of all repos that are here are certain."""
+        """Look at peers until the own feeds of all repos that are here are certain."""
         replica, own_feeds = self._hub.replica, self._hub.replica.own_feeds
         seen, noted = set[_Level](), own_feeds.noted_count
         while any(repo_id in replica.tables.roots for repo_id in own_feeds.uncertain):
@@ -89,7 +89,7 @@ class FeedRecovery:
         return is_here and tables.writing_topics(repo.num) <= joined and all(map(source.is_level, joined))
 
     def _is_incomplete(self, repo_id: RepoId) -> bool:
-        """Whether commits of the repo wait for their causes: own ones may be among them."""
+        """Return True if commits of the repo wait for their causes: own ones may be among them."""
         tables = self._hub.replica.tables
         repo = tables.of_id.get(repo_id)
         nums = [] if repo is None else [one.num for one in tables.branches_in(repo.num)]

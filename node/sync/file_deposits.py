@@ -67,7 +67,7 @@ class _Pause:
 
 @dataclass(slots=True)
 class _State:
-    """How far this node is with one relay."""
+    """Progress of this node with one relay."""
 
     listed: set[TopicKey] = field(default_factory=set)
     refused: set[TopicKey] = field(default_factory=set)  # so that nothing of them is there
@@ -107,7 +107,7 @@ class FileDepositor:
         self._served: set[RelayClient] = set()
 
     async def run(self) -> None:
-        """For as long as the node runs."""
+        """Deposit for as long as the node runs."""
         async with trio.open_nursery() as nursery:
             while True:
                 for port in self._hub.relay_clients:

@@ -39,12 +39,12 @@ class FollowedTopics:
 
     @property
     def room(self) -> int:
-        """How many more topics may be announced."""
+        """Return how many more topics may be announced."""
         return max(0, TOPIC_COUNT_MAX - len(self.places))
 
     @property
     def is_due(self) -> bool:
-        """Whether more can be announced now."""
+        """Return True if more can be announced now."""
         return bool(self._waiting) and self._may_announce()
 
     def look(self) -> bool:
@@ -68,12 +68,12 @@ class FollowedTopics:
         return True
 
     def note_announced(self, topics: Iterable[AnnouncedTopic]) -> None:
-        """The peer has announced these: views among them are to be announced, too."""
+        """Announce views that the peer has announced."""
         found = [self._views.pop(one) for one in topics if one in self._views]
         self._waiting.update(dict.fromkeys(found))
 
     def note_relay(self) -> None:
-        """The peer is a relay: all views are to be announced."""
+        """Announce all views: the peer is a relay."""
         self._waiting.update(dict.fromkeys(self._views.values()))
         self._views.clear()
 
@@ -106,7 +106,7 @@ class FollowedTopics:
         return outputs
 
     def _order(self, topic: Topic) -> tuple[bool, bool, int, bool]:
-        """Where a topic stands among those that wait.
+        """Return the sort key of a topic that waits.
 
         First come epochs that are written in: a node may have thousands of earlier ones. The latest precede older ones, and
         an epoch's own topic its writers' topic, for the init there gives keys. Views of single branches come last.

@@ -30,7 +30,7 @@ class GivenBlocks:
         self._roots: dict[_Root, int] = {}  # files of which some was sent, and not all: levels below the root
 
     def note(self, connection: Hashable, repo_num: int, block_id: BlockId) -> None:
-        """A block was handed to a connection, to be sent."""
+        """Note that a block was handed to a connection, to be sent."""
         sent = (repo_num, block_id)
         for table in (self._given, self._new):
             table.pop(sent, None)  # the latest stand at the end
@@ -41,14 +41,14 @@ class GivenBlocks:
                 del table[next(iter(table))]
 
     def lose(self, connection: Hashable, *, is_cut: bool) -> None:
-        """A connection has ended. What it was to send last did not arrive, where it was cut."""
+        """Forget a connection that has ended. What it was to send last did not arrive, where it was cut."""
         for sent in self._last.pop(connection, ()):
             if is_cut:
                 self._given.pop(sent, None)
                 self._new.pop(sent, None)
 
     def take_new(self) -> list[_Sent]:
-        """What was noted since the last call."""
+        """Return what was noted since the last call."""
         new, self._new = list(self._new), {}
         return new
 

@@ -24,6 +24,7 @@ from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
 from node.sync.batch_order import ByteBudget, Previous
+from node.sync.block_requests import UselessSources
 from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
 from node.sync.intake import Intake, PendingSenders
@@ -32,7 +33,6 @@ from node.sync.recent_publications import RecentPublications
 from node.sync.relay import RelayResult, RelayService
 from node.sync.relay_client import RelayClient
 from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
-from node.sync.useless_sources import UselessSources
 from protocol.ids import CommitId, PeerId, TopicKey
 from protocol.limits.peers import COMPARED_AT_ONCE_MAX
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX
@@ -97,7 +97,7 @@ class Totals:
 
 
 class Hub:
-    """Runs batches through the way in, and tells listeners what came of it."""
+    """Announcer of what was accepted, and home of what connections share."""
 
     def __init__(
         self,
@@ -172,9 +172,9 @@ class Hub:
     def connected(
         self, peer: Conversation, client: RelayClient, presence: PresencePort, kept_changed: KeptChanged
     ) -> Iterator[None]:
-        """Tell a connected peer of changes and presences, and ask it for blocks.
+        """Have a connected peer hear of changes and presences, and be asked for blocks.
 
-        To be left before the connection's nursery closes: what the peer is told of starts work there.
+        To be left before the connection's nursery closes: what the peer hears starts work there.
         """
         self.add(peer)
         self.sources.append(peer)
@@ -216,15 +216,15 @@ class Hub:
 
     @property
     def is_storing(self) -> bool:
-        """Whether commits are being written or taken in now: what can wait leaves them the processor."""
+        """Return True if commits are being written or taken in now: what can wait leaves them the processor."""
         return self._writing.locked() or self.intake.is_storing
 
     async def write_grouped(
         self, work: Callable[[Sequence[Q]], tuple[list[T | Exception], IngestResult]], request: Q
     ) -> T:
-        """Run work that writes what this request asks for, and with it all that were made while another write was stored.
+        """Run work that writes what this request asks for, together with requests that came while another write was stored.
 
-        `work` gives an outcome for each request, in order; what it came to is told.
+        `work` gives an outcome for each request, in order; what was accepted is announced.
         """
 
         async def run(requests: Sequence[Q]) -> list[T | Exception]:
@@ -236,7 +236,7 @@ class Hub:
         return outcome
 
     def find_followed(self, topic: TopicKey) -> Topic | KeptTopic | None:
-        """What a topic is on this node: one that it opens, or one that is kept for others."""
+        """Find what a topic is on this node: one that it opens, or one that is kept for others."""
         opened = self.replica.by_topic.get(topic)
         if opened is not None or self.relay is None:
             return opened

@@ -99,11 +99,11 @@ class Intake:
         source: Conversation | None,
         bill: WorkBill | None = None,
     ) -> IngestResult:
-        """Take publications in, after `previous`, and tell everyone but their source. Raises StorageError.
+        """Take publications in, after `previous`, and announce them to all but their source. Raises StorageError.
 
         Batches are read in pieces, by workers and here, while another is on its way to the disk. Reading and storing are
         mostly Python, and two threads of it only wait for each other's interpreter: here they take turns. Both are done in
-        slices, each of which is told as soon as it is durable; `bill` says who pays.
+        slices, each of which is announced as soon as it is durable; `bill` says who pays.
         """
         began = time.perf_counter()
         bill = bill or WorkBill(self._account())
@@ -168,7 +168,7 @@ class Intake:
             batch = OpenedBatch()
 
     async def release(self, repo_num: int) -> None:
-        """Judge what waited for what a repo has got by other ways: keys. Tell what came of it. Raises StorageError."""
+        """Judge commits that waited for keys that a repo has got by other ways, and announce them. Raises StorageError."""
         bill = WorkBill(self._account())
         while (await self._release_slice(repo_num, None, None, bill)).is_unfinished:
             pass
@@ -176,7 +176,7 @@ class Intake:
     async def _release_slice(
         self, repo_num: int, topic: TopicKey | None, source: Conversation | None, bill: WorkBill
     ) -> IngestResult:
-        """Judge some of what waited, and tell what came of it. Who brought what it waited for pays."""
+        """Judge some of what waited, and announce the result. Who brought what it waited for pays."""
         count = bill.account.storing.count
         async with self._storing.held(bill):
             ingested, seconds = await self._run_blocking(self._release, count)
@@ -228,7 +228,7 @@ class Intake:
         return release_more(self._replica, self._clock_ms(), self._share(count)), self._cpu_clock() - began
 
     def _share(self, count: int) -> Share:
-        """What one slice may do: it is over after SLICE_SECONDS."""
+        """Make the share of one slice: it is over after SLICE_SECONDS."""
         began = self._cpu_clock()
         # A thread uses no more of the processor than time passes, and asking for that is several times as fast.
         is_threads = self._cpu_clock is time.thread_time

@@ -39,12 +39,12 @@ class _Encounter:
 
     @property
     def is_blind(self) -> bool:
-        """Whether neither side sees an address of the other: through a relay, and by WebSocket."""
+        """Return True if neither side sees an address of the other: through a relay, and by WebSocket."""
         return host_of(self.across) is None
 
     @property
     def address(self) -> str | None:
-        """Where the peer can be dialed, as far as this connection tells."""
+        """Return where the peer can be dialed, as far as this connection tells."""
         return self.across if self.is_dialed else self.advertised
 
 
@@ -73,7 +73,7 @@ class Introducer:
 
     @contextmanager
     def while_connected(self, connection: Conversation, across: str, *, is_dialed: bool) -> Iterator[None]:
-        """While a connection lasts."""
+        """Introduce a peer while its connection lasts."""
         self._encounters[connection] = _Encounter(connection, across, is_dialed)
         try:
             yield
@@ -81,7 +81,7 @@ class Introducer:
             del self._encounters[connection]
 
     def count_peers(self, repo_id: RepoId) -> int:
-        """How many peers are met on the own topic of the epoch in which a repo is written."""
+        """Count the peers that are met on the own topic of the epoch in which a repo is written."""
         return len(
             {
                 encounter.connection.peer
@@ -91,7 +91,7 @@ class Introducer:
         )
 
     def perform(self, connection: Conversation, output: FindPeers | LearnPeers) -> None:
-        """What a session asks for."""
+        """Carry out an output of a session."""
         match output:
             case FindPeers(topic):
                 self._find(connection, topic)
@@ -143,12 +143,12 @@ class Introducer:
         self.news = trio.Event()
 
     def repo_of(self, topic: TopicKey) -> RepoId | None:
-        """The repo of whose writing epoch this is the own topic. Who was excluded knows those of earlier epochs."""
+        """Return the repo of a *current* own topic: former members still know old ones."""
         epoch = self._hub.replica.tables.written_on(topic)
         return None if epoch is None else epoch.repo_id
 
     def _others(self, encounter: _Encounter, topic: TopicKey) -> tuple[PeerAddress, ...]:
-        """Whom a peer may be told of: this node first, then others in any order. Through a relay, of this node alone."""
+        """List addresses for a peer: this node first, then others in any order; through a relay, this node alone."""
         if encounter.is_blind:
             return tuple(PeerAddress(one, self.own.peer) for one in self._public())
         others = [
@@ -185,5 +185,5 @@ class Introducer:
 
 
 def _numeric(address: str) -> str:
-    """This node's address as it is told: where it is a name, that of whatever host the peer sees."""
+    """Return this node's address as peers hear it: a name becomes the host that the peer sees."""
     return address if host_of(address) is not None else f"0.0.0.0:{address.rpartition(':')[2]}"

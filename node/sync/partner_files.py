@@ -31,7 +31,7 @@ class PartnerFiles:
         self._served: set[RelayClient] = set()
 
     async def run(self) -> None:
-        """For as long as the node runs. On a node that is no relay it ends."""
+        """Serve partners for as long as the node runs. On a node that is no relay it ends."""
         relay = self._hub.relay
         if relay is None:
             return

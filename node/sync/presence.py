@@ -1,6 +1,6 @@
-"""Who has a text open, and where its cursor is: of this node's browsers and of connected nodes'. Nothing of it is stored.
+"""Presence of people in open texts, of this node's browsers and of connected nodes'. Nothing of it is stored.
 
-A presence is of one *session*, a tab of a browser. It is told again every ten seconds, and forgotten after thirty. It goes
+A presence is of one *session*, a tab of a browser. It is said again every ten seconds, and forgotten after thirty. It goes
 as `presence1` to peers that have joined the own topic of the epoch that is written in, and know the message. They do not
 pass it on, so what one connection brought ends with it. What is said is sealed for members (`protocol.presence`).
 """
@@ -70,15 +70,15 @@ class Presences:
         self._listeners: dict[int, list[Callable[[], None]]] = {}  # by the branch's number
 
     def speak_as(self, user: UserId, sign: Callable[[Digest], Signature]) -> None:
-        """State whose browsers ask this node, and how that user signs. Until then nothing is told."""
+        """State whose browsers ask this node, and how that user signs. Until then no presence goes to peers."""
         self._speaker = user, sign
 
     def connect(self, port: PresencePort) -> None:
-        """A connection has begun."""
+        """Take up a connection that has begun."""
         self._ports.append(port)
 
     def lose(self, port: PresencePort) -> None:
-        """A connection has ended, and with it all that it told."""
+        """Forget a connection that has ended, and all that it told."""
         if port in self._ports:
             self._ports.remove(port)
         for num in {num for num, _ in port.held}:
@@ -132,12 +132,12 @@ class Presences:
         return True
 
     def leave(self, branch: Branch, session: bytes) -> None:
-        """A browser has the text open no more."""
+        """Announce that a browser has left the text."""
         if (branch.num, session) in self._own:
             self.tell(branch, Presence(session, branch.branch_id))
 
     def received(self, port: PresencePort, topic: TopicKey, box: bytes) -> None:
-        """A peer tells of one. What is too much or forged is dropped, and charged."""
+        """Take a presence from a peer. What is too much or forged is dropped, and charged."""
         # A relay keeps a topic for others, and cannot read it; who was excluded speaks in an earlier epoch.
         account, epoch = port.connection.account, self._replica.tables.written_on(topic)
         if epoch is None:
@@ -168,7 +168,7 @@ class Presences:
         self._changed(branch.num)
 
     def here(self, branch_num: int, *, but: bytes = b"") -> list[Here]:
-        """Who has the text of a branch open now, but for one session; each session once, in a lasting order."""
+        """List who has the text of a branch open now, but for one session; each session once, in a lasting order."""
         now = trio.current_time()
         found: dict[tuple[UserId, bytes], Here] = {}  # of both: a member may state another's session
         for held in (*(port.held for port in self._ports), self._own):
@@ -178,7 +178,7 @@ class Presences:
         return [found[key] for key in sorted(found)]
 
     def has_other_editors(self, branch_num: int) -> bool:
-        """Whether more than one has the text of a branch open."""
+        """Return True if more than one has the text of a branch open."""
         return len(self.here(branch_num)) > 1
 
     def _tell_peer(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:

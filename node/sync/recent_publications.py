@@ -22,7 +22,7 @@ class RecentPublications:
         self._size = 0
 
     def note(self, topic: TopicKey, encoded: Iterable[tuple[int, bytes]]) -> None:
-        """These were stored: numbers with what is sent, the newest first. What has no room is not asked for."""
+        """Note publications that were stored: numbers with encodings, the newest first. What has no room is passed over."""
         latest: list[tuple[int, bytes]] = []
         size = 0
         for num, publication in encoded:
@@ -39,7 +39,7 @@ class RecentPublications:
             self._size -= len(publication)
 
     def find(self, topic: TopicKey, nums: Sequence[int], size_target: int) -> list[bytes] | None:
-        """The first of these, until `size_target` bytes are passed; None where one of them is not here."""
+        """Return the first of these, until `size_target` bytes are passed; None where one of them is not here."""
         found: list[bytes] = []
         size = 0
         for num in nums:

@@ -88,7 +88,7 @@ _BAD_SIGNATURE: Final = "bad_topic_signature"
 
 @dataclass(slots=True)
 class RelayResult:
-    """What became of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
+    """Result of a batch: new numbers, faults of its publications, and the quota that it met ("": none).
 
     `has_forgotten`: other topics were, to make room. `completed` counts bodies of bare ones that came; `has_bare`: there are
     new bare ones.
@@ -104,7 +104,7 @@ class RelayResult:
 
 @dataclass(frozen=True, slots=True)
 class DepositResult:
-    """What became of topics that a peer entrusted: those that are kept, and why the others are not."""
+    """Result of topics that a peer entrusted: those that are kept, and why the others are not."""
 
     kept: tuple[KeptTopic, ...]
     refused: tuple[TopicKey, ...] = ()
@@ -165,7 +165,7 @@ class RelayService:
         self._refresh()
 
     def visitor(self, peer: PeerId, subnet: str) -> Visitor:
-        """A peer as quotas see it; `subnet` is where it comes from."""
+        """Return a peer as quotas see it; `subnet` is where it comes from."""
         account = self.accounts.get(peer)
         is_known = account is not None or peer in self.allowed or self.is_dialed(peer)
         return Visitor(peer, "" if is_known else subnet, is_known, self.is_partner(peer), account)
@@ -235,7 +235,7 @@ class RelayService:
     async def check_deposits(
         self, topic: TopicKey, deposits: Sequence[FileDeposit], bill: WorkBill
     ) -> Sequence[bool]:
-        """Whether the topic's key signed these."""
+        """Return for each deposit True if the topic's key signed it."""
         bill.charge(len(deposits) * SIGNATURE_SECONDS)
         return await self._run_blocking(self._check, [claim_of(topic, one) for one in deposits])
 
@@ -267,7 +267,7 @@ class RelayService:
             return list_whole(connection, topic.num, after, FILES_LISTED_COUNT_MAX)
 
     def has_file(self, topic: KeptTopic, file: ObjectId) -> bool:
-        """Whether a file is here whole. Blocks. Raises StorageError."""
+        """Return True if a file is here whole. Blocks. Raises StorageError."""
         with self._database.read() as connection:
             return is_kept_whole(connection, topic.num, file)
 
@@ -283,7 +283,7 @@ class RelayService:
         return await self._storing_for(bill, begin)
 
     def find_blocks(self, ids: Sequence[BlockId]) -> set[BlockId]:
-        """Those of these blocks that are here. Blocks. Raises StorageError."""
+        """Return those of these blocks that are here. Blocks. Raises StorageError."""
         with self._database.read() as connection:
             return find_kept_blocks(connection, ids)
 
@@ -304,7 +304,7 @@ class RelayService:
         log.error("a block of kept files is damaged", block=damage.block_id.hex(), files=files)
 
     def losses_of(self, file_num: int) -> int:
-        """How often a file has lost a block since the start; 0 of one that has no number yet."""
+        """Return how often a file has lost a block since the start; 0 of one that has no number yet."""
         return self._losses[file_num]
 
     async def keep_blocks(
@@ -384,7 +384,7 @@ class RelayService:
             await self._run_blocking(self._allow, peer, is_allowed)
 
     async def list_accounts(self) -> list[AccountRow]:
-        """All accounts, by name. Raises StorageError."""
+        """List all accounts, by name. Raises StorageError."""
 
         def load() -> list[AccountRow]:
             with self._database.read() as connection:
@@ -395,7 +395,7 @@ class RelayService:
     async def load_usage(
         self, partners: Collection[PeerId], dialed: Collection[PeerId]
     ) -> tuple[Mapping[str, Usage], int]:
-        """What peers have brought, by their kind, and bytes that come in a day. Raises StorageError."""
+        """Return what peers have brought, by their kind, and bytes that come in a day. Raises StorageError."""
 
         def load() -> tuple[Mapping[str, Usage], int]:
             with self._database.read() as connection:
@@ -433,7 +433,7 @@ class RelayService:
             return await self._run_blocking(work)
 
     async def list_all(self) -> list[KeptTopic]:
-        """All topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
+        """List all topics that are kept, as they stand now, the latest touched first. Raises StorageError."""
         async with self._storing.held(WorkBill(self._own)):
             await self._run_blocking(self._refresh)
         return list(self.topics.values())

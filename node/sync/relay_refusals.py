@@ -17,7 +17,7 @@ OTHER: Final = "other"
 
 
 class Refusal(NamedTuple):
-    """What was refused (of REFUSED), to whom (`storage.relay.quotas.VISITOR_KINDS`), and the reason's code."""
+    """Kind of refusal: what (of REFUSED), to whom (`storage.relay.quotas.VISITOR_KINDS`), and the reason's code."""
 
     what: str
     kind: str
@@ -26,7 +26,7 @@ class Refusal(NamedTuple):
 
 @dataclass(slots=True)
 class RefusalCount:
-    """How often that was, and when it last was, in unix milliseconds."""
+    """Count of one kind of refusal, and the last one's time in unix milliseconds."""
 
     count: int = 0
     last_at: int = 0

@@ -45,7 +45,7 @@ _TELLING_COUNT_MIN: Final = 16
 
 
 class WorkAccount:
-    """What a peer, or the strangers of a network together, have had this node do."""
+    """Account of the work that a peer, or the strangers of a network together, have caused."""
 
     def __init__(self, clock: Callable[[], float], slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> None:
         """`slowed_after`: seconds of fruitless work from which on the account is read from more slowly."""
@@ -87,7 +87,7 @@ class WorkAccount:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has used up its budget. Until most is forgiven: a peer that returns at once is none the better."""
+        """Return True if it has used up its budget, until most is forgiven: to return at once does not help a peer."""
         if self._is_over and self.fruitless <= FRUITLESS_SLOWED_SECONDS:
             self._is_over = False
         return self._is_over
@@ -108,12 +108,12 @@ class WorkAccount:
 
     @property
     def is_settled(self) -> bool:
-        """Whether it can be forgotten without loss to others."""
+        """Return True if it can be forgotten without loss to others."""
         return not self._is_over and self.fruitless == 0 and self.credit >= 0
 
 
 class WorkBill:
-    """What one piece of work costs its account: many go on at a time, and each earns back its own cost alone."""
+    """Bill of one piece of work: many go on at a time, and each earns back its own cost alone."""
 
     def __init__(self, account: WorkAccount) -> None:
         self.account = account
@@ -130,7 +130,7 @@ class WorkBill:
 
 
 class SlicePace:
-    """How many publications fit a slice, by what the last ones cost."""
+    """Estimate of how many publications fit a slice, by what the last ones cost."""
 
     def __init__(self) -> None:
         self._seconds_each = SLICE_SECONDS / _FIRST_COUNT
@@ -141,7 +141,7 @@ class SlicePace:
         return max(1, int(SLICE_SECONDS / self._seconds_each))
 
     def note(self, count: int, seconds: float) -> None:
-        """So many took so long. What is dearer counts at once, what is cheaper by and by."""
+        """Note how long so many took. What is dearer counts at once, what is cheaper by and by."""
         if count < min(_TELLING_COUNT_MIN, self.count) and seconds < SLICE_SECONDS:
             return
         each = max(seconds, 1e-6) / count
@@ -161,15 +161,15 @@ class Ledger:
         self._accounts: OrderedDict[PeerId | str, WorkAccount] = OrderedDict()
 
     def of_peer(self, peer: PeerId) -> WorkAccount:
-        """The account of a peer that is known."""
+        """Return the account of a peer that is known."""
         return self._find(peer)
 
     def of_strangers(self, network: str, slowed_after: float = STRANGERS_SLOWED_SECONDS) -> WorkAccount:
-        """The one account of all strangers of a network (`reach.network_of`)."""
+        """Return the one account of all strangers of a network (`reach.network_of`)."""
         return self._find(network, slowed_after)
 
     def __len__(self) -> int:
-        """How many are remembered."""
+        """Count the accounts that are remembered."""
         return len(self._accounts)
 
     def _find(self, name: PeerId | str, slowed_after: float = FRUITLESS_SLOWED_SECONDS) -> WorkAccount:
@@ -214,12 +214,12 @@ class FairLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether no place is free."""
+        """Return True if no place is free."""
         return not self._free
 
     @property
     def is_wanted(self) -> bool:
-        """Whether anyone waits for it."""
+        """Return True if anyone waits for it."""
         return bool(self._waiting)
 
     async def _acquire(self, account: WorkAccount, *, is_short: bool) -> None:
@@ -254,7 +254,7 @@ class FairLock:
         event.set()
 
     def _choose(self) -> "_Queue":
-        """The first with credit left; where none has any, after as many rounds of SLICE_SECONDS for each as it takes."""
+        """Choose the first with credit left; if none has any, after as many rounds of SLICE_SECONDS as it takes."""
         ready = next((queue for queue in self._waiting.values() if queue.account.credit > 0), None)
         if ready is None:
             ready = max(self._waiting.values(), key=lambda queue: queue.account.credit)

@@ -41,7 +41,7 @@ class SendQueue:
         return True
 
     def close(self) -> None:
-        """Nothing more comes."""
+        """End the queue: nothing more comes."""
         self._send.close()
 
     async def write(self, stream: SecureStream) -> str:
@@ -60,7 +60,7 @@ class SendQueue:
         return "peer_does_not_read" if scope.cancelled_caught else ""
 
     async def _next_frames(self) -> list[bytes]:
-        """What one write takes: all that waits, up to a bound; none once the queue is closed. Waits for the first alone."""
+        """Return frames for one write: all that wait, up to a bound; none once the queue is closed. Waits for the first."""
         frames: list[bytes] = []
         size = 0
         try:

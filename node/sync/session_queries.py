@@ -11,7 +11,7 @@ from protocol.ids import BlockId, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.reconciliation.range_items import RangeLookup, SortedItems
 from protocol.reconciliation.reconciler import FrameKind, Reconciler
-from protocol.reconciliation.unreconciled import Unreconciled
+from protocol.reconciliation.riblt import Unreconciled
 from protocol.session_events import (
     BatchLoaded,
     BlocksLoaded,
@@ -53,14 +53,14 @@ Followed = Topic | KeptTopic
 
 
 def topic_place(followed: Followed) -> tuple[TopicTables, int]:
-    """The tables that hold the topic, and its number there, which is never another's."""
+    """Return the tables that hold the topic, and its number there, which is never another's."""
     if isinstance(followed, KeptTopic):
         return RELAY, followed.num
     return LINKED if followed.is_view else REPLICA, followed.num
 
 
 def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
-    """The set that the topic is compared by: what is kept for others always by publications."""
+    """Return the set by which the topic is compared: of what is kept for others always of publications."""
     tables, num = topic_place(followed)
     if isinstance(followed, KeptTopic):
         return TopicSet(tables, num, followed.topic, of_publications=True)
@@ -68,7 +68,7 @@ def topic_set(followed: Followed, *, of_publications: bool) -> TopicSet:
 
 
 def read_store(replica: Replica, followed: Followed, load: Load, *, of_publications: bool) -> Event:
-    """What the session asked for, which compares publications or commits.
+    """Read what the session asked for, which compares publications or commits.
 
     Raises StorageError, DamagedKeptBlock.
     """
@@ -101,7 +101,7 @@ def read_summaries(
 
 
 def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> list[PlanLoaded]:
-    """What to send on some topics, by one look into the store. Raises StorageError."""
+    """Plan what to send on some topics, by one look into the store. Raises StorageError."""
     found: list[PlanLoaded] = []
     with replica.database.read() as connection:
         for followed, load in asked:
@@ -112,7 +112,7 @@ def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> 
 
 
 def is_fruitful(answer: Event) -> bool:
-    """Whether what was read for a peer is something to send to it."""
+    """Return True if what was read for a peer is something to send to it."""
     match answer:
         case BatchLoaded(_, items) | BlocksLoaded(_, items):
             return any(items)
@@ -132,7 +132,7 @@ class RangeSet:
         self._items: SortedItems | None = None
 
     def find(self, replica: Replica, connection: Connection, kept: TopicSet) -> SortedItems:
-        """The set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
+        """Return the set as it is now: built anew where the topic has changed, or where it is too large to be kept."""
         digest = replica.sketches.digest(connection, kept)
         if self._items is None or self._digest != digest:
             # All at one depth: ranks would keep late commits together, but a relay does not know them all.
@@ -151,7 +151,7 @@ def reconcile(
     ranges: RangeSet,
     work: OpenReconciliation | HandleFrame,
 ) -> Reconciled:
-    """The next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
+    """Take the next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
         held = StoredSet(replica, connection, kept, ranges)
         try:
@@ -165,7 +165,7 @@ def reconcile(
 
 
 class StoredSet:
-    """What the store holds of a topic (`reconciling.HeldSet`)."""
+    """Set of a topic as the store has it (`reconciler.HeldSet`)."""
 
     def __init__(self, replica: Replica, connection: Connection, kept: TopicSet, ranges: RangeSet) -> None:
         self._replica = replica
@@ -174,7 +174,7 @@ class StoredSet:
         self._kept = kept
 
     def symbols(self) -> Sequence[int]:
-        """The kept prefix (`riblt.Prefix.symbols`)."""
+        """Return the kept prefix (`riblt.Prefix.symbols`)."""
         return self._replica.sketches.symbols(self._connection, self._kept)
 
     def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
@@ -182,7 +182,7 @@ class StoredSet:
         return find_by_short_ids(self._connection, self._kept, short_ids)
 
     def lookup(self) -> RangeLookup:
-        """The ids, sorted for questions about ranges."""
+        """Return the ids, sorted for questions about ranges."""
         return self._ranges.find(self._replica, self._connection, self._kept)
 
     def everything(self) -> Sequence[int]:
@@ -200,7 +200,7 @@ def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int])
 
 
 def _load_whole(connection: Connection, topic: Topic, nums: Sequence[int]) -> list[bytes]:
-    """The same up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
+    """Load up to the first commit whose blocks are not here whole; where that is the first, it is passed over."""
     items: list[bytes] = []
     for num in nums:
         try:
@@ -214,7 +214,7 @@ def _load_whole(connection: Connection, topic: Topic, nums: Sequence[int]) -> li
 
 
 def _find_block(replica: Replica, connection: Connection, block_id: BlockId) -> bytes:
-    """A block, encoded; empty where it is not here whole: others may have it."""
+    """Find a block, encoded; empty where it is not here whole: others may have it."""
     try:
         found = replica.packs.find(connection, block_id)
     except DamagedBlock as error:

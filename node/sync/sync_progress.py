@@ -1,4 +1,4 @@
-"""How far the transfer of topics is on one connection: how fast it goes, and how long the rest will take.
+"""Progress of transfers on one connection: how fast they go, and how long the rest will take.
 
 Each batch that was stored and each that the peer has confirmed is noted with the time. A rate is that of the last few
 seconds, so it follows the line. What is left of a topic is what the peer states: a number that nothing comes of ends as
@@ -55,7 +55,7 @@ class TransferRates:
         self._latest: float | None = None
 
     def note(self, topic: TopicKey, done: int, left: int, now: float) -> None:
-        """So many commits are done on this connection, and so many are left. With none left the topic is forgotten."""
+        """Note how many commits are done on this connection, and how many are left. With none left it is forgotten."""
         one = self._transfers.pop(topic, None)
         self._latest = now
         if not left:
@@ -84,7 +84,7 @@ class TransferRates:
         return (one.last.done - first.done) / (now - first.at)
 
     def last_at(self, topic: TopicKey) -> float | None:
-        """When something was done last, or the transfer began; of a topic that is not remembered, the latest of any topic.
+        """Return when something was done last, or the transfer began; of a topic that is not remembered, of any topic.
 
         None: nothing was noted on the connection.
         """
@@ -101,7 +101,7 @@ class ConnectionRates:
 
 
 def seconds_left(left: int, rate: float | None) -> int | None:
-    """How long so many commits take at a rate; None where nothing tells that."""
+    """Estimate how long so many commits take at a rate; None where nothing tells that."""
     if not rate or left >= STATED_COUNT_MAX:
         return None
     seconds = left / rate
@@ -109,7 +109,7 @@ def seconds_left(left: int, rate: float | None) -> int | None:
 
 
 def progress_of(here: int, left: int, rate: float | None, *, is_receiving: bool) -> SyncProgress:
-    """The answer about a transfer of which `left` commits are not done, where `here` are on this node."""
+    """Describe a transfer of which `left` commits are not done, where `here` are on this node."""
     if is_receiving:
         done, total = here, None if left >= STATED_COUNT_MAX else here + left
     else:
@@ -124,7 +124,7 @@ def progress_of(here: int, left: int, rate: float | None, *, is_receiving: bool)
 
 
 def topic_progress(topic: TopicProgress, rates: ConnectionRates, now: float) -> SyncProgress | None:
-    """How far one topic's transfer is on a connection; None where nothing is transferred."""
+    """Describe one topic's transfer on a connection; None where nothing is transferred."""
     here = topic.here or 0
     if topic.behind:
         return progress_of(here, topic.behind, rates.arriving.rate(topic.topic, now), is_receiving=True)

@@ -98,7 +98,7 @@ class TopicWork:
             rates.note(topic, progress.came, progress.behind, trio.current_time())
 
     def _note_leaving(self, topic: TopicKey) -> None:
-        """A batch is read whenever the peer has confirmed one, as long as there is more to send."""
+        """Note the rate. A batch is read whenever the peer has confirmed one, as long as there is more to send."""
         progress = self._session.progress_of(topic)
         if progress is not None:
             rates = self._conversation.transfer_rates.leaving
@@ -231,13 +231,13 @@ class TopicWork:
             conversation.part(fault)
 
     def _pop_expected(self, topic: TopicKey, repeated: int) -> int:
-        """Of repeated commits those that are no fault of the peer: others brought them after it was told what is here."""
+        """Count off repeated commits that are no fault of the peer: others brought them after its summary."""
         expected = min(repeated, self._news[topic])
         self._news[topic] -= expected
         return expected
 
 
 def _carrier_fault(dropped: Iterable[str]) -> str:
-    """The first reason for which the peer that brought a publication is at fault, or an empty text."""
+    """Return the first reason for which the peer that brought a publication is at fault, or an empty text."""
     faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
     return faults[0] if faults else ""

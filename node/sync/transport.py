@@ -38,6 +38,7 @@ from protocol.limits.peers import (
     HANDSHAKE_MESSAGE_SIZE_MAX,
     HANDSHAKE_TIMEOUT_SECONDS,
 )
+from protocol.messages import Goodbye, encode_message
 from protocol.node_identity import AcceptorHandshake, DialerHandshake, HandshakeResult
 from protocol.noise import TAG_SIZE, CipherState, HandshakeError
 
@@ -55,6 +56,8 @@ _PART_SIZE_MIN: Final = 4 * KIB
 this hold 20 times the frame's size."""
 _WRITE_SIZE_TARGET: Final = 256 * KIB
 """Bytes of encrypted frames after which they are written, before more are encrypted."""
+LAST_WORDS_SECONDS: Final = 1.0
+"""Seconds that what is queued may take to be written once the connection is ending."""
 CLOSE_TIMEOUT_SECONDS: Final = 1.0
 """Seconds that closing may spend on saying so to a peer that does not read."""
 
@@ -100,7 +103,7 @@ async def dial(
 
 
 async def accept(stream: trio.abc.Stream, seed: NodeSeed, ephemeral: AgreementSecret) -> "SecureStream":
-    """The other side of `dial`: prove this node's key and learn the peer's, which may be anyone's."""
+    """Accept a connection: prove this node's key and learn the peer's, which may be anyone's."""
 
     async def converse() -> HandshakeResult:
         handshake = AcceptorHandshake(seed, ephemeral)
@@ -138,14 +141,14 @@ class SecureStream:
         await self._sending.send(frames)
 
     async def receive_frame(self) -> bytes | None:
-        """The next frame, or None (ever after) once the peer has ended its side.
+        """Receive the next frame, or None (ever after) once the peer has ended its side.
 
         Yields to other tasks when it must read, and after FRAMES_WITHOUT_YIELD_MAX frames of one read.
         """
         return await self._receiving.receive()
 
     def take_frame(self) -> bytes | None:
-        """The next frame, if all of it has been read already and other tasks are not due; never waits."""
+        """Return the next frame, if all of it has been read already and other tasks are not waiting; never waits."""
         return self._receiving.take()
 
     async def aclose(self) -> None:
@@ -280,7 +283,7 @@ class _Receiving:
         return frame
 
     def _next_frame(self) -> bytes | None:
-        """The next frame if all of it is here."""
+        """Return the next frame if all of it is here."""
         if self._body_size == 0:
             if self._held < _ENCRYPTED_LENGTH_SIZE:
                 return None
@@ -379,7 +382,7 @@ async def _receive_exactly(stream: trio.abc.Stream, size: int) -> bytes:
 
 
 def _cut_write(frames: Sequence[bytes], start: int) -> tuple[int, int]:
-    """How many frames from `start` on are written together, and their bytes as they are written."""
+    """Count the frames from `start` on that are written together, and their bytes."""
     size = count = 0
     for frame in frames[start:]:
         count += 1
@@ -390,10 +393,20 @@ def _cut_write(frames: Sequence[bytes], start: int) -> tuple[int, int]:
 
 
 def _as_ours(error: trio.BrokenResourceError | trio.ClosedResourceError) -> TransportError:
-    """The stream's error as ours. No context manager: one for each read and write is 5 % of what a relay does."""
+    """Translate the stream's error. No context manager: one for each read and write is 5 % of what a relay does."""
     broke = isinstance(error, trio.BrokenResourceError)
     return TransportError("closed", "the connection broke" if broke else "the connection is closed")
 
 
 def _exhausted() -> TransportError:
     return TransportError("exhausted", "this connection has carried all that its keys may")
+
+
+async def say_goodbye(stream: SecureStream, reason: str) -> None:
+    """End a stream that nothing else writes to: say why, if that can be said in a moment, and close it."""
+    with trio.move_on_after(LAST_WORDS_SECONDS, shield=True):
+        try:
+            with suppress(TransportError):
+                await stream.send_frame(encode_message(Goodbye(reason)))
+        finally:  # a peer that reads nothing uses up the moment, and nothing else closes the stream
+            await stream.aclose()

@@ -4,7 +4,6 @@
 - `symbols`: the frames of coded symbols, the first way; `riblt`: the coded symbols themselves.
 - `ranges`: the frames of fingerprints of ranges, the second way; `range_items`: items, bounds and lookups.
 - `set_digest`: the digest by which two nodes see that their sets differ.
-- `unreconciled`: why a way ended without a result.
 
 When a topic is reconciled is decided in `protocol.comparison`. Sets are looked up through what `reconciler` and `ranges`
 are given: `storage.topics` has the lookups.

@@ -37,7 +37,7 @@ from protocol.limits.peers import (
     RANGE_PENDING_COUNT_MAX,
 )
 from protocol.reconciliation.range_items import DEPTH_MAX, END, START, Bound, RangeLookup, bound_between
-from protocol.reconciliation.unreconciled import Unreconciled
+from protocol.reconciliation.riblt import Unreconciled
 
 PARTS: Final = 16
 """Parts of a range that differs: fewer would cost round trips, more would cost bytes."""

@@ -29,6 +29,7 @@ from protocol.machines.reconciling import RECONCILING, FrameAction, FrameCame, R
 from protocol.machines.table import PeerFault
 from protocol.reconciliation.range_items import RangeLookup
 from protocol.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.reconciliation.riblt import Unreconciled
 from protocol.reconciliation.symbols import (
     OPENING_COUNT,
     SymbolsAsker,
@@ -38,7 +39,6 @@ from protocol.reconciliation.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
 
 
 class FrameKind(IntEnum):

@@ -38,7 +38,6 @@ from protocol.hashing import symbol_bits
 from protocol.ids import SHORT_ID_SIZE, ItemId, ShortId
 from protocol.keys import HashKey
 from protocol.limits.peers import SYMBOL_PREFIX_LENGTH_MAX, SYMBOL_PREFIX_LENGTH_MIN
-from protocol.reconciliation.unreconciled import Unreconciled
 
 """Bytes of a short id: as many of the id's first."""
 SYMBOL_SIZE: Final = SHORT_ID_SIZE + 8
@@ -53,6 +52,21 @@ _count: Final = Struct(">Q")
 
 _GROWTH: Final = 4
 _IDS_PER_SYMBOL: Final = 8
+
+
+class Unreconciled(Exception):
+    """The sets were not reconciled this way; `reason` is a stable code. What was found before it may still be used.
+
+    - `too_many_differences`: more than the kept prefix or the limits can tell: compare by ranges, or send everything;
+    - `bad_symbols`: the coded symbols are no sum of ids: a lie, or a collision. Compare by ranges;
+    - `out_of_turn`: a frame that nobody asked for;
+    - `bad_ids`: a range names an id twice;
+    - `too_many_frames`, `too_many_ranges`: it does not come to an end.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 def prefix_length(id_count: int) -> int:

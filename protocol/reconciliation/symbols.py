@@ -30,11 +30,11 @@ from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_M
 from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
+    Unreconciled,
     is_prefix_length,
     pack_symbols,
     unpack_symbols,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
 
 OPENING_COUNT: Final = 48
 """Symbols sent unasked: 98 of 100 differences of 20 ids are told by them, in 1.2 KB."""

@@ -9,6 +9,7 @@ from protocol.codec import DecodeError, encode
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
 from protocol.reconciliation.range_items import SortedItems
 from protocol.reconciliation.ranges import RangesAsker, answer_ranges, decode_ranges
+from protocol.reconciliation.riblt import Unreconciled
 from protocol.reconciliation.symbols import (
     SymbolsAsker,
     answer,
@@ -18,7 +19,6 @@ from protocol.reconciliation.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, at_depths, ids, prefix_of
 
 _IDS: Final = ids(60)

@@ -9,10 +9,9 @@ from protocol.codec import DecodeError
 from protocol.ids import SHORT_ID_SIZE, CommitId
 from protocol.reconciliation.range_items import SortedItems
 from protocol.reconciliation.ranges import RangesAsker
-from protocol.reconciliation.riblt import Peeler, Prefix
+from protocol.reconciliation.riblt import Peeler, Prefix, Unreconciled
 from protocol.reconciliation.set_digest import SetDigest
 from protocol.reconciliation.symbols import SymbolsAsker
-from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
 from tests.support.strategies import ids as any_ids
 

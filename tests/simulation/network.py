@@ -15,7 +15,7 @@ from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.messages import decode_message, encode_message
 from protocol.reconciliation.reconciler import FrameKind, Reconciler
-from protocol.reconciliation.unreconciled import Unreconciled
+from protocol.reconciliation.riblt import Unreconciled
 from protocol.session import Session
 from protocol.session_events import (
     CheckDue,

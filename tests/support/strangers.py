@@ -7,8 +7,7 @@ from typing import TypeVar
 import trio
 from trio.testing import memory_stream_pair
 
-from node.sync.connection import Connection
-from node.sync.goodbye import Ended
+from node.sync.connection import Connection, Ended
 from node.sync.transport import SecureStream, accept, dial
 from protocol.hashing import announced_topic, blind_topic
 from protocol.ids import BlindTopic, Digest, ShortId, TopicKey

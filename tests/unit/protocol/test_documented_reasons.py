@@ -98,7 +98,7 @@ ELSEWHERE: Final = {
     "output.reason": set[str](),  # that of a `Close`
     "event.fault": faults_in_exchange(),
     "fault": set(CARRIER_FAULTS),
-    "refusal": returned("node/sync/rate_limit.py", "find_flood")
+    "refusal": returned("node/sync/connection.py", "find_flood")
     | returned("node/network/admission.py", "admit")
     | {"banned"},
     "cut": {"stopping", "defect"},

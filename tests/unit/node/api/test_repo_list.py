@@ -184,7 +184,7 @@ async def test_beside_a_peer_only_what_has_changed_is_looked_at(
             alice.create_repo(f"other {number}")
         service = service_of(alice, tmp_path)
         await _check(service, alice)
-        states = service.branches.standings._network._inbound
+        states = service.branches.standings._network.inbound
         async with connected(bob, alice) as (_, side):
             state = PeerState(side.peer, "", "in", "connected", 0, AddressSource.INCOMING, None)
             state.connection = side

@@ -95,7 +95,7 @@ async def test_an_address_that_leads_nowhere_is_dialed_ever_more_seldom(
             dials.append(trio.current_time())
         return await answer(address)
 
-    monkeypatch.setattr("node.network.network.open_tcp", open_tcp)
+    monkeypatch.setattr("node.network.peer_dialing.open_tcp", open_tcp)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with _running(alice) as network:
             network.keep(KEY, "192.0.2.1:1", others=others)
@@ -118,7 +118,7 @@ async def test_a_peer_that_leaves_at_once_is_dialed_ever_more_seldom_and_one_tha
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
         async with _running(alice) as at_alice, _running(bob) as at_bob:
-            converse = at_bob._converse
+            converse = at_bob._conversing.converse
 
             async def leave(state: PeerState) -> None:
                 await trio.sleep(lasts)
@@ -131,7 +131,7 @@ async def test_a_peer_that_leaves_at_once_is_dialed_ever_more_seldom_and_one_tha
                     nursery.start_soon(leave, state)
                     await converse(state, *args)
 
-            monkeypatch.setattr(at_bob, "_converse", converse_and_leave)
+            monkeypatch.setattr(at_bob._conversing, "converse", converse_and_leave)
             at_alice.keep(bob.key, at_bob.introducer.own.address)
             await trio.sleep(HOUR)
     assert tries[0] - 1 <= len(met) <= tries[1] + 1
@@ -148,7 +148,7 @@ async def test_a_peer_that_shares_nothing_is_dialed_at_the_longest_pause(
         dials.append(trio.current_time())
         return await line.open_tcp(address)
 
-    monkeypatch.setattr("node.network.network.open_tcp", open_tcp)
+    monkeypatch.setattr("node.network.peer_dialing.open_tcp", open_tcp)
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         async with _running(alice) as at_alice, _running(bob) as at_bob:
             at_alice.keep(bob.key, at_bob.introducer.own.address)
@@ -165,11 +165,11 @@ async def test_a_circuit_on_which_nobody_shakes_hands_is_no_conversation(
         await trio.sleep(HANDSHAKE_TIMEOUT_SECONDS)
         raise TransportError("timeout", "no handshake")
 
-    monkeypatch.setattr("node.network.network.dial", dial)
+    monkeypatch.setattr("node.network.peer_dialing.dial", dial)
     with open_nodes(tmp_path, "alice") as (alice,):
         network = Network(alice.hub, alice.seed, lambda: 0.0)
         stream = cast(CircuitStream, memory_stream_pair()[0])
-        assert not await network._converse_through(KEY, stream, PeerId(b"r" * 32))
+        assert not await network._dialer.dial_through(KEY, stream, PeerId(b"r" * 32))
 
 
 class _Relays:
@@ -224,11 +224,11 @@ async def test_a_relay_that_comes_is_asked_at_once_and_one_that_comes_and_goes_n
         while trio.current_time() < HOUR:
             await trio.sleep(30)
             relays.relays = []
-            dialer.tell()
+            dialer.look_again()
             await trio.sleep(30)
             comes += 1
             relays.relays = [PeerId(b"r" * 32)]
-            dialer.tell()
+            dialer.look_again()
         nursery.cancel_scope.cancel()
     assert comes <= len(relays.asked) <= 2 * comes + WHILE_GROWING
 

@@ -133,8 +133,8 @@ async def test_a_direct_connection_takes_the_circuits_place_and_no_commit_is_los
         for number in range(20):
             alice.node.write(branch, f"post {number}")
             if number == 10:
-                bob.network._dialed[alice.node.key].address = alice.address
-                bob.network._woken.set()
+                bob.network.dialed[alice.node.key].address = alice.address
+                bob.network._dialer._woken.set()
             await trio.sleep(0.01)
         await until(lambda: bob.paths(alice.node) == [False] == alice.paths(bob.node))
         await until_equal(alice.node, bob.node)
@@ -272,9 +272,9 @@ async def test_strangers_through_one_relay_share_the_places_of_one_host(tmp_path
 async def test_a_relay_elsewhere_does_not_see_this_node_on_its_own_machine(tmp_path: Path) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         network = Network(alice.hub, alice.seed, lambda: 0.0)
-        state = network._new_state(
+        state = network.new_state(
             PeerId(b"r" * 32), "8.8.4.4:1", "out", "connected", AddressSource.CONFIGURED
         )
         for said, seen in (("127.0.0.1:5", ""), ("192.168.1.2:5", ""), ("8.8.8.8:5", "8.8.8.8:5")):
-            network._note_reach(state, AddressSeen(said), state.address)
+            network._conversing.note_reach(state, AddressSeen(said), state.address)
             assert state.seen == seen

@@ -210,7 +210,7 @@ async def test_a_link_does_not_make_a_node_dial_a_victim_for_ever_at_full_rate(
         dials.append(address)
         raise OSError("refused")
 
-    monkeypatch.setattr("node.network.network.open_tcp", refuse)
+    monkeypatch.setattr("node.network.peer_dialing.open_tcp", refuse)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with _running(alice) as network:
             for number in range(4):
@@ -243,9 +243,9 @@ async def test_a_peer_is_found_at_another_of_its_addresses_and_there_first_from_
                 (row,) = load_peers(connection)
                 assert (row.address, row.others) == ("127.0.0.1:9", ("127.0.0.1:10", there))
             await until(lambda: at_alice.reached_at(bob.key) is not None)
-            assert at_alice._proven == {bob.key: there}
+            assert at_alice.proven == {bob.key: there}
             at_alice.forget(bob.key)
-            assert at_alice._proven == {}
+            assert at_alice.proven == {}
 
 
 async def test_a_dialed_peer_says_where_it_sees_this_node_and_who_dials_is_not_believed(
@@ -264,5 +264,5 @@ async def test_a_dialed_peer_says_where_it_sees_this_node_and_who_dials_is_not_b
             assert (peer, across) == (bob.key, there)
             (state,) = at_bob.peers
             assert seen == state.address
-            at_bob._note_reach(state, AddressSeen("8.8.4.4:1"), state.address)
+            at_bob._conversing.note_reach(state, AddressSeen("8.8.4.4:1"), state.address)
             assert len(heard) == 1, "of who has come by itself nothing is taken"

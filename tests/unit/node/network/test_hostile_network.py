@@ -13,8 +13,7 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from node.authoring.drafting import Draft
-from node.sync.connection import Connection
-from node.sync.goodbye import Ended
+from node.sync.connection import Connection, Ended
 from node.sync.transport import TransportError
 from protocol.codec import encode
 from protocol.content import Post
@@ -236,8 +235,8 @@ async def test_a_flood_of_tiny_messages_ends_the_connection(
     bound: str,
     reason: str,
 ) -> None:
-    monkeypatch.setattr(f"node.sync.rate_limit.{bound}", 8)
-    monkeypatch.setattr("node.sync.rate_limit.MESSAGES_PER_SECOND_MAX", 1)
+    monkeypatch.setattr(f"node.sync.connection.{bound}", 8)
+    monkeypatch.setattr("node.sync.connection.MESSAGES_PER_SECOND_MAX", 1)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
             await stranger.say(*[KeepAlive()] * 8)

@@ -135,8 +135,9 @@ async def test_what_fails_is_tried_again_with_growing_pauses(
             await trio.sleep(3600)
             nursery.cancel_scope.cancel()
     pauses = [later - earlier for earlier, later in pairwise(tried)]
-    assert pauses[:2] == pytest.approx([LAN_PAUSE_MIN_SECONDS, 2 * LAN_PAUSE_MIN_SECONDS])
-    assert max(pauses) == pytest.approx(LAN_PAUSE_MAX_SECONDS)
+    for pause, longest in zip(pauses, (LAN_PAUSE_MIN_SECONDS, 2 * LAN_PAUSE_MIN_SECONDS), strict=False):
+        assert 0.7 * longest <= pause <= longest + 0.001
+    assert 0.7 * LAN_PAUSE_MAX_SECONDS <= max(pauses) <= LAN_PAUSE_MAX_SECONDS + 0.001
 
 
 @pytest.mark.slow

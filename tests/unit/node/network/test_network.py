@@ -14,11 +14,11 @@ from node.contract.peers import PeerSettings
 from node.membership.peers import Peers
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
+from node.network.peer_dialing import PeerDialer
 from node.network.peer_state import Displacements, explain_end
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource, Learned
-from node.sync.connection import Connection
-from node.sync.goodbye import Ended
+from node.sync.connection import Connection, Ended
 from node.sync.transport import TransportError, dial
 from protocol.ids import PeerId
 from protocol.keys import AgreementSecret, NodeSeed
@@ -86,7 +86,7 @@ async def test_a_defect_in_one_connection_is_logged_and_the_peer_dialed_again(
     async def fail(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Network, "_dial_once", fail)
+    monkeypatch.setattr(PeerDialer, "_dial_once", fail)
     with open_nodes(tmp_path, "alice") as (alice,):
         async with _running(alice) as network:
             network.keep(KEY, "127.0.0.1:7474")
@@ -371,7 +371,7 @@ async def test_a_connection_that_is_cancelled_while_it_is_noted_is_closed(
             learned = Learned(
                 bob.key, at_bob.introducer.own.address, AddressSource.INTRODUCTION, bob.key, 0.0, 0.0
             )
-            nursery.start_soon(at_alice.try_learned, learned, reached)
+            nursery.start_soon(at_alice._dialer.dial_learned, learned, reached)
             await proven.wait()
             nursery.cancel_scope.cancel()
         with fail_after(1):
@@ -419,14 +419,14 @@ def stays(
 ) -> int:
     """Which of two connections with a peer stays, that began after each other."""
     states = [
-        network._new_state(peer, address, one, "connected", AddressSource.INCOMING)
+        network.new_state(peer, address, one, "connected", AddressSource.INCOMING)
         for address, one in zip(addresses, directions, strict=True)
     ]
-    network._inbound = states
+    network.inbound = states
     connections = [_Parted(), _Parted()]
     for number, (state, connection) in enumerate(zip(states, connections, strict=True)):
         state.connection, state.met_at = cast(Connection, connection), 100.0 + number * gap
-        network._settle_duplicates(state)
+        network._conversing.settle_duplicates(state)
     (left,) = [number for number, one in enumerate(connections) if not one.reason]
     assert connections[1 - left].reason == "duplicate"
     return left

@@ -9,7 +9,8 @@ import trio
 from trio.testing import MockClock
 
 from node.network.peer_discovery import PeerFinder
-from node.sync.addresses import AddressBook, AddressSource, Learned
+from node.network.peer_registry import PeerRegistry
+from node.sync.addresses import AddressSource, Learned
 from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
 from protocol.ids import PeerId, RepoId
@@ -30,11 +31,14 @@ REPO = RepoId(b"r" * 32)
 ACROSS = "10.1.0.1:5"
 
 
-class _Peers:
+class _Peers(PeerRegistry):
     """A network in which dials take as long as the test wants."""
 
-    def __init__(self) -> None:
-        self.dialed: list[Learned] = []
+    def __init__(self, node: Node) -> None:
+        super().__init__(node.hub, node.key, lambda: 0.0)
+        self.tried: list[Learned] = []
+        self.noted: list[bytes] = []
+        self.dropped: list[bytes] = []
         self.kept: set[bytes] = set()
         self.connected: set[bytes] = set()
         self.answers = False
@@ -50,8 +54,14 @@ class _Peers:
     def is_online(self) -> bool:
         return True
 
-    async def try_learned(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
-        self.dialed.append(learned)
+    async def keep_learned(self, learned: Learned) -> None:
+        self.noted.append(learned.peer)
+
+    async def drop_learned(self, learned: Learned) -> None:
+        self.dropped.append(learned.peer)
+
+    async def dial(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
+        self.tried.append(learned)
         if self.answers:
             await reached()
         await self.go_on.wait()
@@ -72,12 +82,10 @@ class _Search:
     """A seeker, and what it has to do with."""
 
     def __init__(self, node: Node) -> None:
-        self.peers = _Peers()
-        self.book = AddressBook(node.key, set())
+        self.peers = _Peers(node)
+        self.book = self.peers.book
         self.introducer = Introducer(node.hub, self.book, PeerAddress("10.1.0.9:7474", node.key))
-        self.kept: list[bytes] = []
-        self.dropped: list[bytes] = []
-        self.peer_finder = PeerFinder(self.peers, self.book, self.introducer, self._keep, self._drop)
+        self.peer_finder = PeerFinder(self.peers, self.peers.dial, self.introducer)
 
     def learn(self, count: int, repo: RepoId = REPO) -> None:
         """Learn of so many peers, each at a host of its own."""
@@ -86,12 +94,6 @@ class _Search:
             assert self.book.learn(
                 key, address, AddressSource.INTRODUCTION, told_by=key, repos=(repo,), now=trio.current_time()
             )
-
-    async def _keep(self, learned: Learned) -> None:
-        self.kept.append(learned.peer)
-
-    async def _drop(self, learned: Learned) -> None:
-        self.dropped.append(learned.peer)
 
 
 @asynccontextmanager
@@ -109,7 +111,7 @@ async def test_so_many_are_dialed_at_a_time(tmp_path: Path, autojump_clock: Mock
         async with _searching(alice) as search:
             search.learn(LEARNED_DIALS_AT_ONCE_MAX + 1)
             await trio.sleep(60)
-            assert len(search.peers.dialed) == LEARNED_DIALS_AT_ONCE_MAX
+            assert len(search.peers.tried) == LEARNED_DIALS_AT_ONCE_MAX
 
 
 async def test_so_many_are_connected_at_a_time(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -118,7 +120,7 @@ async def test_so_many_are_connected_at_a_time(tmp_path: Path, autojump_clock: M
             search.peers.answers = True
             search.learn(LEARNED_CONNECTIONS_MAX + 1)
             await trio.sleep(600)
-            assert len(search.peers.dialed) == len(search.kept) == LEARNED_CONNECTIONS_MAX
+            assert len(search.peers.tried) == len(search.peers.noted) == LEARNED_CONNECTIONS_MAX
 
 
 @pytest.mark.slow
@@ -130,8 +132,8 @@ async def test_who_does_not_answer_is_dropped_after_so_many_tries(
             search.peers.go_on.set()
             search.learn(1)
             await trio.sleep(24 * 3600)
-            assert len(search.peers.dialed) == ADDRESS_FAILURES_MAX
-            assert len(search.dropped) == 1
+            assert len(search.peers.tried) == ADDRESS_FAILURES_MAX
+            assert len(search.peers.dropped) == 1
 
 
 @pytest.mark.parametrize("met", [LEARNED_PEERS_WANTED - 1, LEARNED_PEERS_WANTED])
@@ -148,10 +150,10 @@ async def test_a_repo_that_has_peers_enough_needs_no_others(
                 search.introducer.perform(connection, find)
             search.learn(1, repo.repo_id)
             await trio.sleep(60)
-            assert len(search.peers.dialed) == (met < LEARNED_PEERS_WANTED)
+            assert len(search.peers.tried) == (met < LEARNED_PEERS_WANTED)
             search.peers.kept.add((1).to_bytes(32, "big"))
             await trio.sleep(60)
-            assert len(search.peers.dialed) == 1, "a peer that is kept is always sought"
+            assert len(search.peers.tried) == 1, "a peer that is kept is always sought"
 
 
 async def test_who_is_connected_is_not_dialed(tmp_path: Path, autojump_clock: MockClock) -> None:
@@ -160,7 +162,7 @@ async def test_who_is_connected_is_not_dialed(tmp_path: Path, autojump_clock: Mo
             search.peers.connected.add((1).to_bytes(32, "big"))
             search.learn(1)
             await trio.sleep(60)
-            assert search.peers.dialed == []
+            assert search.peers.tried == []
             search.peers.connected.clear()
             await trio.sleep(60)
-            assert len(search.peers.dialed) == 1
+            assert len(search.peers.tried) == 1

@@ -165,12 +165,9 @@ async def test_a_router_that_grants_a_moment_or_an_age_is_asked_at_a_bounded_rat
 async def test_a_router_that_forwards_nothing_is_asked_ever_more_seldom(autojump_clock: MockClock) -> None:
     own, asked = await _own(), _Asked(b'{"problem": "refused"}', OSError("no process"), b"garbage")
     await _run(own, asked, 20_000)
-    assert asked.pauses[:3] == [
-        MAPPING_PAUSE_MIN_SECONDS,
-        2 * MAPPING_PAUSE_MIN_SECONDS,
-        4 * MAPPING_PAUSE_MIN_SECONDS,
-    ]
-    assert asked.pauses[-1] == MAPPING_PAUSE_MAX_SECONDS
+    for number, pause in enumerate(asked.pauses[:3]):
+        assert 0.7 <= pause / (2**number * MAPPING_PAUSE_MIN_SECONDS) <= 1.001
+    assert 0.7 <= asked.pauses[-1] / MAPPING_PAUSE_MAX_SECONDS <= 1.001
     assert own.router == Router(RouterState.NONE, "an answer that cannot be read")
     assert [one.found_by for one in own.known] == [FoundBy.INTERFACE]
 

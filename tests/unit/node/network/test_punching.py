@@ -18,8 +18,7 @@ from node.network.own_addresses import OwnAddresses
 from node.network.peer_state import PeerState
 from node.network.punching import Port, Puncher, dial_at_once
 from node.sync.addresses import AddressSource
-from node.sync.goodbye import say_goodbye
-from node.sync.transport import SecureStream
+from node.sync.transport import SecureStream, say_goodbye
 from protocol.ids import PeerId, TopicKey
 from protocol.keys import NodeSeed
 from protocol.limits.peers import LINK_DIAL_SECONDS, LINK_DIALS_AT_ONCE_MAX, PUNCH_ROUNDS_MAX
@@ -84,8 +83,10 @@ class _Network:
         self.conversed.append(self.admission._known)
 
     def puncher(self) -> Puncher:
+        seed, own = NodeSeed(b"s" * 32), OwnAddresses(LOCAL)
+        registry: Any = self
         return Puncher(
-            self, NodeSeed(b"s" * 32), HostAllowance(), self.admission, OwnAddresses(LOCAL), lambda: {TOPIC}
+            registry, seed, HostAllowance(), self.admission, own, lambda: {TOPIC}, self.converse_punched
         )
 
 

@@ -485,7 +485,7 @@ def _seen(node: Node, connection: Connection | None) -> Standings:
     if connection is not None:
         state = PeerState(connection.peer, "", "in", "connected", 0, AddressSource.INCOMING, None)
         state.connection = connection
-        network._inbound.append(state)
+        network.inbound.append(state)
     return Standings(node.hub, network)
 
 
@@ -510,7 +510,7 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
                 await alice.hub.run_blocking(lambda: None)
             assert list(outlook.level_since) == [bob.key]
             assert _unheld(standings, alice, outlook) == 0
-        standings._network._inbound.clear()
+        standings._network.inbound.clear()
         alice.write(alice.branch(), "nobody has this")
         outlook = standings.outlook(alice.repo())
         assert outlook.last is not None
@@ -674,11 +674,11 @@ async def test_what_a_peer_holds_of_earlier_epochs_is_not_counted_as_on_this_nod
             async with connected(other, alice) as (_, side):
                 state = PeerState(side.peer, "", "in", "connected", 0, AddressSource.INCOMING, None)
                 state.connection = side
-                standings._network._inbound.append(state)
+                standings._network.inbound.append(state)
                 for _ in range(4):
                     await trio.sleep(5)
                     standings.look()
-                standings._network._inbound.clear()
+                standings._network.inbound.clear()
             return _unheld(standings, alice, standings.outlook(alice.repo()))
 
         assert await look(bob) == 0

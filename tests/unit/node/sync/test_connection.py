@@ -19,8 +19,7 @@ from node.network.peer_state import PeerState
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
-from node.sync.connection import Connection
-from node.sync.goodbye import Ended
+from node.sync.connection import Connection, Ended
 from node.sync.session_queries import Followed, read_summaries
 from node.sync.transport import SecureStream, TransportError
 from node.timelines.views import view_topics
@@ -399,7 +398,7 @@ async def test_a_peer_that_leaves_while_its_topics_are_listed_is_told_of_as_it_w
             state = PeerState(
                 source.peer, "somewhere", "in", "connected", 0.0, AddressSource.INCOMING, None, None, source
             )
-            network._inbound.append(state)
+            network.inbound.append(state)
 
             async def leave() -> None:
                 state.connection = None

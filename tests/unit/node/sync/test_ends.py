@@ -13,8 +13,7 @@ from node.network.network import Network
 from node.network.peer_state import PeerState
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
-from node.sync.connection import Connection
-from node.sync.goodbye import Ended
+from node.sync.connection import Connection, Ended
 from node.sync.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
 from protocol.ids import BlockId
@@ -60,11 +59,11 @@ async def _defect(node: Node, _: Stranger) -> None:
 def _network(node: Node, stranger: Stranger) -> tuple[Network, PeerState]:
     """The node's connection as one of a network."""
     network = Network(node.hub, node.seed, lambda: 0.0)
-    state = network._new_state(
+    state = network.new_state(
         stranger.stream.peer_key, "127.0.0.1:9", "in", "connected", AddressSource.INCOMING
     )
     state.connection = _connection(node)
-    network._inbound.append(state)
+    network.inbound.append(state)
     return network, state
 
 
@@ -190,7 +189,7 @@ ENDS: Final[dict[str, Callable[[Node, Stranger], Awaitable[None]]]] = {
 async def test_the_peer_reads_the_reason_before_the_end(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, reason: str
 ) -> None:
-    monkeypatch.setattr("node.sync.rate_limit.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
+    monkeypatch.setattr("node.sync.connection.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
     heard: list[str] = []
     with open_nodes(tmp_path, "alice") as (alice,):
         async with met(alice) as stranger:
@@ -334,7 +333,7 @@ async def test_a_field_behind_the_known_ones_changes_nothing_of_them(
 async def test_unknown_messages_are_signs_of_life_and_few_a_second_are_passed_over_for_ever(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("node.sync.rate_limit.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
+    monkeypatch.setattr("node.sync.connection.UNKNOWN_MESSAGES_AT_ONCE_MAX", 4)
     with fail_after(6000), open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
         async with met(alice) as stranger:

@@ -147,7 +147,7 @@ async def test_two_who_find_each_other_at_once_keep_one_connection(
             address = address_of(at_bob)
             learned = Learned(bob.key, address, AddressSource.INTRODUCTION, bob.key, 0.0, 0.0)
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(at_alice.try_learned, learned, trio.lowlevel.checkpoint)
+                nursery.start_soon(at_alice._dialer.dial_learned, learned, trio.lowlevel.checkpoint)
                 for _ in range(5):
                     await trio.sleep(10)
                     for at in (at_alice, at_bob):

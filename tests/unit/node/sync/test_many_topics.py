@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.sync.connection import Connection
-from node.sync.rate_limit import MessageRates
+from node.sync.connection import Connection, MessageRates
 from node.sync.send_queue import SendQueue
 from protocol.features import FEATURES, MANY_TOPICS
 from protocol.ids import AnnouncedTopic, TopicKey
@@ -28,7 +27,7 @@ _TOPICS = 2 * _REPOS
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that a dozen topics press against: three topics without the profile."""
-    for place in ("connection", "followed_topics", "rate_limit"):
+    for place in ("connection", "followed_topics"):
         monkeypatch.setattr(f"node.sync.{place}.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("protocol.session.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("node.sync.followed_topics.TOPICS_SETTLING_MAX", 2)
@@ -176,7 +175,7 @@ def test_announcements_are_said_together_in_messages_that_the_peer_can_read() ->
 
 
 def test_joined_topics_bring_their_share_of_messages_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("node.sync.rate_limit.TOPIC_COUNT_MAX", TOPIC_COUNT_MAX)
+    monkeypatch.setattr("node.sync.connection.TOPIC_COUNT_MAX", TOPIC_COUNT_MAX)
     share = MESSAGES_AT_ONCE_MAX // TOPIC_COUNT_MAX
     rates, message = MessageRates(), Want(b"t" * 32, (as_commit_id(b"w" * 32),))  # type: ignore[arg-type]  # any bytes do for a topic
     for joined in (1, TOPIC_COUNT_MAX, TOPIC_COUNT_MAX + 5, TOPIC_COUNT_MAX + 5, 7):

@@ -1,6 +1,6 @@
 """What a relay counts for its operator: refusals, and bytes of the last minute."""
 
-from node.sync.recent_bytes import RecentBytes
+from node.network.circuit_quotas import RecentBytes
 from node.sync.relay_refusals import FILE, OTHER, TOPIC, Refusal, RefusalCount, Refusals
 from protocol.limits.peers import RELAY_REFUSALS_MAX
 from storage.relay.quotas import STRANGER

@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync import scheduling
-from node.sync.goodbye import Ended
+from node.sync.connection import Ended
 from node.sync.scheduling import SHORT_COUNT_MAX, FairLock, Ledger, SlicePace, WorkAccount, WorkBill
 from protocol.ids import PeerId
 from protocol.limits.peers import (

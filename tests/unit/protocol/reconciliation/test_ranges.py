@@ -24,7 +24,7 @@ from protocol.reconciliation.ranges import (
     answer_ranges,
     decode_ranges,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
+from protocol.reconciliation.riblt import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, Talk, at_depths, ids, talk_ranges
 

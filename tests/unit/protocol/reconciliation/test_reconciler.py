@@ -11,8 +11,8 @@ from protocol.limits.peers import RECONCILIATION_FRAME_COUNT_MAX
 from protocol.reconciliation import symbols as symbols_module
 from protocol.reconciliation.range_items import SortedItems
 from protocol.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.reconciliation.riblt import Unreconciled
 from protocol.reconciliation.symbols import OPENING_COUNT, AskSymbols, encode_lacks
-from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import ids, prefix_of
 
 TOPIC, SESSION = TopicKey(b"t" * 32), SessionId(b"s" * 32)

@@ -11,13 +11,13 @@ from protocol.reconciliation.riblt import (
     SYMBOL_SIZE,
     Peeler,
     Prefix,
+    Unreconciled,
     _places,
     is_prefix_length,
     pack_symbols,
     prefix_length,
     unpack_symbols,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.ids import as_commit_id
 from tests.support.sets import KEY, ids, prefix_of
 

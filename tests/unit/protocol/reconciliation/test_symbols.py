@@ -5,7 +5,7 @@ import pytest
 from protocol.codec import DecodeError, encode
 from protocol.ids import SHORT_ID_SIZE, ShortId
 from protocol.limits.peers import SHORT_ID_FRAME_COUNT_MAX, SYMBOL_FRAME_COUNT_MAX, SYMBOL_PREFIX_LENGTH_MAX
-from protocol.reconciliation.riblt import SYMBOL_SIZE
+from protocol.reconciliation.riblt import SYMBOL_SIZE, Unreconciled
 from protocol.reconciliation.symbols import (
     OPENING_COUNT,
     AskSymbols,
@@ -19,7 +19,6 @@ from protocol.reconciliation.symbols import (
     encode_lacks,
     opening,
 )
-from protocol.reconciliation.unreconciled import Unreconciled
 from tests.support.sets import KEY, Talk, ids, prefix_of, talk_symbols
 
 
