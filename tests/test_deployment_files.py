@@ -10,7 +10,7 @@ from typing import Final
 import pytest
 
 from node.home.config import Config
-from node.home.config_layers import find_strangers
+from node.home.config_layers import find_unknown_variables
 from tests.test_docs import FENCE, check, simple_commands
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -35,7 +35,7 @@ def _said_of(path: Path, instruction: str) -> list[str]:
 @pytest.mark.parametrize("path", ALL, ids=lambda path: path.name)
 def test_every_variable_is_a_setting(path: Path) -> None:
     names = {name for name in VARIABLE.findall(path.read_text(encoding="utf-8")) if name != "RAVEL_HOME"}
-    assert find_strangers(dict.fromkeys(names, "")) == []
+    assert find_unknown_variables(dict.fromkeys(names, "")) == []
 
 
 def test_the_image_runs_commands_that_there_are() -> None:

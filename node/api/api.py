@@ -48,7 +48,7 @@ from node.contract.search import SEARCH
 from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
 from node.contract.tokens import SHOW_TOKEN
-from node.observe.watching import Watching
+from node.observe.watching import Monitoring
 from node.runtime.errors import ServiceError, damaged, storage_failed
 from node.runtime.metrics import CONTENT_TYPE
 from node.runtime.resolve import preferred_repo
@@ -152,7 +152,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
 class _Probes:
     """Probes of supervisors and Prometheus, which are no endpoints of the table."""
 
-    def __init__(self, watching: Watching) -> None:
+    def __init__(self, watching: Monitoring) -> None:
         self._watching = watching
 
     async def readiness(self, _request: Request) -> Response:
@@ -170,7 +170,7 @@ class _Probes:
 class _Meter:
     """Middleware that counts method, status and time to the first byte of requests that passed authentication."""
 
-    def __init__(self, application: ASGIApp, watching: Watching) -> None:
+    def __init__(self, application: ASGIApp, watching: Monitoring) -> None:
         self._application = application
         self._watching = watching
 

@@ -29,7 +29,7 @@ from node.membership.lobbies import count_lobbies
 from node.membership.sharing import reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
-from node.observe.watching import StorageView, Watching
+from node.observe.watching import Monitoring, StorageView
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from protocol.ids import PeerId, UserId
@@ -84,7 +84,7 @@ class NodeService:
         )
         self.exports = exports
         self.archives = Archives(exports.destination, hub.run_blocking)
-        self.watching = Watching(hub, network, home, clock, exports)
+        self.watching = Monitoring(hub, network, home, clock, exports)
         self.storage = StorageView(hub, home)
         self.background = Background()
         self.settings = SettingsService(home, settings, hub.run_blocking)

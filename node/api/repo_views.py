@@ -11,7 +11,7 @@ from node.membership.lobbies import find_repo, is_lobby
 from node.membership.requests import Requests
 from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
-from node.observe.standing_view import NO_OUTLOOK, Facts, Outlook, Unheld, describe_standing
+from node.observe.standing_view import NO_OUTLOOK, Outlook, RepoFacts, Unheld, describe_standing
 from node.sync.hub import Hub
 from node.timelines.views import repo_view
 from protocol.ids import RepoId, UserId
@@ -110,7 +110,7 @@ class RepoViews:
         except DamagedBlock:
             is_damaged = True
         is_joining = permission is None and (repo.invitation is not None or is_asked)
-        facts = Facts(
+        facts = RepoFacts(
             permission is not None,
             was_member,
             is_joining=is_joining,
@@ -165,7 +165,7 @@ class RepoViews:
         ask = self._requests.made_in(lobby)
         if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):
             return None
-        facts = Facts(False, False, True, False, False, True, ask=ask)
+        facts = RepoFacts(False, False, True, False, False, True, ask=ask)
         return {
             "repo": ask["repo"],
             "name": ask["repo_name"],

@@ -30,14 +30,14 @@ _END_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class CommandResult:
     """A command that has ended: its exit code, and what it has answered as JSON."""
 
     exit_code: int
     answer: Any
 
 
-async def run_command(home: Path, *arguments: str, seconds_max: float) -> Ran:
+async def run_command(home: Path, *arguments: str, seconds_max: float) -> CommandResult:
     """Run `ravel` on a node with `--json`, for at most so long. Raises ServiceError, with what the command says."""
     command = [sys.executable, "-P", "-m", "node.cli.main", "--home", str(home), *arguments, "--json"]
     try:
@@ -61,7 +61,7 @@ async def run_command(home: Path, *arguments: str, seconds_max: float) -> Ran:
     if (failure := read_error(ended.stdout)) is not None:
         raise failure
     try:
-        return Ran(ended.returncode, msgspec.json.decode(ended.stdout))
+        return CommandResult(ended.returncode, msgspec.json.decode(ended.stdout))
     except msgspec.DecodeError:
         raise ServiceError(
             "internal",

@@ -20,7 +20,7 @@ from node.home.config import NetworkConfig, is_loopback
 from node.home.folder_mark import is_copy
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
-from node.home.private_files import KEYS_NAME, find_begun
+from node.home.private_files import KEYS_NAME, find_drafts
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE
 from node.observe.sentences import (
@@ -135,7 +135,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
             )
         else:
             yield Check("keys", OK, f"{KEYS_NAME} can be read, and is sealed ({file.protection})")
-    if begun := [path.name for path in find_begun(home.path) if path.name.startswith(f"{KEYS_NAME}.")]:
+    if begun := [path.name for path in find_drafts(home.path) if path.name.startswith(f"{KEYS_NAME}.")]:
         detail = f"a command that was killed has left {', '.join(begun)}: the keys may lie there in the clear"
         yield Check(
             "keys", PROBLEM, detail, "the next start of the daemon removes it, and so does `ravel key seal`"
@@ -276,7 +276,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     yield from check_peers(status)
     yield from check_keys_in_use(status)
     yield from check_members_clocks(status)
-    yield from check_company(status, repos)
+    yield from check_connected(status, repos)
     yield from check_repos(repos)
     yield check_export(status["export"])
     if relay is not None:
@@ -389,7 +389,7 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             yield Check("repos", WARNING, f"{repo['name']}: {standing_sentence(standing)}", advice)
 
 
-def check_company(status: NodeStatus, repos: RepoList) -> Iterator[Check]:
+def check_connected(status: NodeStatus, repos: RepoList) -> Iterator[Check]:
     """Say that nobody is connected where others have held something: to be alone is fine for a repo of one's own."""
     shared = [repo["name"] for repo in repos["repos"] if repo["standing"]["held_at"] is not None]
     if shared and not any(peer["state"] == "connected" for peer in status["peers"]):

@@ -96,7 +96,7 @@ class Repair:
     """The store as it was before."""
 
 
-class _Undone(Exception):
+class _RolledBack(Exception):
     """A repair of which nothing is to be kept."""
 
 
@@ -141,9 +141,9 @@ def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
                 repair.left = check_all(connection, home)
             repair.damaged = count_damaged(connection)
             if dry_run or not repair.changed:
-                raise _Undone
+                raise _RolledBack
             repair.copy = database.copy_aside(COPY_LABEL)
-    except _Undone:
+    except _RolledBack:
         assert repair is not None, "raised after it"
     return repair
 

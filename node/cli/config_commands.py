@@ -66,13 +66,15 @@ def check_config(
     import os
 
     from node.home.config import CONFIG_NAME
-    from node.home.config_layers import find_strangers, load_settings
+    from node.home.config_layers import find_unknown_variables, load_settings
 
     path = file or settings(context).home / CONFIG_NAME
     if not path.exists():
         raise ServiceError("not_initialised", f"{path} is not there", "make a node with: ravel up")
     _, found = load_settings(path, os.environ, ())
-    notes = [f"{name} is set and is no key of the configuration" for name in find_strangers(os.environ)]
+    notes = [
+        f"{name} is set and is no key of the configuration" for name in find_unknown_variables(os.environ)
+    ]
     overridden = [one.key for one in found if one.source == "environment"]
     return {"config": str(path), "notes": notes, "overridden": overridden}
 

@@ -123,7 +123,7 @@ def import_git(
     history.open()
     imported = set(imported_ids(api, branch, "git"))
     if imported:
-        history.go_on(imported)
+        history.resume(imported)
     answer = _send(api, branch, "git", pack(history.items()), history.commit_count)
     return {**answer, "cut_parents": history.cut_parents}
 

@@ -115,7 +115,7 @@ def variable_of(section: str, key: str) -> str:
     return f"{_PREFIX}{section}_{key}".upper()
 
 
-def find_strangers(environment: Mapping[str, str]) -> list[str]:
+def find_unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Variables that look like Ravel's and have no effect, for their section is none."""
     known = {variable_of(section, key) for section, keys in CONFIG_KEYS.items() for key in keys}
     return sorted(name for name in environment if name.startswith(_PREFIX) and name not in known | _NOT_KEYS)

@@ -118,5 +118,5 @@ def read_export(section: Mapping[str, object], bad: Callable[[str, str], Service
 
 
 def hide_options(options: object) -> object:
-    """Options to be shown: their names."""
+    """Return options to be shown: their names, without values."""
     return dict.fromkeys(options, "***") if isinstance(options, dict) else "***"

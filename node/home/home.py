@@ -32,7 +32,7 @@ from blake3 import blake3
 
 from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
-from node.home.private_files import SECRET_SIZE, create_file, has_keys, replace_file, sweep_begun
+from node.home.private_files import SECRET_SIZE, create_file, has_keys, replace_file, sweep_drafts
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
 from protocol.keys import HashKey
@@ -241,7 +241,7 @@ def lock_home(path: Path) -> Iterator[None]:
         os.ftruncate(handle, 0)
         os.write(handle, json.dumps(Holder.this().as_json()).encode())
         remove_run_file(path)  # of a daemon that was killed
-        sweep_begun(path)
+        sweep_drafts(path)
         yield
     finally:
         os.close(handle)  # gives up the locks, as the end of the process would

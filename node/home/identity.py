@@ -19,7 +19,7 @@ from node.home.key_file import (
     open_node_keys,
     seal_node_keys,
 )
-from node.home.private_files import KEYS_NAME, SECRET_SIZE, create_file, replace_file, sweep_begun
+from node.home.private_files import KEYS_NAME, SECRET_SIZE, create_file, replace_file, sweep_drafts
 from node.home.system_keyring import drop_key, get_key, put_key
 from node.runtime.errors import ServiceError
 from protocol.limits.files import KEY_FILE_SIZE_MAX
@@ -68,7 +68,7 @@ def change_protection(
     """
     before = read_keys(home)
     # First: once the keys are sealed, none lie in the clear beside them, wherever this is cut.
-    sweep_begun(home)
+    sweep_drafts(home)
     file = _seal(keys, protection, passphrase, cost)
     try:
         replace_file(home / KEYS_NAME, encode_key_file(file))

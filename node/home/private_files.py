@@ -20,7 +20,7 @@ KEYS_NAME: Final = "keys.json"
 
 _NAME_PART_LENGTH: Final = 50
 """Characters of a file's name that one which is begun has: at most 200 of the 255 bytes that names may have."""
-_BEGUN: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
+_DRAFT_NAME: Final = re.compile(r".+\.[0-9a-f]{16}\.new")
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -33,16 +33,18 @@ def create_file(path: Path, content: bytes) -> None:
     _write_beside(path, content, lambda beside: os.link(beside, path))
 
 
-def find_begun(folder: Path) -> list[Path]:
-    """Files that were begun in a folder, and that nobody is at work on. Raises OSError."""
+def find_drafts(folder: Path) -> list[Path]:
+    """List drafts of files in a folder that nobody is at work on. Raises OSError."""
     return [
-        path for path in sorted(folder.iterdir()) if _BEGUN.fullmatch(path.name) and not _is_at_work(path)
+        path
+        for path in sorted(folder.iterdir())
+        if _DRAFT_NAME.fullmatch(path.name) and not _is_at_work(path)
     ]
 
 
-def sweep_begun(folder: Path) -> list[Path]:
-    """Remove them, and give which they were. Raises OSError."""
-    found = find_begun(folder)
+def sweep_drafts(folder: Path) -> list[Path]:
+    """Remove the drafts of files that nobody is at work on, and return their paths. Raises OSError."""
+    found = find_drafts(folder)
     for path in found:
         path.unlink(missing_ok=True)
     if found:

@@ -76,7 +76,7 @@ class GitHistory:
         self._commit = self._ask("rev-parse", "--verify", f"{self.revision}^{{commit}}")
         self.commit_count = int(self._ask("rev-list", "--count", self._commit, "--"))
 
-    def go_on(self, imported: set[str]) -> None:
+    def resume(self, imported: set[str]) -> None:
         """Continue what was imported before: ids of commits, which this history goes on to change.
 
         Raises ServiceError `bad_input` where one of them was imported without a parent that is here now. Commits are never

@@ -157,7 +157,7 @@ def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
 
 
 def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
-    """Return True if the older of two connections stays, by a rule that both nodes apply alike (docs/specification/protocol.md, 9).
+    """Return True if the older of two connections stays, by a rule that both nodes apply alike (protocol.md, 9).
 
     A direct one takes the place of a circuit. A circuit takes that of a direct one that did not begin just now: its dialer
     sees none. Of two of one kind that were dialed at once stays the one whose dialer has the smaller key; else the new one,

@@ -96,7 +96,7 @@ class Unheld:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class RepoFacts:
     """Knowledge of the store about a repo."""
 
     is_member: bool
@@ -121,7 +121,7 @@ class Facts:
 
 
 def describe_standing(
-    facts: Facts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str], here: int = 0
+    facts: RepoFacts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str], here: int = 0
 ) -> RepoStanding:
     """Return the standing as an answer: its state, and the parts of the sentence that people read.
 
@@ -175,7 +175,7 @@ def without_peers(standing: RepoStanding) -> RepoStanding:
     return {**standing, "parts": parts, "in_sync_with": []}
 
 
-def _membership_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
+def _membership_parts(facts: RepoFacts) -> tuple[str, list[StandingPart]]:
     if facts.is_damaged:
         return "damaged", [{"code": "membership_damaged"}]
     if facts.ask is not None:
@@ -202,7 +202,7 @@ def _membership_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
     return state, [*refused, {"code": "reading" if facts.has_members else "reading_branches"}, *absent]
 
 
-def _absent_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
+def _absent_parts(facts: RepoFacts) -> tuple[str, list[StandingPart]]:
     """Return what is absent, and who can help."""
     parts: list[StandingPart] = []
     if facts.waiting:
@@ -212,7 +212,7 @@ def _absent_parts(facts: Facts) -> tuple[str, list[StandingPart]]:
     return ("waiting" if facts.waiting else ""), parts
 
 
-def _count_guests(facts: Facts, outlook: Outlook) -> int:
+def _count_guests(facts: RepoFacts, outlook: Outlook) -> int:
     """Count at least the peers that follow a repo and are no member's: relays are told apart, members have one node each."""
     if facts.members is None:
         return 0

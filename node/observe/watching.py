@@ -33,7 +33,7 @@ _PAGE_SIZE: Final = os.sysconf("SC_PAGE_SIZE")
 _EPOCH: Final = date(1970, 1, 1)
 
 
-class Watching:
+class Monitoring:
     """Counts what the API answers, and gathers what the rest of the node counts."""
 
     def __init__(

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from node.care import backups, reports
-from node.care.background import Ran
+from node.care.background import CommandResult
 from node.contract.care import BackupStatus
 from node.home.config import CONFIG_NAME, default_config_text
 from node.home.home import create_home
@@ -120,15 +120,15 @@ async def test_a_backup_goes_on_beside_requests_and_one_at_a_time(
 ) -> None:
     goes_on, asked = trio.Event(), []
 
-    async def run(home: Path, *arguments: str, seconds_max: float) -> Ran:
+    async def run(home: Path, *arguments: str, seconds_max: float) -> CommandResult:
         asked.append(arguments)
         assert seconds_max > 0
         await goes_on.wait()
         if len(asked) > 2:
-            return Ran(0, {"files": 3})
+            return CommandResult(0, {"files": 3})
         if len(asked) > 1:
             raise ServiceError("storage_failed", "the disk is full", "make room")
-        return Ran(0, {"files": 3, "size": 5000})
+        return CommandResult(0, {"files": 3, "size": 5000})
 
     monkeypatch.setattr(backups, "run_command", run)
     (tmp_path / "node").mkdir()

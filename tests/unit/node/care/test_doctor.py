@@ -21,7 +21,7 @@ from node.care.doctor import (
     PROBLEM,
     WARNING,
     Check,
-    check_company,
+    check_connected,
     check_keys_in_use,
     check_members_clocks,
     check_repos,
@@ -328,7 +328,7 @@ def test_repos_of_which_something_is_amiss_are_named(standing: dict[str, object]
 
 
 def test_who_shares_and_is_connected_to_nobody_is_warned() -> None:
-    (warned,) = check_company(_status(0, ("p", "waiting", "")), _repos())
+    (warned,) = check_connected(_status(0, ("p", "waiting", "")), _repos())
     assert "no peer is connected" in warned.detail
-    assert not list(check_company(_status(0, ("p", "connected", "in sync")), _repos()))
-    assert not list(check_company(_status(0), _repos(held_at=None)))
+    assert not list(check_connected(_status(0, ("p", "connected", "in sync")), _repos()))
+    assert not list(check_connected(_status(0), _repos(held_at=None)))

@@ -22,7 +22,7 @@ FIRST, SECOND = "four random words", "neither stored nor said"
 
 
 @dataclass
-class Ran:
+class CommandResult:
     """A command that ended."""
 
     code: str
@@ -37,7 +37,7 @@ class Ran:
         return json.loads(self.out)
 
 
-Run = Callable[..., Ran]
+Run = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Runs a command on the folder `home`, or another one."""
     by_exit = {kind.exit_code: code for code, kind in ERROR_KINDS.items()} | {0: "ok"}
 
-    def run(*arguments: str, stdin: str = "", home: str = "home") -> Ran:
+    def run(*arguments: str, stdin: str = "", home: str = "home") -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["ravel", "--home", str(tmp_path / home), *arguments])
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         code = 0
@@ -54,7 +54,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
         except SystemExit as ended:
             code = int(ended.code or 0)
         captured = capsys.readouterr()
-        return Ran(by_exit[code], captured.out, captured.err)
+        return CommandResult(by_exit[code], captured.out, captured.err)
 
     return run
 

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from node.cli.main import app
 from node.home.config import CONFIG_KEYS, Config, default_config_text
-from node.home.config_layers import find_strangers, load_settings, variable_of
+from node.home.config_layers import find_unknown_variables, load_settings, variable_of
 from node.home.home import create_home, open_home
 from node.runtime.errors import ServiceError
 from protocol.ids import AnyId
@@ -121,6 +121,6 @@ def test_show_says_where_values_come_from_and_check_what_has_no_effect(
 
 
 def test_strangers_are_those_of_no_section() -> None:
-    assert find_strangers(
+    assert find_unknown_variables(
         {"RAVEL_HOME": "/x", "RAVEL_LOG_LEVEL": "info", "RAVEL_TOKEN": "t", "HOME": "/"}
     ) == ["RAVEL_TOKEN"]

@@ -19,7 +19,7 @@ from node.home.identity import (
     read_keys,
 )
 from node.home.key_file import Keys, Protection, fresh_keys
-from node.home.private_files import sweep_begun
+from node.home.private_files import sweep_drafts
 from node.runtime.errors import ServiceError
 from tests.support.keys import CHEAP, no_passphrase
 
@@ -189,9 +189,9 @@ def test_what_another_process_is_writing_is_not_swept(tmp_path: Path) -> None:
     begun = tmp_path / "keys.json.0011223344556677.new"
     with begun.open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert sweep_begun(tmp_path) == []
+        assert sweep_drafts(tmp_path) == []
     (tmp_path / "notes.new").write_text("somebody's own")
-    assert sweep_begun(tmp_path) == [begun]
+    assert sweep_drafts(tmp_path) == [begun]
     assert [path.name for path in tmp_path.iterdir()] == ["notes.new"]
 
 

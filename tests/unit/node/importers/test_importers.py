@@ -177,9 +177,9 @@ def test_what_a_shallow_clone_lacks_cannot_be_added_beside_it_later(git: Git, tm
     history = GitHistory(git.path)
     history.open()
     with pytest.raises(ServiceError, match=f"{second} was imported without its parent {first}") as caught:
-        history.go_on({second, third})
+        history.resume({second, third})
     assert caught.value.code == "bad_input"
-    history.go_on({first, second})
+    history.resume({first, second})
     assert len(list(history.items())) == 3
 
 
@@ -190,7 +190,7 @@ def test_a_shallow_clone_goes_on_after_what_another_brought(git: Git, tmp_path: 
     git.run("clone", "--quiet", "--depth=1", f"file://{git.path}", str(tmp_path / "shallow"))
     history = GitHistory(tmp_path / "shallow")
     history.open()
-    history.go_on({first})
+    history.resume({first})
     assert [(item.id, item.parents) for item in history.items()] == [(second, (first,))]
     assert history.cut_parents == 0
 

@@ -29,9 +29,9 @@ from node.observe.standing_view import (
     BELIEVED_SECONDS,
     NO_OUTLOOK,
     UNHELD_COUNTED_MAX,
-    Facts,
     Link,
     Outlook,
+    RepoFacts,
     Unheld,
     describe_standing,
     without_peers,
@@ -56,7 +56,7 @@ from tests.support.nodes import Node, connected, meet, members_of, open_nodes, s
 PEER = PeerId(bytes([1]) * 32)
 OTHER = PeerId(bytes([2]) * 32)
 SHORT = id_text(PEER)[:12]
-MEMBER = Facts(
+MEMBER = RepoFacts(
     is_member=True, was_member=True, is_joining=False, is_damaged=False, is_behind=False, has_members=True
 )
 READER = replace(MEMBER, is_member=False, was_member=False)
@@ -85,7 +85,7 @@ SINCE = "since 1970-01-01 00:00 UTC"
 LAST = Holder(PEER, 0, 5)
 LEVEL = Outlook((LINK,), 1, {PEER: 0}, LAST)
 HELD = f"peer {SHORT} had all commits on 1970-01-01 00:00 UTC"
-CASES: dict[str, tuple[Facts, Outlook, Unheld | int | None, str, str]] = {
+CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
     "level": (MEMBER, LEVEL, 0, "in_sync", f"in sync with peer {SHORT} {SINCE}"),
     "reader": (
         READER,
