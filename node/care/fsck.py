@@ -39,14 +39,14 @@ from protocol.keys import EpochKey, StoreKey
 from storage.blobs.files import find_unawaited_adders
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (
+    check_forks,
+    check_graph,
+    check_order,
+    check_passed,
+    check_sketches,
+    check_sums,
     find_wrong_pending,
     inspect_search,
-    recount_forks,
-    recount_graph,
-    recount_order,
-    recount_passed,
-    recount_sketches,
-    recount_sums,
 )
 from storage.check.check_integrity import (
     CheckFindings,
@@ -111,12 +111,12 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
     inspect_rows(connection, findings)
     inspect_packs(connection, home, findings)
     inspect_relayed(connection, findings)
-    recount_graph(connection, findings)
-    recount_sums(connection, findings)
-    recount_forks(connection, findings)
-    recount_sketches(connection, _load_topics(connection), findings)
-    recount_passed(connection, findings)
-    recount_order(connection, findings)
+    check_graph(connection, findings)
+    check_sums(connection, findings)
+    check_forks(connection, findings)
+    check_sketches(connection, _load_topics(connection), findings)
+    check_passed(connection, findings)
+    check_order(connection, findings)
     if not findings.kinds["reference"]:
         _judge_all(connection, findings)
         _check_snapshots(connection, findings)

@@ -53,21 +53,21 @@ from storage.check.kept_rows import (
     rewrite_second_places,
     write_file,
 )
-from storage.check.rebuild_derived import (
+from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
+from storage.check.repair_derived import (
     drop_index,
     drop_wrong_pending,
     drop_wrong_sketches,
+    repair_forks,
+    repair_heads,
+    repair_keys,
+    repair_order,
+    repair_passed,
+    repair_places,
+    repair_sums,
     reset_edits,
-    restate_forks,
-    restate_heads,
-    restate_keys,
-    restate_order,
-    restate_passed,
-    restate_places,
-    restate_sums,
 )
-from storage.check.rebuild_file import RebuildResult, find_damage, rebuild_store
-from storage.check.rebuild_relay import drop_wrong_accounts, restate_relayed, restate_relayed_files
+from storage.check.repair_relay import drop_wrong_accounts, repair_relayed, repair_relayed_files
 from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
@@ -167,7 +167,7 @@ class _Work:
         changed["blocks"] += removed.count
         changed["packs"] += len(found.damage.sizes)
         changed["references"] += drop_dangling(connection)
-        changed["commits"] += restate_keys(connection)
+        changed["commits"] += repair_keys(connection)
         try:
             tables = load_tables(connection)
         except UNREADABLE:  # the check names it
@@ -178,22 +178,22 @@ class _Work:
             connection, {*find_bodiless(connection), *self._unreadable}
         )
         changed["damaged"] += mark_content_damaged(connection, self._home, removed)
-        changed["places"] += restate_places(connection)
-        changed["heads"] += restate_heads(connection)
-        changed["feeds"] += restate_forks(connection)
+        changed["places"] += repair_places(connection)
+        changed["heads"] += repair_heads(connection)
+        changed["feeds"] += repair_forks(connection)
         moved = self._restate_voids(tables) if tables is not None else Counter[int]()
         changed["voids"] += moved.total()
-        passed = restate_passed(connection)
+        passed = repair_passed(connection)
         changed["passed"] += sum(passed.values())
-        changed["orders"] += restate_order(connection)
-        changed["counts"] += restate_sums(connection)
+        changed["orders"] += repair_order(connection)
+        changed["counts"] += repair_sums(connection)
         reset_edits(self._database, connection, sorted(moved.keys() | passed.keys()))
         changed["sketches"] += drop_wrong_sketches(connection, {} if tables is None else tables.by_topic)
         changed["waiting"] += drop_wrong_pending(connection)
-        changed["relayed"] += restate_relayed(connection)
+        changed["relayed"] += repair_relayed(connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
             changed["search"] += drop_index(connection)
-        changed["relayed"] += restate_relayed_files(connection, found.damage.relayed, int(time.time() * 1000))
+        changed["relayed"] += repair_relayed_files(connection, found.damage.relayed, int(time.time() * 1000))
         changed["accounts"] += drop_wrong_accounts(connection)
 
     def _restate_commits(self, tables: Tables) -> None:

@@ -58,7 +58,7 @@ class Packs:
         self._has_durable_folder = False
 
     def sweep(self) -> int:
-        """Move packs that no row names to quarantine, and those back that rows name; gives how many no row named.
+        """Move packs that no row names to quarantine, and those back that rows name; return how many no row named.
 
         Costs O(packs).
 

@@ -82,7 +82,7 @@ class GraphRow(NamedTuple):
 _COLUMNS: Final = [commits.c[name] for name in GraphRow._fields]
 
 
-def recount_graph(connection: Connection, findings: CheckFindings) -> None:
+def check_graph(connection: Connection, findings: CheckFindings) -> None:
     """Check acks and ranks of all commits, then heads. Costs O(commits); memory is two bits a commit."""
     marks = make_marks(connection)
     for part in all_commits(connection):
@@ -90,7 +90,7 @@ def recount_graph(connection: Connection, findings: CheckFindings) -> None:
         for row in part:
             findings.checked["commits"] += 1
             _check_place(row, places, marks, findings)
-    _recount_heads(connection, marks, findings)
+    _check_heads(connection, marks, findings)
 
 
 def _check_place(
@@ -144,7 +144,7 @@ def place_of(row: GraphRow, places: dict[CommitId, GraphRow]) -> tuple[int, int]
     return rank, display_time
 
 
-def _recount_heads(connection: Connection, marks: Marks, findings: CheckFindings) -> None:
+def _check_heads(connection: Connection, marks: Marks, findings: CheckFindings) -> None:
     for (_, commit_id), wanted in find_wrong_heads(connection, marks):
         said = (
             "is kept as a head, and is none"
@@ -179,7 +179,7 @@ def find_wrong_heads(
         yield key, None
 
 
-def recount_sums(connection: Connection, findings: CheckFindings) -> None:
+def check_sums(connection: Connection, findings: CheckFindings) -> None:
     """Check the counts of each branch's commits and void ones, and of each topic's commits. Costs O(commits)."""
     findings.checked["branches"] += int(
         connection.execute(select(func.count()).select_from(branches)).scalar_one()
@@ -217,9 +217,7 @@ def find_wrong_topic_counts(connection: Connection) -> Iterator[tuple[int, Topic
             yield num, topic, count, counted[num]
 
 
-def recount_sketches(
-    connection: Connection, opened: Mapping[TopicKey, Topic], findings: CheckFindings
-) -> None:
+def check_sketches(connection: Connection, opened: Mapping[TopicKey, Topic], findings: CheckFindings) -> None:
     """Check the set digest and the symbols of each sketch by making them anew. Costs O(commits of those topics).
 
     `opened` are the topics that can be opened: those of the others are looked at as far as that needs no keys.
@@ -271,7 +269,7 @@ def _ids_of(
                 yield from (ids for _, ids in iterate_ids(connection, kept, upto=upto))
 
 
-def recount_forks(connection: Connection, findings: CheckFindings) -> None:
+def check_forks(connection: Connection, findings: CheckFindings) -> None:
     """Check that the evidence of forked feeds is whole, and only of places used more than once."""
     for key in find_wrong_forks(connection):
         findings.add(
@@ -300,7 +298,7 @@ def find_wrong_forks(connection: Connection) -> list[tuple[int, int, int]]:
     ]
 
 
-def recount_passed(connection: Connection, findings: CheckFindings) -> None:
+def check_passed(connection: Connection, findings: CheckFindings) -> None:
     """Check how many checkpoints each commit has passed; those that merge the same heads count once."""
     for num, passed in find_wrong_passed(connection):
         findings.add(
@@ -356,13 +354,13 @@ def _find_passed(
                     inside[ack] = inside.get(ack, 0) | bits
 
 
-def recount_order(connection: Connection, findings: CheckFindings) -> None:
+def check_order(connection: Connection, findings: CheckFindings) -> None:
     """Check each span of each branch's order, by commits and then by the spans below. Costs O(commits)."""
     for branch_num, name in connection.execute(select(branches.c.num, branches.c.name)).all():
-        recount_order_of(connection, branch_num, f"branch {name!r}", findings)
+        check_order_of(connection, branch_num, f"branch {name!r}", findings)
 
 
-def recount_order_of(connection: Connection, branch_num: int, about: str, findings: CheckFindings) -> None:
+def check_order_of(connection: Connection, branch_num: int, about: str, findings: CheckFindings) -> None:
     """Check each span of one branch's order."""
     key = (order_spans.c.passed, order_spans.c.rank, order_spans.c.commit_id)
     here = order_spans.c.branch_num == branch_num

@@ -25,7 +25,7 @@ from protocol.hashing import store_mark
 from protocol.ids import CommitId
 from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
-from storage.check.schema_check import made_at_once, made_by_migrations, normalise
+from storage.check.schema_check import fresh_schema, migrated_schema, normalise
 from storage.engine.bulk import UNREADABLE
 from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, move_file, open_new, sync_file, sync_folder
@@ -247,8 +247,8 @@ def _mend_header(path: Path) -> None:
 
 def _mend_schema(path: Path) -> None:
     """Put statements right that are not of ours, by the names beside them, or by what they resemble most."""
-    entries = {entry.name: entry for entry in made_at_once()}
-    known = {entry.statement for entry in made_at_once() | made_by_migrations()}
+    entries = {entry.name: entry for entry in fresh_schema()}
+    known = {entry.statement for entry in fresh_schema() | migrated_schema()}
     with closing(_open(path)) as connection, suppress(*UNREADABLE):
         connection.execute("PRAGMA journal_mode = DELETE")
         rows = connection.execute("SELECT rowid, name, sql FROM sqlite_master").fetchall()
@@ -330,7 +330,7 @@ def _find_readable(old: sqlite3.Connection, query: str, base: int) -> int | None
 
 
 def _insert(new: sqlite3.Connection, table: Table, columns: Sequence[str], rows: Sequence[Row]) -> int:
-    """Insert those that the table takes, one of each key; gives how many."""
+    """Insert those that the table takes, one of each key; return how many."""
     listed, marks = ", ".join(f'"{name}"' for name in columns), ", ".join("?" * len(columns))
     statement = f'INSERT OR IGNORE INTO "{table.name}" ({listed}) VALUES ({marks})'  # noqa: S608  # names of ours
     count = 0

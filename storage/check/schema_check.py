@@ -27,12 +27,12 @@ class SchemaObject(NamedTuple):
 
 def find_altered(connection: Connection) -> Iterator[tuple[str, str]]:
     """Yield tables and indexes of an SQLite store that are not as they are made, and what is wrong with each."""
-    left = {entry.name: entry for entry in made_at_once()}
+    left = {entry.name: entry for entry in fresh_schema()}
     for entry in read_entries(connection):
         expected = left.pop(entry.name, None)
         if expected is None:
             yield entry.name, f"is a {entry.kind} that no Ravel makes"
-        elif entry != expected and entry not in made_by_migrations():
+        elif entry != expected and entry not in migrated_schema():
             yield entry.name, f"is another {entry.kind} than the one that is made: {entry.statement}"
     for name, entry in left.items():
         yield name, f"the {entry.kind} is not there"
@@ -63,13 +63,13 @@ def normalise(statement: str) -> str:
 
 
 @cache
-def made_at_once() -> frozenset[SchemaObject]:
+def fresh_schema() -> frozenset[SchemaObject]:
     """Return what a new store consists of."""
     return _make(migrated=False)
 
 
 @cache
-def made_by_migrations() -> frozenset[SchemaObject]:
+def migrated_schema() -> frozenset[SchemaObject]:
     """Return what a migrated store consists of. Takes as long as all migrations do."""
     return _make(migrated=True)
 

@@ -63,7 +63,7 @@ def release_if_accepted(
     """Find what would lack nothing if the commits with these keys were accepted, and cross off that alone.
 
     What lacks more keeps its rows: whether these causes are accepted is not known yet, and a wrong guess must not be
-    remembered. Looks at `count_max` rows at most; gives how many it looked at, too.
+    remembered. Looks at `count_max` rows at most; return how many it looked at, too.
     """
     released: list[ReleasedCommit] = []
     looked_at = 0

@@ -59,7 +59,7 @@ def copy_beside(path: Path, label: str, copy: Callable[[Path], None]) -> Path:
 
 
 def drop_open_copies(folder: Path) -> list[Path]:
-    """Remove copies of stores whose secrets lie in them in the clear, and what was begun of any; gives them. Raises OSError.
+    """Remove copies of stores with secrets in the clear, and what was begun of any; return their paths. Raises OSError.
 
     Costs O(copies).
 

@@ -53,10 +53,10 @@ def break_files(connection: Connection, nums: Sequence[int], now_ms: int) -> Non
     for part in chunks(nums):
         broken = update(relay_files).where(relay_files.c.num.in_(part))
         connection.execute(broken.values(is_whole=False, touched_at=now_ms))
-        restate_sizes(connection, part, has_lost=True)
+        repair_sizes(connection, part, has_lost=True)
 
 
-def restate_sizes(connection: Connection, nums: Sequence[int], *, has_lost: bool = False) -> int:
+def repair_sizes(connection: Connection, nums: Sequence[int], *, has_lost: bool = False) -> int:
     """Correct what files, and their topics, count by the blocks that are here; return how many changed.
 
     `has_lost`: what they count less is gone, and their peers may bring it again.

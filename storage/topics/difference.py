@@ -73,7 +73,7 @@ class TopicTables:
         """Return the query for places of commits of a `topic` by `keys`."""
         columns, is_on = self.commits.c, self.is_on(beside=True)
         if self.has_inits:
-            is_on |= _starts_on(columns.num)
+            is_on |= starts_on(columns.num)
         query = select(columns.commit_id, columns.num, columns.rank, columns.acks)
         query = query.where(columns.id_key.in_(bindparam("keys", expanding=True)), is_on)
         return query.where(~columns.is_variant) if self.has_variants else query
@@ -122,7 +122,8 @@ def _as_it_is(column: "Column[int]") -> "Column[int]":
     return column
 
 
-def _starts_on(num: "Column[int]") -> "ColumnElement[bool]":
+def starts_on(num: "Column[int]") -> "ColumnElement[bool]":
+    """Return the condition that a commit is an init with its second place on a `topic`."""
     of_topic = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num == bindparam("topic"))
     return num.in_(of_topic)
 

@@ -19,8 +19,8 @@ from storage.engine.bulk import select_rows
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key
 from storage.repos.epochs import Topic
 from storage.schema.relay_schema import relay_bare
-from storage.schema.schema import damaged_commits, topic_inits
-from storage.topics.difference import TopicTables
+from storage.schema.schema import damaged_commits
+from storage.topics.difference import TopicTables, starts_on
 from storage.topics.publishing import NEEDED, name_publications
 
 _READ_AT_ONCE: Final = 10_000
@@ -78,7 +78,7 @@ def count_ids(connection: Connection, kept: TopicSet, after: int, upto: int) -> 
     columns = kept.tables.commits.c
     is_on = kept.tables.is_on()
     if kept.tables.has_inits:
-        is_on |= _is_init(kept.tables)
+        is_on |= starts_on(columns.num)
     query = select(func.count()).where(is_on, columns.num > after, columns.num <= upto)
     return int(connection.execute(query, {"topic": kept.num}).scalar_one())
 
@@ -170,12 +170,7 @@ def _is_made_anew(kept: TopicSet) -> bool:
 def _is_on(tables: TopicTables) -> "ColumnElement[bool]":
     """Return the condition that a row that keys have found is of a `topic`."""
     is_on = tables.is_on(beside=True)
-    return is_on | _is_init(tables) if tables.has_inits else is_on
-
-
-def _is_init(tables: TopicTables) -> "ColumnElement[bool]":
-    of_topic = select(topic_inits.c.commit_num).where(topic_inits.c.topic_num == bindparam("topic"))
-    return tables.commits.c.num.in_(of_topic)
+    return is_on | starts_on(tables.commits.c.num) if tables.has_inits else is_on
 
 
 @cache
@@ -183,7 +178,7 @@ def _part(tables: TopicTables, *, of_publications: bool, is_of_inits: bool) -> "
     """Build the query for a part of the set: `_select` between `after` and `upto`, in order, the first so `many`."""
     num = tables.commits.c.num
     query = _select(TopicSet(tables, 0, TopicKey(b""), of_publications))
-    query = query.where(_is_init(tables) if is_of_inits else tables.is_on())
+    query = query.where(starts_on(tables.commits.c.num) if is_of_inits else tables.is_on())
     query = query.where(num > bindparam("after"), num <= bindparam("upto"))
     return query.order_by(num).limit(bindparam("many"))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from protocol.ids import NO_COMMIT
-from storage.check.check_derived import recount_order
+from storage.check.check_derived import check_order
 from storage.check.check_integrity import CheckFindings
 from storage.commits.checkpoints import _count_up
 from storage.commits.commits import load_rows, load_timeline
@@ -97,5 +97,5 @@ def _compare(connection: Connection, branch_num: int, model: _Model) -> None:
     rows = list(load_rows(connection, [key[2] for key in shown]).values())
     assert len(rows) == len(shown)
     findings = CheckFindings()
-    recount_order(connection, findings)
+    check_order(connection, findings)
     assert findings.problems == []

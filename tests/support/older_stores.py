@@ -29,7 +29,7 @@ def older_is_known() -> Iterator[None]:
 def _use(migrations: Path) -> None:
     vars(revisions)["_MIGRATIONS"] = migrations
     revisions._revisions.cache_clear()
-    schema_check.made_by_migrations.cache_clear()
+    schema_check.migrated_schema.cache_clear()
 
 
 def make_older_store(folder: Path, peer_count: int = 1) -> None:

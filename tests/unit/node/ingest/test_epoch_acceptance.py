@@ -24,7 +24,7 @@ from protocol.ids import CommitId, EpochId, RepoId, TopicKey
 from protocol.keys import EpochKey, TopicSeed, UserSeed
 from protocol.publication import create_publication, decode_publication, open_hidden_key
 from protocol.signing import key_pair
-from storage.check.check_derived import recount_graph, recount_sums
+from storage.check.check_derived import check_graph, check_sums
 from storage.check.check_integrity import CheckFindings
 from storage.commits.commits import load_rows
 from storage.commits.pending import count_pending
@@ -295,8 +295,8 @@ def test_an_init_that_was_published_on_the_topic_of_the_epoch_that_it_starts_sta
     assert _stands_on(world.replica, CommitId(started.epoch_id)) == [keys.topic]
     findings = CheckFindings()
     with world.replica.database.read() as connection:
-        recount_graph(connection, findings)
-        recount_sums(connection, findings)
+        check_graph(connection, findings)
+        check_sums(connection, findings)
     assert findings.problems == []
     assert len(_sent(world.replica, keys.topic)) == 1
 
@@ -339,8 +339,8 @@ def test_a_link_topic_that_an_init_states_as_its_writers_topic_carries_both(worl
     assert _sent_by_link(world, world.replica.by_topic[link.topic]) == seen
     with world.replica.database.read() as connection:
         findings = CheckFindings()
-        recount_graph(connection, findings)
-        recount_sums(connection, findings)
+        check_graph(connection, findings)
+        check_sums(connection, findings)
     assert findings.problems == []
 
 

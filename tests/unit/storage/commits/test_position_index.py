@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from storage.check.check_derived import recount_order
+from storage.check.check_derived import check_order
 from storage.check.check_integrity import CheckFindings
 from storage.commits.commits import load_position, load_rows, load_timeline
 from storage.commits.display import DISPLAY_ORDER, load_display_window
@@ -89,7 +89,7 @@ def test_what_is_void_is_not_counted_and_not_stepped_through(database: Database)
         assert load_position(connection, rows[keys[-1][2]]) == 19
         assert [row.rank for row in load_timeline(connection, branch_num, 9, 2)] == [9, 19_990]
         findings = CheckFindings()
-        recount_order(connection, findings)
+        check_order(connection, findings)
         assert findings.problems == []
 
 
@@ -158,7 +158,7 @@ def test_positions_and_windows_are_those_of_the_order_whatever_is_void(database:
         connection.execute(statement, values)
     with database.read() as connection:
         findings = CheckFindings()
-        recount_order(connection, findings)
+        check_order(connection, findings)
         assert [one for one in findings.problems if one.kind != "time"] == []
         shown = [row.commit_id for row in load_timeline(connection, branch_num, 0, len(order) + 1)]
         assert shown == [key[2] for key in order]

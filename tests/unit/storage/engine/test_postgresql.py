@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection, create_engine, insert, select, text
+from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import DBAPIError, OperationalError
-from sqlalchemy.pool import NullPool
 
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
@@ -32,7 +31,6 @@ from storage.engine.database import (
     read_store,
 )
 from storage.engine.postgresql import PostgresqlBackend, find_risks
-from storage.engine.revisions import upgrade
 from storage.engine.store_identity import PACKS_NAME
 from storage.repos.epochs import load_epochs
 from storage.repos.repos import load_repos
@@ -83,13 +81,6 @@ def test_a_new_store_has_the_declared_schema(tmp_path: Path, url: str) -> None:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     database.close()
     assert {path.name for path in tmp_path.iterdir()} == {"store-id"}
-
-
-def test_migrations_make_the_declared_schema_from_nothing(url: str) -> None:
-    engine = create_engine(url.replace("postgresql://", "postgresql+psycopg://"), poolclass=NullPool)
-    with engine.begin() as connection:
-        upgrade(connection)
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
 
 def test_a_write_is_durable_and_a_read_cannot_write(tmp_path: Path, own: str) -> None:

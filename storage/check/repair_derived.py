@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from protocol.ids import TopicKey
 from storage.check.check_derived import (
     all_commits,
+    check_order_of,
     compare_sketches,
     find_rows,
     find_wrong_branch_counts,
@@ -23,7 +24,6 @@ from storage.check.check_derived import (
     make_marks,
     mark_acked,
     place_of,
-    recount_order_of,
 )
 from storage.check.check_integrity import CheckFindings
 from storage.commits.position_index import FIRST, count_changes
@@ -47,7 +47,7 @@ from storage.schema.schema import (
 _BATCH: Final = 500
 
 
-def restate_keys(connection: Connection) -> int:
+def repair_keys(connection: Connection) -> int:
     """Rewrite wrong keys by which commits are found; return how many."""
     wrong = [
         (row.num, id_key(row.commit_id))
@@ -60,7 +60,7 @@ def restate_keys(connection: Connection) -> int:
     return len(wrong)
 
 
-def restate_places(connection: Connection) -> int:
+def repair_places(connection: Connection) -> int:
     """Rewrite wrong ranks and display times, from acks to commits; return how many."""
     fixed: dict[int, tuple[int, int]] = {}
     for part in all_commits(connection):
@@ -85,7 +85,7 @@ def restate_places(connection: Connection) -> int:
     return len(fixed)
 
 
-def restate_heads(connection: Connection) -> int:
+def repair_heads(connection: Connection) -> int:
     """Rewrite wrong heads of topics, and whether another topic's commits ack them; return how many."""
     marks = make_marks(connection)
     for part in all_commits(connection):
@@ -110,7 +110,7 @@ def restate_heads(connection: Connection) -> int:
     return len(wrong)
 
 
-def restate_forks(connection: Connection) -> int:
+def repair_forks(connection: Connection) -> int:
     """Rewrite wrong evidence of forked feeds; return how many places.
 
     It is all commits that use a place but the first that came.
@@ -143,7 +143,7 @@ def restate_forks(connection: Connection) -> int:
     return len(wrong)
 
 
-def restate_passed(connection: Connection) -> dict[int, int]:
+def repair_passed(connection: Connection) -> dict[int, int]:
     """Rewrite wrong counts of checkpoints passed; return how many changed, by branch."""
     wrong = list(find_wrong_passed(connection))
     changed: dict[int, int] = {}
@@ -155,7 +155,7 @@ def restate_passed(connection: Connection) -> dict[int, int]:
     return changed
 
 
-def restate_sums(connection: Connection) -> int:
+def repair_sums(connection: Connection) -> int:
     """Rewrite wrong counts of commits and void ones; return how many."""
     changed = 0
     for num, _, _, (count, void_count) in find_wrong_branch_counts(connection):
@@ -168,12 +168,12 @@ def restate_sums(connection: Connection) -> int:
     return changed
 
 
-def restate_order(connection: Connection) -> int:
+def repair_order(connection: Connection) -> int:
     """Count the order of branches again whose counts are wrong; return how many."""
     changed = 0
     for (branch_num,) in connection.execute(select(branches.c.num)).all():
         findings = CheckFindings()
-        recount_order_of(connection, branch_num, "", findings)
+        check_order_of(connection, branch_num, "", findings)
         if not findings.kinds:
             continue
         changed += 1

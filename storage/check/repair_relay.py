@@ -13,7 +13,7 @@ from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_relay import find_incomplete
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.engine.queries import stream_rows, sum_of
-from storage.relay.damaged_files import break_files, drop_blocks, restate_sizes
+from storage.relay.damaged_files import break_files, drop_blocks, repair_sizes
 from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
@@ -30,7 +30,7 @@ from storage.schema.relay_schema import (
 _BATCH: Final = 500
 
 
-def restate_relayed(connection: Connection) -> int:
+def repair_relayed(connection: Connection) -> int:
     """Rewrite what is kept for others as publications say; damaged ones go, and come again. Return how many."""
     kept = relay_commits.c
     found = connection.execute(select(relay_topics.c.num, relay_topics.c.topic))
@@ -65,7 +65,7 @@ def restate_relayed(connection: Connection) -> int:
             connection.execute(delete(relay_commits).where(kept.num == num))
         else:
             connection.execute(update(relay_commits).where(kept.num == num).values(values))
-    changed = len(wrong) + _choose_firsts(connection) + _restate_bare(connection, bare)
+    changed = len(wrong) + _choose_firsts(connection) + _repair_bare(connection, bare)
     for topic_num in names:
         size = select(func.count(), sum_of(func.length(kept.publication))).where(kept.topic_num == topic_num)
         count, total = connection.execute(size).one()
@@ -77,11 +77,11 @@ def restate_relayed(connection: Connection) -> int:
         if topic_num in touched:
             here = relay_topics.c.num == topic_num
             connection.execute(update(relay_topics).where(here).values(commit_count=count, size=total))
-            _restate_relayed_heads(connection, topic_num)
+            _repair_relayed_heads(connection, topic_num)
     return changed
 
 
-def _restate_bare(connection: Connection, bare: set[tuple[int, int]]) -> int:
+def _repair_bare(connection: Connection, bare: set[tuple[int, int]]) -> int:
     """Rewrite which publications (topic's number, own number) have no body; return how many changed."""
     columns = relay_bare.c
     noted = {(row[0], row[1]) for row in connection.execute(select(columns.topic_num, columns.commit_num))}
@@ -111,7 +111,7 @@ def _choose_firsts(connection: Connection) -> int:
     return len(wrong)
 
 
-def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
+def _repair_relayed_heads(connection: Connection, topic_num: int) -> None:
     kept = relay_commits.c
     ranks: dict[CommitId, int] = {}
     acked: set[CommitId] = set()
@@ -129,7 +129,7 @@ def _restate_relayed_heads(connection: Connection, topic_num: int) -> None:
         connection.execute(insert(relay_heads), list(part))
 
 
-def restate_relayed_files(connection: Connection, damaged: set[int], now_ms: int) -> int:
+def repair_relayed_files(connection: Connection, damaged: set[int], now_ms: int) -> int:
     """Rewrite files that are kept for others, without `damaged` blocks; return how many changed.
 
     `now_ms` is when files that are not whole begin to wait for what they lack.
@@ -143,7 +143,7 @@ def restate_relayed_files(connection: Connection, damaged: set[int], now_ms: int
     incomplete = [num for num, _ in find_incomplete(connection)]
     break_files(connection, incomplete, now_ms)
     changed += len(incomplete)
-    changed += restate_sizes(connection, list(connection.execute(select(columns.num)).scalars()))
+    changed += repair_sizes(connection, list(connection.execute(select(columns.num)).scalars()))
     topics = relay_topics.c
     of_topic = select(sum_of(columns.size)).where(columns.topic_num == topics.num).scalar_subquery()
     wrong = update(relay_topics).where(topics.file_size != of_topic).values(file_size=of_topic)
