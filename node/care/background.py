@@ -88,7 +88,7 @@ class Health:
         self._lock = trio.Lock()
 
     async def check(self) -> HealthReport:
-        """Everything that can be looked at. Raises ServiceError; `busy` while another look goes on."""
+        """Run all checks. Raises ServiceError; `busy` while another look goes on."""
         if self._lock.locked():
             raise ServiceError("busy", "the node is being looked at already", "wait a few seconds")
         async with self._lock:

@@ -144,7 +144,7 @@ class Backups:
 
 
 def _size_below(folder: Path) -> int:
-    """Bytes of the files in a folder that another process fills, and may remove meanwhile."""
+    """Sum the bytes of the files in a folder that another process fills, and may remove meanwhile."""
     size = 0
     for root, _, names in os.walk(folder):
         for name in names:

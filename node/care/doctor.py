@@ -79,7 +79,7 @@ class Check:
 
 
 def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
-    """Everything that can be looked at in a node's folder. Raises ServiceError `not_initialised`."""
+    """Run all checks of a node's folder. Raises ServiceError `not_initialised`."""
     checks = list(_check_folder(path))
     try:
         home = open_home(path)

@@ -93,7 +93,7 @@ _SEARCHED_MAX: Final = 1000
 
 
 def check_store(home: Path, store_key: StoreKey | None = None, url: str = "") -> CheckFindings:
-    """Everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
+    """Find everything that is wrong with the store in a node's folder. Raises ServiceError, StorageError."""
     with hold_content(home, alone=False), read_store(home, store_key, url) as connection:
         return check_all(connection, home)
 
@@ -223,7 +223,7 @@ class _Judging:
                 self._check(row, opened[row["num"]])
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
-        """Facts of an accepted commit (`CommitLookup`)."""
+        """Return the facts of an accepted commit (`CommitLookup`)."""
         return self._facts.get(commit_id)
 
     def is_rejected(self, _commit_id: CommitId) -> bool:
@@ -293,7 +293,7 @@ class _Judging:
 
 
 def _named(opened: Iterable[Opened]) -> set[CommitId]:
-    """Causes of some commits."""
+    """Return the causes of some commits."""
     return {cause for one in opened for cause in find_causes(one.signed.commit)}
 
 

@@ -263,7 +263,7 @@ class _Work:
             self.changed["checkpoints"] += 1
 
     def _restate_files(self, branch: Branch, num: int, kept: Sequence[int], opened: Opened) -> None:
-        """Rows that are there keep their numbers, which others name."""
+        """Write the rows of a commit's files again. Rows that are there keep their numbers, which others name."""
         wanted = wanted_files(opened)
         surplus = kept[len(wanted) :]
         drop_files(self._connection, surplus)

@@ -24,7 +24,7 @@ _PLAIN: Final = re.compile(r"\w[\w./+@=-]*(:\w[\w./+@=-]*)?")
 
 
 def complete_repos(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of repos."""
+    """Offer names of repos."""
     found: list[str] = []
     with suppress(Exception):  # the shell would print any traceback into the line that is typed
         found = [one["name"] for one in _client(context).list_repos()["repos"]]
@@ -32,7 +32,7 @@ def complete_repos(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_branches(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of branches: with the repo where it is typed already, or where the name alone fits more than one."""
+    """Offer names of branches: with the repo where it is typed already, or where the name alone fits more than one."""
     found: list[tuple[str, str]] = []
     with suppress(Exception):  # as above
         api = _client(context)
@@ -50,7 +50,7 @@ def complete_branches(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_files(context: typer.Context, incomplete: str) -> list[str]:
-    """Names of files of the branch that stands before."""
+    """Offer names of files of the branch that stands before."""
     found: list[str] = []
     with suppress(Exception):  # as above
         found = [
@@ -60,7 +60,7 @@ def complete_files(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def complete_keys(incomplete: str) -> list[str]:
-    """Keys of the configuration."""
+    """Offer keys of the configuration."""
     from node.home.config import CONFIG_KEYS
 
     return _plain([f"{section}.{key}" for section, keys in CONFIG_KEYS.items() for key in keys], incomplete)

@@ -141,7 +141,7 @@ def _lock(handle: int) -> bool:
 
 @contextmanager
 def _writable(path: Path) -> Iterator[None]:
-    """Raises what goes wrong with a path of the disk as an error for people."""
+    """Raise what goes wrong with a path of the disk as an error for people."""
     try:
         yield
     except OSError as error:

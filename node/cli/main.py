@@ -58,7 +58,7 @@ def configure(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """Options for every command."""
+    """Take the options that stand before the command."""
     context.obj = Settings(Path(home) if home else None, passphrase_file)
 
 

@@ -130,7 +130,7 @@ def _try_lock(handle: int) -> bool:
 
 
 def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.RecordBatch]:
-    """Readable bodies of the commits of these numbers, but for root branches: these say secrets and rights."""
+    """Load readable bodies of the commits of these numbers, but for root branches: these say secrets and rights."""
     tables = load_tables(connection)
     rows: list[TimelineRow] = []
     for row in iterate_between(connection, first, last):
@@ -144,7 +144,7 @@ def _open_bodies(connection: Connection, first: int, last: int) -> Iterator[pa.R
 
 
 def _open_source_authors(connection: Connection, nums: Sequence[int]) -> dict[int, str]:
-    """Names of the authors of those of these imported commits that can be read and name one."""
+    """Load the authors' names of those imported commits that can be read and name one."""
     tables = load_tables(connection)
     names: dict[int, str] = {}
     for start in range(0, len(nums), BODIES_PER_GROUP):

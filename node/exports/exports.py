@@ -65,7 +65,7 @@ class Exports:
     def __init__(
         self, home: Home, node: str, clock: Callable[[], float], store_key: StoreKey, *, has_quotas: bool
     ) -> None:
-        """`store_key` opens what is sealed in the store."""
+        """Prepare exports. `store_key` opens what is sealed in the store."""
         self._home = home
         self._store_key = store_key
         self._node = node
@@ -137,7 +137,7 @@ class Exports:
         }
 
     def families(self) -> list[Family]:
-        """Metrics."""
+        """Return the metrics of exports."""
         state = self.state
         return [
             Family(

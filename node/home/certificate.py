@@ -99,7 +99,7 @@ def load_certificate(home: Home, now: float) -> Certificate:
 
 
 def make_context(certificate: Certificate) -> ssl.SSLContext:
-    """TLS 1.2 or newer with a certificate, for HTTP/1.1. Raises ServiceError `bad_config`."""
+    """Make a TLS context of 1.2 or newer with a certificate, for HTTP/1.1. Raises ServiceError `bad_config`."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION  # a client could have us make keys without end

@@ -74,7 +74,7 @@ def set_key(path: Path, name: str, text: str) -> ConfigChange:
 
 
 def find_key(name: str) -> tuple[str, str]:
-    """Section and key of SECTION.KEY. Raises ServiceError `bad_config`, with the nearest key."""
+    """Split SECTION.KEY. Raises ServiceError `bad_config`, with the nearest key."""
     section, dot, key = name.partition(".")
     origin = SettingOrigin("the key", "`ravel config show` lists the keys")
     names = [f"{section}.{key}" for section, keys in CONFIG_KEYS.items() for key in keys]

@@ -85,7 +85,7 @@ def load_settings(
 
 @cache
 def describe_keys() -> Mapping[str, tuple[str, str]]:
-    """Key -> its default as it stands in the file, and what the comment before it says; that is empty where one comment is
+    """Map each key to its default as the file has it, and to the comment before it; empty where one comment is
     about several keys, and stands before the first."""
     found: dict[str, tuple[str, str]] = {}
     comments: list[str] = []
@@ -116,7 +116,7 @@ def variable_of(section: str, key: str) -> str:
 
 
 def find_unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Variables that look like Ravel's and have no effect, for their section is none."""
+    """List variables that look like Ravel's and have no effect, for their section is none."""
     known = {variable_of(section, key) for section, keys in CONFIG_KEYS.items() for key in keys}
     return sorted(name for name in environment if name.startswith(_PREFIX) and name not in known | _NOT_KEYS)
 

@@ -74,7 +74,7 @@ class Keys:
 
 
 def fresh_keys(user_seed: UserSeed | None = None) -> Keys:
-    """New keys, or all but the user's."""
+    """Make new keys, or all but the user's."""
     return Keys(
         NodeSeed(secrets.token_bytes(SECRET_SIZE)),
         UserSeed(secrets.token_bytes(SECRET_SIZE)) if user_seed is None else user_seed,

@@ -101,7 +101,7 @@ class TokenFile:
         self._used: dict[str, int] = {}  # digest -> unix seconds, of uses that are not written yet
 
     def now(self) -> int:
-        """Unix seconds."""
+        """Return the time in Unix seconds."""
         return int(self._clock())
 
     def tokens(self) -> list[Token]:

@@ -49,7 +49,7 @@ def fit_name(name: str) -> str:
 
 
 def pack(items: Iterable[SourceItem]) -> Iterator[list[PackedItem]]:
-    """Batches of JSON objects, bounded in number and size."""
+    """Group items into batches of JSON objects, bounded in number and size."""
     batch: list[PackedItem] = []
     size = 0
     for item in items:

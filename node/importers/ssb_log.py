@@ -56,7 +56,7 @@ class SsbTarget(Protocol):
     """Destination of feeds: the branches of a repo."""
 
     def load(self, branch: str) -> Iterable[str]:
-        """Ids of what was imported into a branch, in order; nothing if there is no such branch."""
+        """Yield the ids that were imported into a branch, in order; nothing if there is no such branch."""
         ...
 
     def send(self, branch: str, batch: list[PackedItem]) -> None:

@@ -75,7 +75,7 @@ class Standings:
     """
 
     def __init__(self, hub: Hub, network: Network) -> None:
-        """Reads the store. Raises StorageError."""
+        """Read the store. Raises StorageError."""
         self._hub = hub
         self._network = network
         self._memories: dict[RepoId, _Memory] = {}
@@ -104,7 +104,7 @@ class Standings:
     def commits_accepted(
         self, topic: TopicKey, nums: tuple[int, ...], branches: AbstractSet[int] = frozenset()
     ) -> None:
-        """Connections are told in the same step, so what is level after it has these."""
+        """Note new commits. Connections get them in the same step, so a peer that is level after it has these."""
         opened = self._hub.replica.by_topic.get(topic)
         if opened is not None:
             known = self._last.get(opened.repo_num, self._last_at_start)
@@ -181,7 +181,7 @@ class Standings:
         return self._outlooks
 
     def take_changed(self) -> set[int]:
-        """Repos of which something else is known than at the last call, by their numbers. For one caller."""
+        """Take the numbers of repos of which something else is known than at the last call. For one caller."""
         self.look()
         changed, self._changed = self._changed, set()
         return changed
@@ -358,7 +358,7 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
 
 
 def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey]) -> Link:
-    """Level is who follows all topics that are written on now: the excluded hold all of earlier epochs."""
+    """Link a repo to a peer. Level is who follows all topics that are written on now: the excluded hold earlier epochs."""
     assert state.connection is not None, "the caller looked"
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)

@@ -294,12 +294,12 @@ def _counters(name: str, meaning: str, label: str, values: Mapping[str, float]) 
 
 
 def free_space(folder: Path) -> int:
-    """Bytes that this user may still write beside a folder's files."""
+    """Return the bytes that this user may still write beside a folder's files."""
     return shutil.disk_usage(folder).free
 
 
 def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
-    """Bytes of the database, of its log, of copies that were made before migrations, and of packs.
+    """Return the bytes of the database, of its log, of copies made before migrations, and of packs.
 
     `rows_size` is that of a database outside of the folder.
     """
@@ -317,13 +317,13 @@ def store_sizes(home: Path, rows_size: int | None = None) -> dict[str, int]:
 
 
 def count_connected(network: Network, relay: RelayService) -> Counter[str]:
-    """Connected peers of a relay by kind (`storage.relay.quotas.VISITOR_KINDS`), each once."""
+    """Count connected peers of a relay by kind (`storage.relay.quotas.VISITOR_KINDS`), each once."""
     connections = {one.peer: one.connection for one in network.peers if one.connection is not None}
     return Counter(relay.visitor(peer, one.subnet).kind for peer, one in connections.items())
 
 
 def dialed_by(network: Network) -> set[PeerId]:
-    """Peers that this node keeps a connection to of its own accord, so that a relay's operator knows them."""
+    """Return the peers that this node dials of its own accord, so that a relay's operator knows them."""
     return {one.peer for one in network.peers if network.is_kept(one.peer)}
 
 

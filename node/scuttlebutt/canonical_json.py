@@ -77,7 +77,7 @@ def _number(text: str) -> float:
 
 
 def _no_constant(name: str) -> NoReturn:
-    """NaN and the infinities, which Python reads."""
+    """Refuse NaN and the infinities, which Python reads."""
     raise NotJson(f"{name} is no JSON")
 
 
@@ -105,7 +105,7 @@ def _write(value: JsonValue, margin: str, depth: int, parts: list[str]) -> None:
 
 
 def _in_order(value: dict[str, JsonValue]) -> list[str]:
-    """ECMA-262, OrdinaryOwnPropertyKeys."""
+    """Order keys as ECMA-262 does (OrdinaryOwnPropertyKeys)."""
     return [*sorted(filter(_is_index, value), key=int), *(key for key in value if not _is_index(key))]
 
 

@@ -156,7 +156,7 @@ def verify_ssb_signature(message: SsbMessage, hmac_key: bytes | None = None) -> 
 
 
 def _open(line: bytes) -> tuple[str, JsonValue, str]:
-    """Key, value and the value's canonical text."""
+    """Parse a line into key, value and the value's canonical text."""
     try:
         envelope = _LINES.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -39,7 +39,7 @@ _DECODER: Final = msgspec.json.Decoder(_Message)
 
 
 def find_place(text: str, name: str) -> tuple[str, tuple[str, ...]] | None:
-    """(root, what it follows) of a message in the tangle of that name, as ids of messages; None where it states none."""
+    """Return root and predecessors of a message in the tangle of that name, as ids; None where it states none."""
     try:
         content = _DECODER.decode(text).content
         if isinstance(content.tangles, dict) and name in content.tangles:
