@@ -10,7 +10,7 @@ import errno
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -26,7 +26,7 @@ from node.api.event_streams import EventStreams
 from node.api.http_server import open_api_listener, serve_api
 from node.api.remote import Remote
 from node.api.repeats import new_run
-from node.api.services import make_services
+from node.api.services import Services, make_services
 from node.authoring.author import Author
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
@@ -156,26 +156,9 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     listen = listening_address(listeners)
     web = await _web_listener(home)
     api = f"{host}:{api_listener.getsockname()[1]}"
-    advertise = home.config.network.advertise
-    addresses = OwnAddresses(listen, advertise, lambda: hub.run_blocking(list_addresses))
+    addresses = OwnAddresses(listen, home.config.network.advertise, lambda: hub.run_blocking(list_addresses))
     await addresses.start()
-    network = Network(
-        hub,
-        keys.node_seed,
-        now_seconds,
-        # Introductions say numbers alone, which a WebSocket address has not.
-        own_address=""
-        if advertise == NOTHING
-        else next((one for one in list_advertised(advertise) if not is_web_address(one)), listen),
-        introduces=home.config.network.introductions and hub.relay is None,
-        addresses=addresses,
-        takes_circuits=home.config.network.circuits and hub.relay is None,
-        punches=home.config.network.punching and hub.relay is None,
-        switch=_circuit_switch(home.config.relay, hub.relay, node_key),
-    )
-    if hub.relay is not None:
-        hub.relay.is_dialed = network.is_kept
-        hub.relay.is_partner = network.relays.__contains__
+    network = _make_network(home, keys, hub, addresses)
     kept = _load_peers(network, replica, home.config.network.peers)
     exports = Exports(
         home, id_text(node_key), now_seconds, keys.store_key, has_quotas=home.config.relay.enabled
@@ -220,18 +203,9 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
                 addresses.note_router(Router(RouterState.ASKING))
                 nursery.start_soon(PortMapper(addresses, ask_router).run)
             nursery.start_soon(joiner.run)
-            nursery.start_soon(exports.run)
-            nursery.start_soon(services.node.tokens.run)
-            nursery.start_soon(services.node.background.run)
             nursery.start_soon(services.branches.standings.run, author.user)
-            nursery.start_soon(BlockRepairer(hub).run)
-            nursery.start_soon(FeedRecovery(hub).run)
-            nursery.start_soon(BodyFetcher(hub).run)
-            nursery.start_soon(FileDepositor(hub).run)
-            nursery.start_soon(PartnerFiles(hub).run)
-            nursery.start_soon(SearchIndexer(hub, is_enabled=home.config.search.enabled).run)
-            if home.config.search.enabled:
-                nursery.start_soon(TextIndexer(hub, services.branches.texts).run)
+            for run_task in _background_tasks(services, has_search=home.config.search.enabled):
+                nursery.start_soon(run_task)
             for peer, address, source, others in kept:
                 network.keep(peer, address, source, others)
             log.info("ready", node=id_text(node_key), listen=listen, api=api)
@@ -248,6 +222,46 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             await services.branches.standings.save(is_last=True)
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
+
+
+def _make_network(home: Home, keys: Keys, hub: Hub, addresses: OwnAddresses) -> Network:
+    config, is_relay = home.config.network, hub.relay is not None
+    # Introductions hold IP addresses alone, which a WebSocket address is not.
+    dialable = (one for one in list_advertised(config.advertise) if not is_web_address(one))
+    network = Network(
+        hub,
+        keys.node_seed,
+        now_seconds,
+        own_address="" if config.advertise == NOTHING else next(dialable, addresses.listen),
+        introduces=config.introductions and not is_relay,
+        addresses=addresses,
+        takes_circuits=config.circuits and not is_relay,
+        punches=config.punching and not is_relay,
+        switch=_circuit_switch(home.config.relay, hub.relay, public_key(keys.node_seed)),
+    )
+    if hub.relay is not None:
+        hub.relay.is_dialed = network.is_kept
+        hub.relay.is_partner = network.relays.__contains__
+    return network
+
+
+def _background_tasks(services: Services, *, has_search: bool) -> list[Callable[[], Awaitable[object]]]:
+    """List what runs from start to stop, beside the API and the network."""
+    hub = services.hub
+    tasks: list[Callable[[], Awaitable[object]]] = [
+        services.node.exports.run,
+        services.node.tokens.run,
+        services.node.background.run,
+        BlockRepairer(hub).run,
+        FeedRecovery(hub).run,
+        BodyFetcher(hub).run,
+        FileDepositor(hub).run,
+        PartnerFiles(hub).run,
+        SearchIndexer(hub, is_enabled=has_search).run,
+    ]
+    if has_search:
+        tasks.append(TextIndexer(hub, services.branches.texts).run)
+    return tasks
 
 
 async def _web_listener(home: Home) -> "WebListener | None":

@@ -28,8 +28,6 @@ _PEERS: Final = ("peers", "known", "banned")
 """Keys of lists of peers, which the action `node` shows."""
 LISTS: Final = frozenset({"repos", "gone", "branches", *_PEERS})
 """Keys of answers that `keep_readable` knows."""
-OF_LISTS: Final = frozenset({"cursor", "complete"})
-"""Keys beside these that say nothing of what is listed."""
 
 
 class Access:
