@@ -1,7 +1,7 @@
 """Validated ingest of small commits into SQLite: the whole way in, durable, against bare libsodium verification.
 
 Every publication is decoded, its block ids computed, opened, its author's signature checked, judged and stored (a
-writer makes the topic's signature itself when it sends, as decision 10 says). Worker processes read the next batches and
+writer makes the topic's signature again when it sends: Ed25519 is deterministic). Worker processes read the next batches and
 check signatures while one is stored, and this process where it has nothing to store, as in a daemon. With
 `--storage-url` and an empty PostgreSQL database, the same into that, held against SQLite in the same run.
 """
