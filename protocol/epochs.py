@@ -1,8 +1,8 @@
 """Bodies that start an epoch, open earlier ones, and hand an epoch to members (root branch only).
 
 An init names three objects of its own: the boxes of members, the boxes of writers, and the keys of earlier epochs. Their
-blocks travel in the init's publication behind the body's. `open_start` opens them, `seal_statement` and `seal_keys` make
-what is sealed under the epoch's key.
+blocks travel in the init's publication behind the body's. `open_topic` and `open_keys` open what `seal_topic` and
+`seal_keys` sealed under the epoch's key.
 """
 
 from typing import Annotated, Final

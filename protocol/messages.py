@@ -172,7 +172,7 @@ class Deposit(MessageForm, frozen=True, tag="deposit1"):
 class FileDeposit(Wire, frozen=True):
     """A file that a relay is to keep: its object, what its blocks may take at most (see `deposits.size_of`), a signature.
 
-    The topic's key signs it (`deposits.deposit_digest`), so that it can be passed on to another relay.
+    The topic's key signs it (`hashing.file_deposit_digest`), so that it can be passed on to another relay.
     """
 
     file: ObjectId

@@ -3,7 +3,7 @@
 Two steps, so that the costly one may run beside others:
 
   sign_off   Commit -> SignedCommit | Rejected      by the result of checking `author_claim`
-  judge      SignedCommit -> Accepted | Pending | Rejected
+  judge      SignedCommit -> Accepted | Pending | Rejected | Misplaced
 
 Every rule that rejects is local: it looks at the commit, at the commits that it acks, and at the root branch. `judge` runs
 the rules in this order, and the first that fails decides:
@@ -12,8 +12,8 @@ the rules in this order, and the first that fails decides:
       that epoch. Where not, it is dropped and not rejected.
   V2  It has no acks if and only if it is the branch's first commit. Of a branch that was not added yet the first commit
       waits until it is; another needs the addition in the past of its place.
-  V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
   V8  A body that names files names as many as the header adds, and the header adds or removes some.
+  V3  Outside the root branch it says which root branch commits its author had seen (its place in the group tangle).
   V4  No cause of it was rejected. (A cause is what it acks, or names in its place in the group tangle.)
   V5  All causes are accepted here; else it is pending until they are.
   V6  It acks commits of its branch; its rank is one more than their highest; its place has all of theirs in its past, and
@@ -23,6 +23,7 @@ the rules in this order, and the first that fails decides:
   V7  Its author was permitted to, in its own causal past (membership rules M). Who follows a branch by itself cannot know:
       there the topic's signature stands for it, which only holders of the writers' secret can make.
   V12 Its epoch opens every epoch in its own past (E4).
+
   V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.declared_kind`) is
       judged by its header alone, as one that says this: anyone who never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.

@@ -53,7 +53,7 @@ def label_rows(rows: DataFrame, *, is_relayed: bool) -> DataFrame:
 
 
 def state_commits(by_node: DataFrame, relayed: DataFrame) -> DataFrame:
-    """`stated`: from `audit_findings.count_copies`, and the rows of `relay_commits` with their nodes."""
+    """Return rows of accepted commits as `findings.count_copies` has them, and of `relay_commits`, with their nodes."""
     accepted = by_node.select(
         F.lit(False).alias("is_relayed"),  # a column's value
         "node",
