@@ -19,7 +19,7 @@ from node.api.revoking import Revoking
 from node.contract.table import AnyEndpoint
 
 
-class WrongAnswer(Exception):
+class WrongArguments(Exception):
     """A method whose parameters differ from its endpoint's arguments: a defect of Ravel."""
 
 
@@ -66,13 +66,13 @@ def admitted(endpoint: AnyEndpoint, handler: Handler, access: Access) -> Handler
 
 
 def check_arguments(answers: Iterable[Answer]) -> None:
-    """Raise WrongAnswer for the first method whose parameters are not its endpoint's arguments.
+    """Raise WrongArguments for the first method whose parameters are not its endpoint's arguments.
 
     The type checker cannot see this, since the arguments come from a request.
     """
     for one in answers:
         if faults := _find_faults(one):
-            raise WrongAnswer(f"{one.endpoint.name}: {'; '.join(faults)}")
+            raise WrongArguments(f"{one.endpoint.name}: {'; '.join(faults)}")
 
 
 def _find_faults(answer: Answer) -> list[str]:

@@ -16,7 +16,6 @@ from node.api.event_streams import CUT
 from node.api.http_connection import HttpConnection
 from node.api.http_strangers import Strangers
 from node.api.remote import REMOTE, Remote
-from node.api.socket_stream import DirectStream
 from node.runtime.subnets import address_of, subnet_of
 from protocol.limits.users import API_CONNECTIONS_MAX, REMOTE_CONNECTIONS_MAX
 
@@ -105,7 +104,7 @@ async def serve_connection(app: ASGIApp, stream: trio.SocketStream, strangers: S
 async def _begin(stream: trio.SocketStream, remote: Remote | None) -> trio.abc.Stream | None:
     """Return the connection's stream, over TLS for other machines. None: the client speaks something else, or left."""
     if remote is None:
-        return DirectStream(stream) if isinstance(stream, trio.SocketStream) else stream
+        return stream
     # Browsers close without a word, and most others too.
     tls = trio.SSLStream(stream, remote.context, server_side=True, https_compatible=True)
     try:

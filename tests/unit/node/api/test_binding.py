@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from node.api.answers import Answer, list_answers
-from node.api.binding import WrongAnswer, accepts, argument_types, check_arguments
+from node.api.binding import WrongArguments, accepts, argument_types, check_arguments
 from node.contract.documents import SHOW_SET
 from node.contract.endpoint import QueryParameter
 from node.contract.members import GRANT_PERMISSION, LIST_MEMBERS
@@ -32,7 +32,7 @@ async def test_a_method_that_does_not_fit_its_endpoint_stops_the_start(tmp_path:
             "'limit' is",
         ),
     ):
-        with pytest.raises(WrongAnswer, match=fault):
+        with pytest.raises(WrongArguments, match=fault):
             check_arguments([Answer(changed, methods[entry])])
 
 
