@@ -211,3 +211,34 @@ def test_nothing_is_marked_as_unfinished() -> None:
     ]
     marked = [path for path in texts if UNFINISHED.search((ROOT / path).read_text(encoding="utf-8"))]
     assert marked == []
+
+
+PRODUCT: Final = ("analytics/", "benchmarks/", "clients/", "node/", "protocol/", "storage/", "verifier/")
+OPENS_WRONGLY: Final = re.compile(
+    r"(What|Who|Whose|Whom|Which|Where|Whether|When|How|Why|Of|As|The same|It|Its|They|Their|He|His|One that|One who|Those"
+    r"|These|This|That|None|Nobody|Nothing|Also|And|But|So|Then)\b"
+)
+"""A docstring opens with a verb (functions) or names a thing (classes, modules), and stands alone in a tooltip."""
+OPENS_NO_FUNCTION: Final = re.compile(
+    r"(The|A|An|All|Each|Every|Any|Some|Both|No|Only|Two|Three|For|From|With|In|At|By|If|On|To|Up|After|Before|Until"
+    r"|Between|Within|Without|While|Once)\b"
+)
+
+
+def _is_property(definition: ast.AST) -> bool:
+    return any("property" in ast.unparse(one) for one in getattr(definition, "decorator_list", ()))
+
+
+def test_docstrings_open_with_a_verb_or_name_a_thing() -> None:
+    found = []
+    for path in modules():
+        if not path.startswith(PRODUCT):
+            continue
+        for one in ast.walk(ast.parse((ROOT / path).read_text(encoding="utf-8"))):
+            if not isinstance(one, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                continue
+            text = ast.get_docstring(one) or ""
+            is_function = isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_property(one)
+            if OPENS_WRONGLY.match(text) or (is_function and OPENS_NO_FUNCTION.match(text)):
+                found.append(f"{path}:{getattr(one, 'lineno', 1)}: {text.splitlines()[0]}")
+    assert found == []
