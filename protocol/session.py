@@ -192,20 +192,20 @@ class Session:
 
     # --- topics ---
 
-    def said_of(self, topic: TopicKey) -> AnnouncedTopic:
+    def peer_name_of(self, topic: TopicKey) -> AnnouncedTopic:
         """Return the name by which the peer announces a topic, if it follows it."""
         return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
 
     def has_heard_of(self, topic: TopicKey) -> bool:
         """Return True if the peer has announced a topic that this side has not."""
-        return self.said_of(topic) in self._heard
+        return self.peer_name_of(topic) in self._heard
 
     def follow(self, event: events.TopicFollowed) -> list[Output]:
         """Announce a topic, and join it where the peer has announced it."""
         topic = event.topic
         if topic in self._by_key:
             return []
-        blind, theirs = blind_topic(topic, self._session_id), self.said_of(topic)
+        blind, theirs = blind_topic(topic, self._session_id), self.peer_name_of(topic)
         progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted)
         self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
         entrusted = [Send(messages.Deposit((topic,)))] if self.peer_is_relay and event.is_entrusted else []

@@ -64,7 +64,7 @@ class LiveTexts:
         """Tell others where an editor is. Raises ServiceError `busy`."""
         target = self._find_branch(branch)
         presence = Presence(said.session, target.branch_id, said.root, said.anchor, said.head)
-        if not self._hub.presences.tell(target, presence):
+        if not self._hub.presences.announce_presence(target, presence):
             raise ServiceError(
                 "busy", f"{PRESENCES_HELD_MAX} editors have texts open here", "close a text in another tab"
             )

@@ -155,7 +155,7 @@ class CircuitStream(trio.abc.Stream):
 
 
 @dataclass(frozen=True, slots=True)
-class MetNode:
+class NamedNode:
     """A node that a relay has named, the topic that both follow, and when it may be asked for first, in trio's time."""
 
     relay: PeerId
@@ -184,13 +184,13 @@ class CircuitClient:
         self._streams: dict[CircuitPort, dict[int, CircuitStream]] = {}
         self._incoming: dict[CircuitPort, set[int]] = {}
         self._may_meet = may_meet
-        self.met_nodes: dict[PeerId, MetNode] = {}
+        self.named_nodes: dict[PeerId, NamedNode] = {}
         """Nodes that relays have named."""
         self._nursery: trio.Nursery | None = None
 
     def relays_to(self, peer: PeerId) -> list[PeerId]:
         """Relays through which a peer may be reached: the one that has named it, else all."""
-        named = self.met_nodes.get(peer)
+        named = self.named_nodes.get(peer)
         return self.relays if named is None else [named.relay]
 
     @property
@@ -276,16 +276,16 @@ class CircuitClient:
         """Take nodes that a relay names. Whether they follow the topic shows once they announce it."""
         now = trio.current_time()
         for node in nodes:
-            has_room = node in self.met_nodes or len(self.met_nodes) < NODES_MET_MAX
+            has_room = node in self.named_nodes or len(self.named_nodes) < NODES_MET_MAX
             if has_room and node != self._own_key:
                 wait = 0.0 if self._own_key < node else YIELD_SECONDS
-                self.met_nodes[node] = MetNode(port.peer, topic, now + wait)
+                self.named_nodes[node] = NamedNode(port.peer, topic, now + wait)
         self._changed()
 
     def lost(self, port: CircuitPort) -> None:
         """Forget a relay whose connection has ended."""
         if self._relays.get(port.peer) is port:
-            self.met_nodes = {key: one for key, one in self.met_nodes.items() if one.relay != port.peer}
+            self.named_nodes = {key: one for key, one in self.named_nodes.items() if one.relay != port.peer}
         if self._relays.get(port.peer) is port:
             del self._relays[port.peer]
         for stream in self._streams.pop(port, {}).values():

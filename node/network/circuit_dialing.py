@@ -105,7 +105,7 @@ class CircuitDialer:
             for pause in self._pauses.values():  # what was tried before says nothing of a relay that has come
                 pause.due_at = -math.inf  # and the next pause is as long as ever: relays may come and go
         self._relays = set(self._client.relays)
-        named = self._client.met_nodes.items()
+        named = self._client.named_nodes.items()
         missed = {peer: one.since for peer, one in named if self._is_wanted(peer, one.topic)}
         missed |= self._missed()
         self._pauses = {

@@ -13,7 +13,7 @@ from node.network.dialing import HostAllowance
 from node.network.line import Line
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_registry import PeerRegistry
-from node.network.peer_state import DUPLICATE, Displacements, PeerState, explain_end, listed, stays
+from node.network.peer_state import DUPLICATE, Displacements, PeerState, explain_end, listed, old_stays
 from node.network.punching import Puncher
 from node.runtime.subnets import subnet_of
 from node.sync.addresses import AddressSource
@@ -121,7 +121,7 @@ class Conversing:
         for old in self._registry.peers:
             if old is new or old.peer != new.peer or old.connection is None:
                 continue
-            if stays(old, new, self._registry.own_key):
+            if old_stays(old, new, self._registry.own_key):
                 new.connection.part(DUPLICATE)
             else:
                 old.connection.part(DUPLICATE)

@@ -156,7 +156,7 @@ def listed(states: list[PeerState], state: PeerState) -> Iterator[None]:
         states.remove(state)
 
 
-def stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
+def old_stays(old: PeerState, new: PeerState, own_key: PeerId) -> bool:
     """Return True if the older of two connections stays, by a rule that both nodes apply alike (protocol.md, 9).
 
     A direct one takes the place of a circuit. A circuit takes that of a direct one that did not begin just now: its dialer

@@ -62,7 +62,7 @@ class FollowedTopics:
         fresh.sort(key=self._order)
         for one in fresh:  # again, whenever they change
             if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
-                self._views[self._session.said_of(one.topic)] = one.topic
+                self._views[self._session.peer_name_of(one.topic)] = one.topic
             else:
                 self._waiting[one.topic] = None
         return True

@@ -95,7 +95,7 @@ class Presences:
 
         return end
 
-    def tell(self, branch: Branch, presence: Presence) -> bool:
+    def announce_presence(self, branch: Branch, presence: Presence) -> bool:
         """Note a presence of one of this node's browsers, and tell peers, unless too many were told of just now.
 
         Whether there was room for it.
@@ -128,13 +128,13 @@ class Presences:
             return True
         told = 0
         for port in self._ports:
-            told += told < PRESENCE_PEERS_MAX and self._tell_peer(port, epoch, presence)
+            told += told < PRESENCE_PEERS_MAX and self._announce_to(port, epoch, presence)
         return True
 
     def leave(self, branch: Branch, session: bytes) -> None:
         """Announce that a browser has left the text."""
         if (branch.num, session) in self._own:
-            self.tell(branch, Presence(session, branch.branch_id))
+            self.announce_presence(branch, Presence(session, branch.branch_id))
 
     def received(self, port: PresencePort, topic: TopicKey, box: bytes) -> None:
         """Take a presence from a peer. What is too much or forged is dropped, and charged."""
@@ -181,7 +181,7 @@ class Presences:
         """Return True if more than one has the text of a branch open."""
         return len(self.here(branch_num)) > 1
 
-    def _tell_peer(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:
+    def _announce_to(self, port: PresencePort, epoch: Epoch, presence: Presence) -> bool:
         if self._speaker is None or not port.connection.session.takes_presence(epoch.topic):
             return False
         place = port.connection.session.presence_place(epoch.topic, by_us=True)

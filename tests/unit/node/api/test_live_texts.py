@@ -148,7 +148,7 @@ async def test_others_who_move_all_the_time_are_looked_at_at_a_pace(
         for number in range(4):
             branch = one.node.branch()
             moved = Presence(OTHER, branch.branch_id, "text", b"", bytes([number]))
-            one.node.hub.presences.tell(branch, moved)
+            one.node.hub.presences.announce_presence(branch, moved)
             await _next(source, "presence")
         assert trio.current_time() - began >= 3 * pause
         source.stop()

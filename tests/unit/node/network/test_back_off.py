@@ -14,7 +14,7 @@ import trio
 from trio.testing import MockClock, memory_stream_pair
 
 from node.network import line
-from node.network.circuit_client import CircuitClient, CircuitStream, MetNode
+from node.network.circuit_client import CircuitClient, CircuitStream, NamedNode
 from node.network.circuit_dialing import CircuitDialer
 from node.network.line import Line, listening_address, open_listener
 from node.network.network import Network
@@ -178,7 +178,7 @@ class _Relays:
     def __init__(self, opens: bool) -> None:
         self.opens = opens
         self.relays = [PeerId(b"r" * 32)]
-        self.met_nodes: dict[PeerId, MetNode] = {}
+        self.named_nodes: dict[PeerId, NamedNode] = {}
         self.asked: list[float] = []
 
     def relays_to(self, peer: PeerId) -> list[PeerId]:

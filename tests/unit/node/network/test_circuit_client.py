@@ -237,13 +237,13 @@ async def test_one_node_over_what_is_remembered_is_passed_over_and_all_go_with_t
     topic = TopicKey(b"t" * 32)
     nodes = tuple(PeerId(number.to_bytes(32, "big")) for number in range(NODES_MET_MAX))
     client.nodes_learned(port, topic, (key_of("alice"),))
-    assert client.met_nodes == {}, "it is this node itself"
+    assert client.named_nodes == {}, "it is this node itself"
     client.nodes_learned(port, topic, nodes)
     client.nodes_learned(port, topic, (key_of("bob"),))
-    assert len(client.met_nodes) == NODES_MET_MAX
+    assert len(client.named_nodes) == NODES_MET_MAX
     assert client.relays_to(nodes[0]) == [star.relay_key]
     star.sides["alice"][0].cut()
-    assert client.met_nodes == {}
+    assert client.named_nodes == {}
 
 
 async def test_where_much_has_come_more_is_held_on_so_many_circuits() -> None:

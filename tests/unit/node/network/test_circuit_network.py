@@ -18,7 +18,6 @@ from node.network.network import Network
 from node.runtime.blocking import inline
 from node.sync.addresses import AddressSource
 from node.sync.relay import RelayService
-from protocol.content import Post
 from protocol.ids import PeerId
 from protocol.limits.peers import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE, DUPLICATE_SECONDS
 from protocol.session_outputs import AddressSeen
@@ -104,25 +103,6 @@ async def _three(
 
 
 @pytest.mark.slow
-async def test_who_cannot_be_dialed_is_met_through_the_relay(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with _three(tmp_path) as (alice, bob, relay):
-        await until(lambda: bob.paths(alice.node) == [True] == alice.paths(bob.node))
-        await until_equal(alice.node, bob.node)
-        branch = bob.node.branch()
-        await until(lambda: bob.node.replica.permission(bob.node.repo(), bob.node.author.user) is not None)
-        _, ingested = bob.node.author.write(branch, Post("from bob"))
-        bob.node.hub.announce(ingested)
-        await until_equal(alice.node, bob.node)
-        assert relay.network.switch is not None
-        assert relay.network.switch.totals.bytes_passed > 0
-        assert [port.is_wide for port in relay.network.switch._circuits] == [True, True]
-        bob.network.forget(alice.node.key)
-        await until(lambda: bob.paths(alice.node) == alice.paths(bob.node) == [])
-
-
-@pytest.mark.slow
 async def test_a_direct_connection_takes_the_circuits_place_and_no_commit_is_lost(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -180,22 +160,6 @@ async def test_who_does_not_want_to_be_dialed_says_no_address(
         await trio.sleep(600)
         assert bob.paths(alice.node) == [True]
         await until_equal(alice.node, bob.node)
-
-
-@pytest.mark.slow
-async def test_who_was_told_of_nobody_is_named_others_by_the_relay(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    async with _three(tmp_path, knows_alice=False) as (alice, bob, _):
-        await until(lambda: bob.paths(alice.node) == [True] == alice.paths(bob.node))
-        await until_equal(alice.node, bob.node)
-        bob.network.banned.add(alice.node.key)
-        alice.network.banned.add(bob.node.key)
-        for state in bob.network.peers:
-            if state.through is not None and state.connection is not None:
-                state.connection.part("stopping")
-        await trio.sleep(600)
-        assert bob.paths(alice.node) == [], "whom the user has banned is not asked for"
 
 
 @pytest.mark.slow

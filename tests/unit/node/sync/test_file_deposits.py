@@ -72,26 +72,6 @@ async def _depositing(node: Node, relay: Node) -> AsyncIterator[None]:
 
 
 @pytest.mark.slow
-async def test_a_file_goes_through_a_relay_between_members_who_never_meet(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    data = os.urandom(2 * LEAF_SIZE + 17)
-    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob), open_relay(tmp_path) as relay:
-        await share(alice, bob)
-        await _add(alice, "far", data)
-        await _add(alice, "same", data)
-        await _add(alice, "small", b"small")
-        async with _depositing(alice, relay):
-            await until(lambda: _whole(relay) == 2)
-            await until(lambda: _count(alice, relayed_files) == 2)
-        assert _count(relay, relay_blocks) == 5, "each block once: a root, three leaves, and the small file"
-        async with connected(bob, relay):
-            await until_equal(alice, bob)
-            assert await _get(bob, "far") == data
-            assert await _get(bob, "small") == b"small"
-
-
-@pytest.mark.slow
 async def test_each_file_is_deposited_on_the_topic_of_the_commit_that_added_it(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,9 +98,9 @@ async def test_browsers_of_a_node_see_each_other_until_they_leave_or_fall_silent
     presences, branch = _presences(alice), alice.branch()
     changed: list[int] = []
     stop = presences.listen(branch.num, lambda: changed.append(1))
-    presences.tell(branch, _of(alice, 1))
+    presences.announce_presence(branch, _of(alice, 1))
     assert not presences.has_other_editors(branch.num)
-    presences.tell(branch, _of(alice, 2))
+    presences.announce_presence(branch, _of(alice, 2))
     assert presences.has_other_editors(branch.num)
     assert [one.presence for one in presences.here(branch.num, but=_of(alice, 1).session)] == [_of(alice, 2)]
     presences.leave(branch, _of(alice, 2).session)
@@ -111,7 +111,7 @@ async def test_browsers_of_a_node_see_each_other_until_they_leave_or_fall_silent
     await trio.sleep(1)
     assert presences.here(branch.num) == []
     stop()
-    presences.tell(branch, _of(alice, 1))
+    presences.announce_presence(branch, _of(alice, 1))
     assert len(changed) == 3
 
 
@@ -120,7 +120,7 @@ async def test_peers_are_told_and_tell_and_what_they_told_ends_with_the_connecti
     line = Line(alice.epoch())
     port = line.port()
     presences.connect(port)
-    presences.tell(branch, _of(alice, 1))
+    presences.announce_presence(branch, _of(alice, 1))
     presences.leave(branch, _of(alice, 1).session)
     place = port.connection.session.presence_place(line.topic, by_us=True)
     said = [open_presence(line.epoch.keys.read_key, place, one.box) for one in line.told]
@@ -170,11 +170,15 @@ async def test_presences_are_bounded_in_number_and_rate(alice: Node, autojump_cl
     presences.received(port, line.topic, line.box(port, _of(alice, 0, root="later")))
     assert presences.here(branch.num)[0].presence.root == "later"
     presences.lose(port)
-    assert all(presences.tell(branch, _of(alice, number)) for number in range(PRESENCES_HELD_MAX))
-    assert not presences.tell(branch, _of(alice, PRESENCES_HELD_MAX))
-    assert presences.tell(branch, _of(alice, 0)), "one that is here is told again"
+    assert all(
+        presences.announce_presence(branch, _of(alice, number)) for number in range(PRESENCES_HELD_MAX)
+    )
+    assert not presences.announce_presence(branch, _of(alice, PRESENCES_HELD_MAX))
+    assert presences.announce_presence(branch, _of(alice, 0)), "one that is here is told again"
     await trio.sleep(PRESENCE_SECONDS)
-    assert presences.tell(branch, _of(alice, PRESENCES_HELD_MAX)), "those that fell silent have made room"
+    assert presences.announce_presence(branch, _of(alice, PRESENCES_HELD_MAX)), (
+        "those that fell silent have made room"
+    )
 
 
 async def test_a_presence_goes_to_so_many_peers_and_no_more(alice: Node) -> None:
@@ -182,7 +186,7 @@ async def test_a_presence_goes_to_so_many_peers_and_no_more(alice: Node) -> None
     lines = [Line(alice.epoch()) for _ in range(PRESENCE_PEERS_MAX + 1)]
     for line in lines:
         presences.connect(line.port())
-    presences.tell(branch, _of(alice, 1))
+    presences.announce_presence(branch, _of(alice, 1))
     assert [len(line.told) for line in lines] == [1] * PRESENCE_PEERS_MAX + [0]
 
 
@@ -191,17 +195,17 @@ async def test_peers_are_told_of_own_ones_only_so_fast(alice: Node, autojump_clo
     line = Line(alice.epoch())
     presences.connect(line.port())
     for number in range(PRESENCES_AT_ONCE_MAX + 1):
-        assert presences.tell(branch, _of(alice, 1, root=str(number)))
+        assert presences.announce_presence(branch, _of(alice, 1, root=str(number)))
     assert len(line.told) == PRESENCES_AT_ONCE_MAX
     (here,) = presences.here(branch.num)
     assert here.presence.root == str(PRESENCES_AT_ONCE_MAX), "it is shown here all the same"
     for _ in range(2):
         presences.leave(branch, _of(alice, 1).session)
-        presences.tell(branch, _of(alice, 1))
+        presences.announce_presence(branch, _of(alice, 1))
     assert len(line.told) == PRESENCES_AT_ONCE_MAX + 1, "what was told of leaves, and nothing else does"
     await trio.sleep(1)
     for number in range(2 * PRESENCES_PER_SECOND_MAX):
-        presences.tell(branch, _of(alice, 1, root=str(number)))
+        presences.announce_presence(branch, _of(alice, 1, root=str(number)))
     assert len(line.told) == PRESENCES_AT_ONCE_MAX + 1 + PRESENCES_PER_SECOND_MAX
 
 
@@ -215,7 +219,7 @@ async def test_they_go_on_the_own_topic_of_the_epoch_that_is_written_in_and_on_n
     ports = [line.port() for line in lines]
     for port in ports:
         presences.connect(port)
-    presences.tell(branch, _of(alice, 1))
+    presences.announce_presence(branch, _of(alice, 1))
     assert [len(line.told) for line in lines] == [0, 1, 0]
     presences.leave(branch, _of(alice, 1).session)
     for number, (line, port) in enumerate(zip(lines, ports, strict=True)):
@@ -240,7 +244,7 @@ async def test_a_browser_leaves_after_its_repo_was_forgotten(alice: Node) -> Non
     presences, branch, repo = _presences(alice), alice.branch(), alice.repo()
     line, presence = Line(alice.epoch()), _of(alice, 1)
     presences.connect(line.port())
-    presences.tell(branch, presence)
+    presences.announce_presence(branch, presence)
     with alice.replica.change() as change:
         forget_repo(change.connection, repo.num)
         alice.replica.forget_membership(repo.repo_id)

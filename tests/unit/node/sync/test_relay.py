@@ -31,31 +31,6 @@ T = TypeVar("T")
 
 
 @pytest.mark.slow
-async def test_members_who_never_meet_agree_through_a_relay(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    with (
-        fail_after(300),
-        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
-        open_relay(tmp_path / "r") as relay,
-    ):
-        repo, _ = alice.create_repo()
-        alice.write(alice.branch(), "from alice")
-        link = alice.invite(repo)
-        await visit(alice, relay)
-        await bob.joiner.begin(link)
-        await visit(bob, relay)
-        assert ids(bob) == ids(alice)
-        bob.write(bob.branch(), "from bob")
-        await visit(bob, relay)
-        await visit(alice, relay)
-        assert ids(bob) == ids(alice)
-        assert len(ids(alice)) == 3
-        assert alice.replica.permission(repo, bob.author.user) is not None
-        assert not relay.replica.branches
-
-
-@pytest.mark.slow
 async def test_with_a_relay_only_what_differs_is_sent(tmp_path: Path, autojump_clock: MockClock) -> None:
     """Both compare publications: nothing where all is equal, and where both hold something new, that alone."""
     with (

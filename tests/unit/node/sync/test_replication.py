@@ -24,23 +24,6 @@ async def _join(alice: Node, bob: Node, permission: Permission = Permission.WRIT
     await bob.joiner.begin(alice.invite(repo, permission))
 
 
-@pytest.mark.extended
-@pytest.mark.slow
-async def test_a_newcomer_replicates_everything_and_becomes_a_member(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _join(alice, bob)
-        for number in range(700):
-            alice.write(alice.branch(), f"post {number}")
-        async with connected(bob, alice):
-            await until_equal(alice, bob)
-            await until_equal(alice, bob, "root")
-        assert bob.digest(bob.branch())[1] == 701
-        repo = next(iter(alice.replica.repos.values()))
-        assert alice.replica.permission(repo, bob.author.user) is Permission.WRITE
-
-
 @pytest.mark.slow
 async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
     tmp_path: Path, autojump_clock: MockClock
@@ -60,47 +43,6 @@ async def test_who_follows_by_a_read_capability_reads_and_is_no_member(
 
 
 @pytest.mark.slow
-async def test_concurrent_writing_merges_into_one_timeline_and_one_head(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _join(alice, bob)
-        async with connected(bob, alice):
-            await until_equal(alice, bob)
-            await until_equal(alice, bob, "root")
-        for number in range(5):
-            alice.write(alice.branch(), f"alice {number}")
-            bob.write(bob.branch(), f"bob {number}")
-        assert alice.digest(alice.branch()) != bob.digest(bob.branch())
-        async with connected(bob, alice):
-            await until_equal(alice, bob)
-            assert len(alice.heads(alice.branch())) == 2
-            bob.write(bob.branch(), "both")
-            await until_equal(alice, bob)
-        assert len(alice.heads(alice.branch())) == 1
-        assert alice.heads(alice.branch()) == bob.heads(bob.branch())
-        assert alice.digest(alice.branch())[1] == 12
-
-
-@pytest.mark.slow
-async def test_new_commits_are_pushed_in_both_directions(tmp_path: Path, autojump_clock: MockClock) -> None:
-    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await _join(alice, bob)
-        async with connected(bob, alice) as (ours, _):
-            await until_equal(alice, bob)
-            await until_equal(alice, bob, "root")
-            alice.write(alice.branch(), "from alice")
-            await until_equal(alice, bob)
-            bob.write(bob.branch(), "from bob")
-            await until_equal(alice, bob)
-            epoch = bob.epoch()
-            sent = {topic.topic: topic.sent for topic in ours.topics}
-            assert sent == {epoch.topic: 0, epoch.writers_topic: 2}, (
-                "nothing came back to the one who sent it"
-            )
-
-
-@pytest.mark.slow
 async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock: MockClock) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob, Permission.READ)
@@ -111,24 +53,6 @@ async def test_a_reader_follows_and_cannot_write(tmp_path: Path, autojump_clock:
             await until_equal(alice, bob)
         with pytest.raises(ServiceError, match="may not write here"):
             bob.write(bob.branch(), "no")
-
-
-@pytest.mark.slow
-async def test_a_third_node_gets_everything_from_the_second(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
-    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
-        repo, branch = alice.create_repo()
-        link = alice.invite(repo, Permission.READ)
-        for number in range(20):
-            alice.write(branch, f"post {number}")
-        await bob.joiner.begin(link)
-        await carol.joiner.begin(link)
-        async with connected(bob, alice):
-            await until_equal(alice, bob)
-        async with connected(carol, bob):
-            await until_equal(bob, carol)
-        assert carol.digest(carol.branch())[1] == 21
 
 
 @pytest.mark.slow
