@@ -1,17 +1,20 @@
 """The commands in the pages exist: `ravel` commands with their options and arguments, `make` targets, Python modules.
 
 No command is executed. Blocks of code must be whole commands; inline code may leave arguments out. That links name files is
-`test_tidy`'s; here, that their fragments name headings, and that the index lists all pages.
+`test_tidy`'s; here, that their fragments name headings, that the start page leads to all pages, and that each reader's
+pages stay within a budget of words.
 """
 
 import importlib.util
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 from typer.main import get_command
@@ -37,6 +40,35 @@ LINK: Final = re.compile(r"\]\(\s*<?([^)\s>]*)#([^)\s>]+)")
 SHELL: Final = {"console", "sh", "bash", "shell"}
 OTHERS: Final = {"curl", "createdb", "dot", "uv", "pipx", "pip"}
 """Programs of others that may stand in a page."""
+
+
+class Budget(NamedTuple):
+    """Pages of one reader, by patterns from the repository's root, and the words that they may have."""
+
+    words: int
+    pages: tuple[str, ...]
+
+
+BUDGETS: Final = {
+    "readme": Budget(400, ("README.md",)),
+    "start page": Budget(250, ("docs/README.md",)),
+    "glossary": Budget(900, ("docs/glossary.md",)),
+    "people": Budget(3_500, ("docs/people/*",)),
+    "apps": Budget(7_000, ("docs/apps/*",)),
+    "communities": Budget(6_000, ("docs/communities/*",)),
+    "research": Budget(6_000, ("docs/research/*",)),
+    "understanding": Budget(9_000, ("docs/understanding/*",)),
+    "specification": Budget(20_600, ("docs/specification/*",)),
+    "contributors": Budget(3_000, ("CONTRIBUTING.md", "docs/contributing/*", "tests/*")),
+    "decisions": Budget(9_000, ("docs/decisions/*",)),
+    "changelog": Budget(1_500, ("CHANGELOG.md",)),
+    "rest": Budget(1_500, ("*",)),  # ARCHITECTURE.md, readmes of clients, reference pages that no code makes
+}
+"""Readers by what they came for; a page belongs to the first that names it. A longer document is read by fewer."""
+WORDS_MAX: Final = 62_000
+"""Words of all pages written by hand: four hours of reading."""
+GENERATED: Final = "Made from the code by `make reference`"
+"""Text of each page that the code makes. Such pages are looked up and not read."""
 
 
 class WrongCommandError(Exception):
@@ -160,6 +192,26 @@ def headings(page: Path) -> frozenset[str]:
     return frozenset(re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in found)
 
 
+def hand_written() -> list[str]:
+    """Return the pages that git tracks or would track and no code makes, as paths from the root."""
+    listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.md"]
+    paths = subprocess.run(listed, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0")
+    pages = [path for path in paths if path and (ROOT / path).is_file()]
+    return [path for path in pages if GENERATED not in (ROOT / path).read_text(encoding="utf-8")]
+
+
+def count_words(text: str) -> int:
+    """Count what has a letter or a digit between two spaces, so no bars of tables, prompts or dashes."""
+    return sum(any(map(str.isalnum, word)) for word in text.split())
+
+
+def reader_of(page: str) -> str:
+    """Return the first reader whose patterns name a page."""
+    return next(
+        reader for reader, budget in BUDGETS.items() if any(fnmatch(page, one) for one in budget.pages)
+    )
+
+
 def faults(page: str) -> list[str]:
     """Describe the faults in the commands of a page, each with its command."""
     found: list[str] = []
@@ -225,9 +277,30 @@ def test_every_fragment_of_a_link_names_a_heading(page: Path) -> None:
     assert [f"{target}#{name}" for target, name in links if name not in of[target]] == []
 
 
-def test_the_index_lists_every_page() -> None:
-    listed = set(re.findall(r"\]\(([^)#]+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8")))
-    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")} - {"README.md"}
-    # Decisions have an index of their own.
-    records = {page for page in pages if page.startswith("decisions/")} - {"decisions/README.md"}
-    assert listed == pages - records
+def test_every_page_is_reached_from_the_start_page() -> None:
+    reached: set[Path] = set()
+    waiting = [DOCS / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md" or not (page.is_relative_to(ROOT) and page.exists()):
+            continue
+        reached.add(page)
+        links = re.findall(r"\]\(\s*<?([^)\s>#]+)", page.read_text(encoding="utf-8"))
+        waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
+    assert set(DOCS.rglob("*.md")) - reached == set()
+
+
+def test_each_readers_pages_stay_within_their_budget() -> None:
+    words = dict.fromkeys(BUDGETS, 0)
+    for page in hand_written():
+        words[reader_of(page)] += count_words((ROOT / page).read_text(encoding="utf-8"))
+    assert {reader: count for reader, count in words.items() if count > BUDGETS[reader].words} == {}
+    assert sum(words.values()) <= WORDS_MAX, words
+
+
+def test_a_page_of_no_folder_of_a_reader_counts_to_the_rest() -> None:
+    assert [reader_of(page) for page in ("docs/apps/a/b.md", "docs/README.md", "docs/new.md")] == [
+        "apps",
+        "start page",
+        "rest",
+    ]

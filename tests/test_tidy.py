@@ -229,6 +229,7 @@ def _is_property(definition: ast.AST) -> bool:
     return any("property" in ast.unparse(one) for one in getattr(definition, "decorator_list", ()))
 
 
+@pytest.mark.slow
 def test_docstrings_open_with_a_verb_or_name_a_thing() -> None:
     found = []
     for path in modules():
