@@ -223,7 +223,7 @@ async def besieged(prepared: Path, folder: Path, *, is_relay: bool = False) -> A
 
     with open_nodes(folder, "victim", "honest") as (victim, honest):
         hub = victim.hub
-        hub.cpu_clock = processor_clock
+        hub.cpu_clock = hub.intake._cpu_clock = processor_clock
         if is_relay:
             hub.relay = RelayService(
                 victim.replica.database, PLENTY, inline(), lambda: 0, check_claims, processor_clock

@@ -93,7 +93,7 @@ class _Talk:
 def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     """A node with a repo, very many branches that are in memory alone, and a peer with very many topics."""
     with open_nodes(tmp_path / "nodes", "alice") as (made,):
-        made.hub.run_blocking = threads()
+        made.hub.run_blocking = made.hub.intake._run_blocking = threads()
         made.create_repo()
         tables = made.replica.tables
         known = next(one for one in tables.branches.values() if not one.facts.is_root_branch)

@@ -355,7 +355,7 @@ def test_who_waits_for_a_busy_worker_reads_itself_once_nobody_stores(
 async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
     workers: ReadingWorkers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("node.sync.hub._PIECE_COUNT", reading_workers.WORTH_A_TRIP)
+    monkeypatch.setattr("node.sync.intake._PIECE_COUNT", reading_workers.WORTH_A_TRIP)
     world = _world(tmp_path / "node")
     replica, branch = world.copy()
     encoded = world.publications(world.branch)

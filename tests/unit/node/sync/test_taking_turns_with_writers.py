@@ -44,7 +44,7 @@ def _counted() -> Iterator[list[str]]:
 async def test_any_number_of_waiting_writers_leaves_room_for_readers(alice: Node) -> None:
     _, branch = alice.create_repo()
     hub = alice.hub
-    hub.run_blocking = threads()
+    hub.run_blocking = hub.intake._run_blocking = threads()
     with fail_after(30):
         async with trio.open_nursery() as nursery:
             with alice.replica.database._lock.held():
