@@ -25,11 +25,13 @@ from msgspec import structs
 
 from benchmarks.common import figure, note
 from benchmarks.daemons import resident_megabytes, running
-from node.sync.transport import SecureStream, dial
-from protocol.features import WIDE_CIRCUITS
-from protocol.hashing import circuit_address
+from node.wire.transport import SecureStream, dial
+from protocol.crypto.hashing import circuit_address
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.links import PeerAddress, invitation_text, parse_invitation
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.formats import MIB
 from protocol.limits.peers import (
     CIRCUIT_WINDOW_SIZE,
@@ -38,8 +40,8 @@ from protocol.limits.peers import (
     WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.links import PeerAddress, invitation_text, parse_invitation
-from protocol.messages import (
+from protocol.session.features import WIDE_CIRCUITS
+from protocol.session.messages import (
     CircuitCredit,
     CircuitData,
     CircuitOpen,
@@ -51,8 +53,6 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from protocol.signing import public_key
-from protocol.text import id_text, parse_id
 from tests.e2e.cluster import Peer, run_ravel, until
 
 _NOWHERE = "127.0.0.1:1"

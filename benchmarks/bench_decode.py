@@ -20,15 +20,15 @@ from msgspec.msgpack import Decoder
 
 from benchmarks.common import figure, timed
 from node.runtime.blocking import tune_interpreter
-from protocol import block as blocks
-from protocol import commit as commits
-from protocol.block import Block, Reference, decode_block, decrypt_block
 from protocol.codec import decode
-from protocol.commit import Commit, Content, Links, create_commit, open_commit
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, SigningKey, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats import block as blocks
+from protocol.formats import commit as commits
+from protocol.formats.block import Block, Reference, decode_block, decrypt_block
+from protocol.formats.commit import Commit, Content, Links, create_commit, open_commit
 from protocol.ids import BranchId, BranchMark, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, SigningKey, UserSeed
 from protocol.limits.formats import COMMIT_SIZE_MAX, MARK_SIZE
-from protocol.signing import key_pair
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
 _ROUNDS = 5

@@ -28,10 +28,10 @@ from node.content.texts import Texts
 from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
-from protocol.body import Body
-from protocol.document_kinds import SET, TEXT_SESSION_BITS, SetEdit, TextUpdate
-from protocol.hashing import text_clients
-from protocol.keys import UserSeed
+from protocol.crypto.hashing import text_clients
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Body
+from protocol.formats.document_kinds import SET, TEXT_SESSION_BITS, SetEdit, TextUpdate
 from storage.repos.repos import Branch
 from verifier.documents import reduce_values
 

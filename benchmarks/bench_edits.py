@@ -19,8 +19,8 @@ from node.authoring.author import Author
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads
 from node.sync.hub import Hub
-from protocol.content import Post
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.formats.content import Post
 from protocol.limits.users import EDIT_WINDOW_MAX
 from storage.commits.edits import START, Cursor, load_edits, load_last_change
 from storage.commits.void_marks import mark_void

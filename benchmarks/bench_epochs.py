@@ -23,11 +23,11 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
-from protocol.body import Grant, Permission, Remove
-from protocol.content import Post
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.content import Post
 from protocol.ids import UserId
-from protocol.keys import UserSeed
-from protocol.signing import key_pair
 from storage.repos.repos import Branch, Repo
 
 _SECONDS_LIMIT = 0.1  # for each epoch that is caught up with

@@ -30,8 +30,8 @@ from node.exports.export_worker import ExportAnswer, ExportRequest
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.blocking import tune_interpreter
-from protocol.content import Post
-from protocol.keys import StoreKey
+from protocol.crypto.keys import StoreKey
+from protocol.formats.content import Post
 from ravel import connect
 from storage.export.destinations import LocalFolder
 from storage.export.export import ExportPlan, export_store

@@ -44,13 +44,13 @@ from node.content.files import FileService
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
-from protocol.block import Reference
-from protocol.content import FileEntry, Files
+from protocol.crypto.keys import ConvergenceSecret, UserSeed
+from protocol.formats.block import Reference
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.object import ObjectBuilder, ObjectReader
 from protocol.ids import BlockId
-from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import FILE_COUNT_MAX, KIB, LEAF_SIZE, MIB
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, FILE_WINDOW_MAX
-from protocol.object import ObjectBuilder, ObjectReader
 from ravel.files import encode_head
 from storage.blobs.files import load_files
 from storage.repos.repos import Branch

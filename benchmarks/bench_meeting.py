@@ -27,7 +27,7 @@ import trio
 from benchmarks.common import figure, note
 from benchmarks.meeting import ALICE, BOB, FRAME_OVERHEAD, Meeting, Side, build, meet
 from node.runtime.blocking import tune_interpreter
-from protocol.messages import Summary
+from protocol.session.messages import Summary
 
 _DIFFERENCES = (0, 1, 20, 1000, 10_000)
 _DELAY_SECONDS = 2.0

@@ -20,17 +20,17 @@ from functools import partial
 from random import Random
 
 from benchmarks.common import figure, note, timed
-from protocol.block import Reference
-from protocol.body import Body, Grant, Permission, Remove, RepoInit
-from protocol.boxes import epoch_mark, writers_mark
-from protocol.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
-from protocol.content import Post
-from protocol.epochs import NONCE_SIZE, EpochStatement, seal_topic
-from protocol.hashing import writers_topic_seed
+from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import BlockKey, EpochKey, RepoSeed, UserSeed, WritersSecret
+from protocol.crypto.signing import key_pair, public_key, sign, verify_signature
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, Grant, Permission, Remove, RepoInit
+from protocol.formats.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
+from protocol.formats.content import Post
+from protocol.formats.epochs import NONCE_SIZE, EpochStatement, seal_topic
+from protocol.formats.proofs import certify_repo
 from protocol.ids import CommitId, EpochId, Signature, UserId, root_branch
-from protocol.keys import BlockKey, EpochKey, RepoSeed, UserSeed, WritersSecret
-from protocol.proofs import certify_repo
-from protocol.signing import key_pair, public_key, sign, verify_signature
 from tests.support.ids import as_commit_id, as_object_id
 from verifier.membership import Membership
 from verifier.refusal import CommitRefused

@@ -22,7 +22,7 @@ from node.contract.files import ImportItem
 from node.importers.imports import import_items
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from protocol.keys import StoreKey, UserSeed
+from protocol.crypto.keys import StoreKey, UserSeed
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX
 
 _SEED: Final = 18

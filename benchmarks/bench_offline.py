@@ -30,9 +30,9 @@ from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.connection import Connection
 from node.sync.hub import Hub
-from node.sync.transport import accept, dial
-from protocol.keys import AgreementSecret, NodeSeed
-from protocol.signing import public_key
+from node.wire.transport import accept, dial
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
 from storage.commits.commits import count_commits, digest_timeline
 
 _DELAY_SECONDS = 0.001

@@ -39,9 +39,9 @@ from node.authoring.drafting import Draft
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.content import Post
+from protocol.crypto.keys import UserSeed
+from protocol.formats.content import Post
 from protocol.ids import BlockId, CommitId
-from protocol.keys import UserSeed
 from storage.commits.commits import COMMIT_COLUMNS, load_position, load_rows, load_timeline
 from storage.commits.display import load_display_window
 from storage.commits.edits import Cursor, load_edits, load_last_change

@@ -2,10 +2,10 @@
 
 python benchmarks/bench_reconcile.py [ids]
 
-Both sides hold so many ids, of which d differ, half of them on each side. *Symbols* (`protocol.reconciliation.symbols`)
-depend neither on the number of ids nor on where differences lie; ids are drawn anew for each repetition, and the median and
-the worst of them are given. *Ranges* (`protocol.reconciliation.ranges`) depend on both: `tail` is the newest ids, `spread`
-evenly drawn ones, and items stand 1,024 to a depth.
+Both sides hold so many ids, of which d differ, half of them on each side. *Symbols*
+(`protocol.session.reconciliation.symbols`) depend neither on the number of ids nor on where differences lie; ids are drawn
+anew for each repetition, and the median and the worst of them are given. *Ranges* (`protocol.session.reconciliation.ranges`)
+depend on both: `tail` is the newest ids, `spread` evenly drawn ones, and items stand 1,024 to a depth.
 
 Bytes are those of encoded frames before any publication: the digests of both sides (here in a frame of 80 bytes with the
 topic and a count), what compares, and the short ids that the asker asks for. Round trips are those until the asker knows
@@ -25,14 +25,14 @@ from dataclasses import dataclass
 
 from benchmarks.common import figure, note, percentile
 from protocol.codec import encode
-from protocol.hashing import range_key, symbol_key
+from protocol.crypto.hashing import range_key, symbol_key
+from protocol.crypto.keys import HashKey
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
-from protocol.keys import HashKey
-from protocol.reconciliation.range_items import Item, SortedItems
-from protocol.reconciliation.ranges import RangesAsker, answer_ranges
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.set_digest import SetDigest
-from protocol.reconciliation.symbols import SymbolsAsker, answer, encode_lacks, opening
+from protocol.session.reconciliation.range_items import Item, SortedItems
+from protocol.session.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
+from protocol.session.reconciliation.set_digest import SetDigest
+from protocol.session.reconciliation.symbols import SymbolsAsker, answer, encode_lacks, opening
 from tests.support.ids import as_commit_id
 
 _DIFFERENCES = (0, 1, 20, 1000, 10_000)

@@ -17,13 +17,16 @@ import trio
 
 from benchmarks.common import figure, note, percentile
 from benchmarks.daemons import resident_megabytes, running
-from node.sync.transport import SecureStream, dial
-from protocol.block import encrypt_block
-from protocol.hashing import announced_topic, blind_topic
+from node.wire.transport import SecureStream, dial
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.crypto.keys import AgreementSecret, ConvergenceSecret, NodeSeed, ReadKey, TopicSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.block import encrypt_block
+from protocol.formats.publication import create_publication, encode_publication
+from protocol.formats.text import parse_id
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import AgreementSecret, ConvergenceSecret, NodeSeed, ReadKey, TopicSeed
 from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
-from protocol.messages import (
+from protocol.session.messages import (
     Announce,
     Deposit,
     Goodbye,
@@ -36,9 +39,6 @@ from protocol.messages import (
     decode_message,
     encode_message,
 )
-from protocol.publication import create_publication, encode_publication
-from protocol.signing import public_key
-from protocol.text import parse_id
 from tests.e2e.cluster import Peer
 
 _SUBSCRIBERS = 100

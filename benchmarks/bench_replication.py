@@ -27,7 +27,7 @@ _SYNC_PARTS = 10
 
 def _history(folder: Path, name: str, commit_count: int) -> tuple[Peer, str]:
     """Return a peer, not started, whose store holds a history; and its branch id as text."""
-    from protocol.text import id_text
+    from protocol.formats.text import id_text
 
     peer = Peer(folder / name)
     keys = open_keys(peer.home, no_passphrase)

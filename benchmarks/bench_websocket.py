@@ -20,12 +20,12 @@ from benchmarks.daemons import running
 from node.network.line import Line, listening_address, open_listener, open_tcp
 from node.network.websocket import WebListener, dial_websocket
 from node.runtime.errors import ServiceError
-from node.sync.transport import accept, dial
-from protocol.keys import AgreementSecret, NodeSeed
+from node.wire.transport import accept, dial
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.links import capability_text, parse_capability
+from protocol.formats.web_address import parse_web_address
 from protocol.limits.formats import MIB
-from protocol.links import capability_text, parse_capability
-from protocol.signing import public_key
-from protocol.web_address import parse_web_address
 from tests.e2e.cluster import Peer, run_ravel, until
 
 _FRAME_SIZE = MIB

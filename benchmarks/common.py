@@ -18,8 +18,8 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.content import Post
-from protocol.keys import StoreKey, UserSeed
+from protocol.crypto.keys import StoreKey, UserSeed
+from protocol.formats.content import Post
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, add_repo

@@ -18,7 +18,7 @@ from node.authoring.drafting import Draft
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
-from protocol.content import Post
+from protocol.formats.content import Post
 from storage.engine.revisions import newest_revision
 from tests.e2e.cluster import Peer, run_ravel
 from tests.support.keys import no_passphrase

@@ -27,14 +27,14 @@ from node.runtime.blocking import threads
 from node.sync.connection import Connection
 from node.sync.hub import Hub
 from node.sync.session_queries import topic_set
-from node.sync.transport import SecureStream, accept, dial
-from protocol.body import Grant, Permission
-from protocol.content import Post
-from protocol.hashing import blind_topic
+from node.wire.transport import SecureStream, accept, dial
+from protocol.crypto.hashing import blind_topic
+from protocol.crypto.keys import AgreementSecret, NodeSeed, UserSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.body import Grant, Permission
+from protocol.formats.content import Post
 from protocol.ids import BlindTopic
-from protocol.keys import AgreementSecret, NodeSeed, UserSeed
-from protocol.messages import Message, Publications, Reconcile, Summary, encode_message
-from protocol.signing import public_key
+from protocol.session.messages import Message, Publications, Reconcile, Summary, encode_message
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch

@@ -8,7 +8,7 @@ from benchmarks.long_home import copy_home, kept_folder
 from node.authoring.author import Author
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
-from protocol.content import Post
+from protocol.formats.content import Post
 from storage.repos.repos import add_repo
 from tests.e2e.cluster import Peer, run_ravel
 from tests.support.keys import no_passphrase

@@ -23,11 +23,11 @@ from node.api.api import create_app
 from node.api.binding import check_arguments
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
-from node.api.http_server import open_api_listener, serve_api
-from node.api.remote import Remote
 from node.api.repeats import new_run
 from node.api.services import Services, make_services
 from node.authoring.author import Author
+from node.circuits.quotas import CircuitQuotas
+from node.circuits.switch import CircuitSwitch
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.exports.exports import Exports
@@ -39,18 +39,20 @@ from node.home.identity import read_keys
 from node.home.key_file import Keys
 from node.home.starting import DAEMON_LOG_NAME
 from node.home.tokens import TokenFile
+from node.http.remote import Remote
+from node.http.server import open_api_listener, serve_api
 from node.ingest.acceptance import retry_kept
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
-from node.network.circuit_quotas import CircuitQuotas
-from node.network.circuit_switch import CircuitSwitch
 from node.network.interfaces import list_addresses
 from node.network.lan import LanDiscovery, announced_address, watch_lan
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, Router, RouterState
 from node.network.port_mapping import PortMapper, ask_router
+from node.relay.refusals import CIRCUIT
+from node.relay.relay import RelayService
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
@@ -64,14 +66,12 @@ from node.sync.feed_recovery import FeedRecovery
 from node.sync.file_deposits import FileDepositor
 from node.sync.hub import Hub
 from node.sync.partner_files import PartnerFiles
-from node.sync.relay import RelayService
-from node.sync.relay_refusals import CIRCUIT
+from protocol.crypto.signing import public_key
+from protocol.formats.text import id_text
+from protocol.formats.web_address import is_web_address
 from protocol.ids import PeerId
 from protocol.limits.formats import KIB, MIB
 from protocol.limits.peers import RELAY_TOPIC_COUNT_MAX
-from protocol.signing import public_key
-from protocol.text import id_text
-from protocol.web_address import is_web_address
 from ravel.home import command_for, owner_advice
 from storage.commits.blocks import DamagedBlock
 from storage.engine.copies import drop_open_copies

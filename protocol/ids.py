@@ -1,12 +1,12 @@
 """Types of what names things: blocks, commits, branches, repos, epochs, and the public keys of users, nodes and topics.
 
 Each is `bytes` at run time and a type of its own to mypy, so that a repo's id in place of a branch's is a type error. The
-length stands in the type: a field of a decoded value needs no other bound. Secrets are in `protocol.keys`. Encodings,
+length stands in the type: a field of a decoded value needs no other bound. Secrets are in `protocol.crypto.keys`. Encodings,
 plaintexts and ciphertexts stay `bytes`.
 
-Ids that are read from the wire, from a store's rows or from a hash function of `protocol.hashing` have their type. Where
-an id changes its meaning, the code calls the type (`EpochId(commit_id)`), which checks nothing and costs some 60 ns: such
-calls stand where the meaning changes and never in loops over many ids.
+Ids that are read from the wire, from a store's rows or from a hash function of `protocol.crypto.hashing` have their type.
+Where an id changes its meaning, the code calls the type (`EpochId(commit_id)`), which checks nothing and costs some 60 ns:
+such calls stand where the meaning changes and never in loops over many ids.
 """
 
 from typing import Annotated, Final, NewType

@@ -7,11 +7,11 @@ a device of one person has no devices of its own, and who agreed to be a device 
 
 from collections.abc import Sequence
 
-from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.crypto.signing import BadSignature, verify_signature
+from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.formats.proofs import device_digest, verify_device, verify_device_end
 from protocol.ids import RepoId, UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.proofs import device_digest, verify_device, verify_device_end
-from protocol.signing import BadSignature, verify_signature
 from verifier.operations import Operation
 from verifier.resolution import Resolution
 

@@ -33,8 +33,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from protocol.body import kind_name
-from protocol.document_kinds import (
+from protocol.formats.body import kind_name
+from protocol.formats.document_kinds import (
     DOCUMENT_KINDS,
     DocumentBody,
     DocumentKind,

@@ -9,11 +9,19 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
-from protocol.body import Permission
-from protocol.boxes import BOX_SIZE, Sealer, epoch_mark
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, StartParts, open_keys, open_topic
+from protocol.crypto.boxes import BOX_SIZE, Sealer, epoch_mark
+from protocol.crypto.keys import EpochKey
+from protocol.formats.body import Permission
+from protocol.formats.epochs import (
+    EpochHand,
+    EpochInit,
+    EpochOpen,
+    EpochStatement,
+    StartParts,
+    open_keys,
+    open_topic,
+)
 from protocol.ids import EpochId, Mark, RepoId, UserId
-from protocol.keys import EpochKey
 from verifier.epochs import Epochs, describe_epoch
 from verifier.operations import EpochStart, Operation
 from verifier.refusal import CommitRefused

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, HandedBox
+from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
 from verifier.operations import Operation, Operations

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from protocol.codec import Value
+from protocol.crypto.keys import EpochKey
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, UserId, root_branch
-from protocol.keys import EpochKey
 
 
 class CommitFacts(Value, frozen=True):

@@ -1,4 +1,4 @@
-"""Requests of a lobby, and what became of them, computed from what its root branch says (`protocol.lobbies`).
+"""Requests of a lobby, and what became of them, computed from what its root branch says (`protocol.formats.lobbies`).
 
 Nothing rests on it: no right, no verdict, no order. All is a function of the set of commits, so all nodes that follow the
 lobby show the same.
@@ -6,9 +6,9 @@ lobby show the same.
 
 from dataclasses import dataclass
 
-from protocol.body import RepoInit
+from protocol.formats.body import RepoInit
+from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer
 from protocol.ids import RepoId, UserId
-from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 

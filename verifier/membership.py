@@ -37,7 +37,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, get_args
 
-from protocol.body import (
+from protocol.crypto.keys import EpochKey
+from protocol.crypto.signing import BadSignature, verify_public_key
+from protocol.formats.body import (
     Adopt,
     Answer,
     Approve,
@@ -62,16 +64,14 @@ from protocol.body import (
     UnknownBody,
     body_kind,
 )
-from protocol.commit import Commit
-from protocol.devices import DeviceBody
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
+from protocol.formats.commit import Commit
+from protocol.formats.devices import DeviceBody
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, StartParts
+from protocol.formats.links import RENEWAL_NOTE
+from protocol.formats.lobbies import LobbyAdd, LobbyBody, requester_name
+from protocol.formats.profiles import Profile
+from protocol.formats.proofs import verify_certificate, verify_invitation_proof
 from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, branch_begun_by, root_branch
-from protocol.keys import EpochKey
-from protocol.links import RENEWAL_NOTE
-from protocol.lobbies import LobbyAdd, LobbyBody, requester_name
-from protocol.profiles import Profile
-from protocol.proofs import verify_certificate, verify_invitation_proof
-from protocol.signing import BadSignature, verify_public_key
 from verifier.devices import is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_statement
 from verifier.epochs import Epochs

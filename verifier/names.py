@@ -5,7 +5,7 @@ Nothing rests on a name, so among words that were said at the same time it is en
 
 from dataclasses import dataclass
 
-from protocol.body import BranchAdd, BranchEdit, Tag
+from protocol.formats.body import BranchAdd, BranchEdit, Tag
 from protocol.ids import BranchId
 from verifier.membership import Membership
 

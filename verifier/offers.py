@@ -8,7 +8,7 @@ answers the latest. What is more says nothing here.
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 
-from protocol.body import Answer, Offer
+from protocol.formats.body import Answer, Offer
 from protocol.ids import CommitId, UserId
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from verifier.operations import Operation, Operations

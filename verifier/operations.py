@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from protocol.body import (
+from protocol.formats.body import (
     Adopt,
     Approve,
     Body,
@@ -28,8 +28,8 @@ from protocol.body import (
     Tag,
     UnknownBody,
 )
-from protocol.commit import NO_EPOCH
-from protocol.epochs import EpochHand, EpochInit
+from protocol.formats.commit import NO_EPOCH
+from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 

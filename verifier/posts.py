@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from protocol.body import Hide
-from protocol.commit import Commit, TanglePlace
-from protocol.content import Post
-from protocol.declared_kind import declared_kind
+from protocol.formats.body import Hide
+from protocol.formats.commit import Commit, TanglePlace
+from protocol.formats.content import Post
+from protocol.formats.declared_kind import declared_kind
 from protocol.ids import BranchId, CommitId, UserId
 from verifier.membership import Membership
 

@@ -1,13 +1,13 @@
-"""Statements that members make of themselves (`protocol.profiles`): the latest that counts is shown.
+"""Statements that members make of themselves (`protocol.formats.profiles`): the latest that counts is shown.
 
 Nothing rests on it: no right, no verdict, no order. What is kept is a function of the set of commits, whatever the order of
 arrival, and is bounded for each author: of each stated minute the first statement in canonical order, of the latest
 PROFILE_STATEMENTS_MAX minutes. So a flood of statements costs a node no more than other commits of the root branch do.
 """
 
+from protocol.formats.profiles import Profile, find_fault
 from protocol.ids import UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
-from protocol.profiles import Profile, find_fault
 from verifier.operations import Operation, Operations
 from verifier.resolution import Resolution
 

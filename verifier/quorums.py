@@ -22,7 +22,7 @@ commit: no other signature has to be carried or checked.
 from collections.abc import Sequence
 from itertools import pairwise
 
-from protocol.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
+from protocol.formats.body import Approve, ProposeCheckpoint, ProposeRemoval, Quorum, Remove
 from protocol.ids import BranchId, CommitId, UserId
 from verifier.operations import Demand, Operation, Operations, Right
 from verifier.refusal import CommitRefused

@@ -1,7 +1,7 @@
 """The exception that rules raise to refuse a commit, and the permission check that most rules begin with."""
 
-from protocol.body import Permission
 from protocol.codec import Value
+from protocol.formats.body import Permission
 from protocol.ids import UserId
 
 

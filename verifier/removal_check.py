@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from protocol.body import Permission, Remove
+from protocol.formats.body import Permission, Remove
 from protocol.ids import UserId
 from verifier.operations import NO_RIGHTS, Demands, Operations, Right
 from verifier.quorums import find_covering, find_removal_demands

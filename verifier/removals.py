@@ -16,7 +16,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.body import Approve, Grant, Invite, Join, Quorum, Remove, Revoke
+from protocol.formats.body import Approve, Grant, Invite, Join, Quorum, Remove, Revoke
 from protocol.ids import CommitId, UserId
 from verifier.operations import NO_RIGHTS, Operation, Operations, Right
 from verifier.resolution import Settled

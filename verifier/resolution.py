@@ -8,7 +8,7 @@ A function of the set alone: the operations within some heads. `rights` has the 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.body import Permission
+from protocol.formats.body import Permission
 from protocol.ids import CommitId, UserId
 from verifier.operations import NO_RIGHTS, Demand, Operation, Operations, Right
 from verifier.rights import Deed, Rights, is_senior, rights_for, rights_of

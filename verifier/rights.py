@@ -15,7 +15,7 @@ from a credential to credentials in its past, without recursion of Python: a cha
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from protocol.body import Join, Permission, Quorum, Remove
+from protocol.formats.body import Join, Permission, Quorum, Remove
 from protocol.ids import CommitId, UserId
 from verifier.operations import Demand, Demands, Operation, Operations, Right
 

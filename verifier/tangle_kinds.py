@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
-from protocol.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
-from protocol.commit import Commit
-from protocol.epochs import EpochHand, EpochInit
+from protocol.formats.body import Body, Grant, Invite, Join, Remove, RepoInit, Revoke, UnknownBody
+from protocol.formats.commit import Commit
+from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId
 from verifier.tangle import Tangle
 

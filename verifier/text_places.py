@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from protocol.document_kinds import TEXT_DEPTH_MAX
-from protocol.yjs_updates import ItemId, Struct
+from protocol.formats.document_kinds import TEXT_DEPTH_MAX
+from protocol.formats.yjs_updates import ItemId, Struct
 
 TextList = tuple[str | ItemId, str | None]
 """Parent of items, which is a root or a type, and a key if it is a map."""

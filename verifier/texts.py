@@ -34,11 +34,11 @@ from enum import StrEnum
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from protocol.clock_spans import Span, join_spans, overlap_spans
-from protocol.document_kinds import TEXT_CLIENT_COUNT_MAX, TEXT_SESSION_BITS, TEXT_SPAN_COUNT_MAX
+from protocol.formats.clock_spans import Span, join_spans, overlap_spans
+from protocol.formats.document_kinds import TEXT_CLIENT_COUNT_MAX, TEXT_SESSION_BITS, TEXT_SPAN_COUNT_MAX
+from protocol.formats.yjs_updates import BadUpdate, ItemId, read_update
 from protocol.ids import CommitId
 from protocol.limits.users import TEXT_LOOK_COUNT_MAX
-from protocol.yjs_updates import BadUpdate, ItemId, read_update
 from verifier.documents import ErasedValues, OrderKey
 from verifier.text_places import Places, TextItem, list_items
 

@@ -24,7 +24,8 @@ the rules in this order, and the first that fails decides:
       there the topic's signature stands for it, which only holders of the writers' secret can make.
   V12 Its epoch opens every epoch in its own past (E4).
 
-  V9  Outside the root branch, a commit whose header says that its body is of an erasable kind (`protocol.declared_kind`) is
+  V9  Outside the root branch, a commit whose header says that its body is of an erasable kind
+  (`protocol.formats.declared_kind`) is
       judged by its header alone, as one that says this: anyone who never sees the body comes to the same verdict. What its
       body turns out to be changes none; one that is not what was said says nothing.
 
@@ -37,7 +38,10 @@ verdict on the commit, only on what is known here.
 from dataclasses import dataclass
 from typing import Final
 
-from protocol.body import (
+from protocol.codec import Value
+from protocol.crypto.hashing import wait_mark
+from protocol.crypto.signing import Claim
+from protocol.formats.body import (
     Body,
     Checkpoint,
     Permission,
@@ -46,14 +50,11 @@ from protocol.body import (
     body_kind,
     content_of,
 )
-from protocol.codec import Value
-from protocol.commit import NO_EPOCH, Commit
-from protocol.content import Compaction, Files
-from protocol.declared_kind import declared_kind, unopened_body
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, StartParts
-from protocol.hashing import wait_mark
+from protocol.formats.commit import NO_EPOCH, Commit
+from protocol.formats.content import Compaction, Files
+from protocol.formats.declared_kind import declared_kind, unopened_body
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, StartParts
 from protocol.ids import CommitId, EpochId, Mark, root_branch
-from protocol.signing import Claim
 from verifier.facts import BranchFacts, CommitFacts, CommitLookup, TopicFacts
 from verifier.membership import Membership
 from verifier.operations import Operation

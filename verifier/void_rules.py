@@ -17,7 +17,7 @@ What counts now may change when a removal arrives, and with it what is void; not
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from protocol.body import Adopt, FeedEnd, Permission, Remove
+from protocol.formats.body import Adopt, FeedEnd, Permission, Remove
 from protocol.ids import BranchId, CommitId, UserId
 from verifier.membership import Membership
 from verifier.operations import Demand, Operation

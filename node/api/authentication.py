@@ -13,13 +13,12 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from node.api.callers import CALLER, Callers
-from node.api.remote import REMOTE, Remote
 from node.api.requests import json_response
 from node.contract.endpoint import PREFIX
+from node.http.remote import REMOTE, Remote
+from node.http.server import TRUSTED
 from node.runtime.errors import ServiceError, kind_of
 
-TRUSTED: Final = "ravel.trusted"
-"""In a request's extensions: what to call when it has shown the token. Servers that bound strangers have it."""
 _RETRY_SECONDS: Final = 5
 _LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 """Names of this machine that nobody else can give an address."""

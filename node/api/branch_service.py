@@ -6,8 +6,6 @@ from functools import partial
 from node.api.edits import Edits
 from node.api.live_texts import LiveTexts
 from node.api.people_service import PeopleService
-from node.api.repo_list import ListedRepos
-from node.api.repo_views import RepoViews
 from node.api.repos import Repos
 from node.api.targets import Targets
 from node.authoring.author import Author
@@ -15,6 +13,7 @@ from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
+from node.content.merging import Merging
 from node.content.posts import Posts
 from node.content.search import Search
 from node.content.texts import Texts
@@ -25,9 +24,10 @@ from node.importers.imports import Imports
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.members import find_user
-from node.membership.merging import Merging
 from node.membership.names import Names, check_name
 from node.network.network import Network
+from node.observe.repo_list import ListedRepos
+from node.observe.repo_views import RepoViews
 from node.observe.standing import Standings
 from node.scuttlebutt.threads import THREAD
 from node.sync.hub import Hub
@@ -37,7 +37,7 @@ from node.timelines.timelines import HEADS_SHOWN_MAX, Feeds, Timelines
 from node.timelines.unseen import UnseenCommits
 from node.timelines.views import branch_view
 from node.timelines.why import explain, list_voids
-from protocol.text import id_text
+from protocol.formats.text import id_text
 from storage.commits.heads import count_heads, load_heads
 from storage.commits.pending import UNREAD, count_pending, count_rejections
 from storage.repos.repos import Branch

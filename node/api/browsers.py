@@ -10,9 +10,9 @@ from typing import Final
 import trio
 
 from node.api.codes import OneTimeCodes
-from node.api.remote import Remote
 from node.api.tokens import Tokens
 from node.contract.browsers import BrowserList, PairingCode, RemoteView
+from node.http.remote import Remote
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (

@@ -17,6 +17,7 @@ from node.contract.timelines import EditView, EditWindow
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.views import place_text, timeline_items
+from protocol.formats.text import id_text
 from protocol.ids import TopicKey
 from protocol.limits.users import (
     EVENT_PAUSE_SECONDS,
@@ -25,7 +26,6 @@ from protocol.limits.users import (
     EVENT_WINDOW,
     EVENT_WINDOW_SIZE,
 )
-from protocol.text import id_text
 from storage.commits.commits import load_rows, load_sizes
 from storage.commits.edits import (
     START,

@@ -16,6 +16,7 @@ import trio
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from node.http.server import CUT
 from node.runtime.errors import ServiceError
 from protocol.limits.users import EVENT_SEND_SECONDS, EVENT_SILENCE_SECONDS, EVENT_STREAMS_MAX
 from storage.engine.database import StorageError
@@ -23,8 +24,6 @@ from storage.engine.database import StorageError
 log = structlog.get_logger()
 
 CONTENT_TYPE: Final = "text/event-stream"
-CUT: Final = "ravel.cut"
-"""Extension of the ASGI scope: an async callable that closes the connection under whatever is being written."""
 _RETRY: Final = b"retry: 2000\n\n"
 _LOOK_SHARE: Final = 0.1
 """Of EVENT_SEND_SECONDS: between two looks for streams that nobody reads."""

@@ -19,11 +19,11 @@ from node.contract.values import Empty
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.sync.presence import Here
+from protocol.formats.text import id_text
 from protocol.ids import TopicKey
 from protocol.limits.peers import PRESENCE_SECONDS, PRESENCES_HELD_MAX
 from protocol.limits.users import EVENT_PAUSE_SECONDS, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
-from protocol.presence import PRESENCE_SESSION_SIZE, Presence
-from protocol.text import id_text
+from protocol.session.presence import PRESENCE_SESSION_SIZE, Presence
 from storage.repos.repos import Branch
 
 

@@ -9,7 +9,7 @@ import trio
 from node.api.event_streams import Event
 from node.contract.peers import PeerList
 from node.contract.repos import RepoList
-from node.membership.peers import TOPICS_AT_ONCE
+from node.network.peers import TOPICS_AT_ONCE
 
 _LOOK_SECONDS: Final = 1.0
 """Between two looks: rates are differences of the counts."""

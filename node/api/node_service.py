@@ -11,7 +11,6 @@ from node.api.node_events import NodeSource
 from node.api.peer_service import PeerService
 from node.api.people_service import PeopleService
 from node.api.qr import draw_qr
-from node.api.remote import Remote
 from node.api.revoking import Revoking
 from node.api.targets import Targets
 from node.api.tokens import Tokens
@@ -25,6 +24,7 @@ from node.exports.archives import Archives
 from node.exports.exports import Exports
 from node.home.config_layers import Setting
 from node.home.tokens import TokenFile
+from node.http.remote import Remote
 from node.membership.lobbies import count_lobbies
 from node.membership.sharing import reach_text
 from node.network.network import Network
@@ -32,8 +32,8 @@ from node.network.own_addresses import OwnAddresses
 from node.observe.watching import Monitoring, StorageView
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, UserId
-from protocol.text import id_text
 from storage.commits.damaged import DamagedCount, count_damaged
 from storage.commits.pending import count_pending
 

@@ -7,10 +7,10 @@ from node.api.node_events import SharedPeers
 from node.api.relay_accounts import RelayAccounts
 from node.api.relay_admin import Relaying
 from node.api.relay_overview import RelayOverview
-from node.membership.peers import Peers
-from node.membership.relay_joining import RelayJoining
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.network.peers import Peers
+from node.network.relay_joining import RelayJoining
 from node.sync.hub import Hub
 from protocol.ids import PeerId
 

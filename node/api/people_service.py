@@ -10,13 +10,13 @@ from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members
 from node.membership.pairing import Pairing
-from node.membership.peers import Peers
 from node.membership.profiles import NameActions
 from node.membership.quorums import Quorums
 from node.membership.requests import Requests
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.network.peers import Peers
 from node.sync.hub import Hub
 
 

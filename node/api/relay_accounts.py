@@ -11,16 +11,16 @@ from node.membership.names import check_name
 from node.membership.sharing import reach_text
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.relay.relay import RelayService
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.relay import RelayService
+from protocol.crypto.keys import AccountToken
+from protocol.formats.links import PeerAddress, RelayLink, relay_link_text
+from protocol.formats.text import id_text
+from protocol.formats.web_address import from_link, to_link
 from protocol.ids import PeerId
-from protocol.keys import AccountToken
 from protocol.limits.formats import LINK_PEER_COUNT_MAX
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
-from protocol.links import PeerAddress, RelayLink, relay_link_text
-from protocol.text import id_text
-from protocol.web_address import from_link, to_link
 from ravel.characters import composed
 from storage.relay.accounts import (
     AccountRow,

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 
 from node.contract.peers import RelayAllowance, RelayedTopic, RelayedTopicList
+from node.relay.relay import RelayService
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from node.sync.relay import RelayService
 from protocol.codec import DecodeError
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId, TopicKey
-from protocol.text import id_text, parse_id
 from storage.relay.relay import KeptTopic
 
 

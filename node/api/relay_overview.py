@@ -7,8 +7,8 @@ from typing import Final
 from node.contract.peers import RelayCircuits, RelayStatus, RelayVisitors
 from node.network.network import Network
 from node.observe.watching import count_connected, dialed_by, free_space
+from node.relay.relay import RelayService
 from node.runtime.blocking import RunBlocking
-from node.sync.relay import RelayService
 from storage.relay.quotas import VISITOR_KINDS
 from storage.relay.relay import KeptTopic
 from storage.relay.usage import Usage

@@ -1,20 +1,20 @@
 """`Repos`: creates, joins, follows, forks and deletes whole repos."""
 
-from node.api.repo_list import ListedRepos
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_repo
+from node.content.merging import Merging
 from node.contract.repos import RepoFork, RepoView
 from node.contract.values import Empty
 from node.membership.lobbies import find_repo
-from node.membership.merging import Merging
 from node.membership.names import check_name
 from node.membership.sharing import Sharing
+from node.observe.repo_list import ListedRepos
 from node.observe.standing import Standings
 from node.observe.standing_view import Outlook
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.links import find_kept_ask
+from protocol.formats.links import find_kept_ask
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Repo
 

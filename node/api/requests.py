@@ -12,10 +12,10 @@ import trio
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from node.api.http_connection import BodyStopped
 from node.api.plain_errors import describe_error
 from node.contract.endpoint import QueryParameter
 from node.contract.values import find_repeated_key
+from node.http.connection import BodyStopped
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError

@@ -20,8 +20,8 @@ from node.contract.made import MadeThing, Makes, Revoked
 from node.contract.members import InvitationView
 from node.home.tokens import Made, Token, digest_of, mark_of
 from node.membership.members import Members
-from node.membership.peers import Peers
 from node.membership.requests import Requests
+from node.network.peers import Peers
 from node.runtime.errors import ServiceError
 from protocol.limits.users import API_MAKE_SECONDS
 from storage.engine.database import StorageError

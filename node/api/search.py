@@ -15,9 +15,9 @@ from node.content.search_words import Term, Words, parse_query
 from node.contract.search import SEARCH, NameHit, SearchResult
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.users import SEARCH_NAMES_MAX, SEARCH_SECONDS
-from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Branch
 from verifier.posts import devices_of

@@ -13,12 +13,12 @@ from node.api.branch_service import BranchService
 from node.api.node_service import NodeService
 from node.api.peer_service import PeerService
 from node.api.people_service import PeopleService
-from node.api.remote import Remote
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.exports.exports import Exports
 from node.home.config_layers import Setting
 from node.home.tokens import TokenFile
+from node.http.remote import Remote
 from node.membership.joining import Joiner
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses

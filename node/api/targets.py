@@ -10,8 +10,8 @@ from node.membership.lobbies import is_lobby
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import NEAR_COUNT_MAX, PREFIX_SIZE_MIN, preferred_repo, range_of, resolve
 from protocol.codec import DecodeError
+from protocol.formats.text import ID_TEXT, id_text, parse_id, parse_id_prefix
 from protocol.ids import AnyId, BranchId, RepoId, UserId
-from protocol.text import ID_TEXT, id_text, parse_id, parse_id_prefix
 from storage.commits.lookup import find_commits
 from storage.repos.repos import Branch, Repo
 

@@ -13,8 +13,8 @@ from node.contract.documents import (
     SetItemView,
     SetWindow,
 )
-from protocol.document_kinds import DICT, SET
-from protocol.text import id_text
+from protocol.formats.document_kinds import DICT, SET
+from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry, DocumentValue
 
 

@@ -19,11 +19,11 @@ from node.authoring.write_queue import (
 from node.ingest.ingest_result import IngestResult
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
-from protocol import sealing, signing
-from protocol.body import Body, Permission
-from protocol.boxes import BoxOpener
+from protocol.crypto import sealing, signing
+from protocol.crypto.boxes import BoxOpener
+from protocol.crypto.keys import EpochKey, UserSeed
+from protocol.formats.body import Body, Permission
 from protocol.ids import Digest, Mark, RepoId, Signature, UserId
-from protocol.keys import EpochKey, UserSeed
 from storage.engine.database import Database
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo
@@ -127,5 +127,5 @@ class Author:
         return BoxOpener(self._keys.user, self._keys.secret, mark)
 
     def sign(self, digest: Digest) -> Signature:
-        """Sign a digest that `protocol.proofs` makes of a statement outside commits."""
+        """Sign a digest that `protocol.formats.proofs` makes of a statement outside commits."""
         return signing.sign(self._keys.secret, digest)

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from protocol.body import Permission, RepoInit
-from protocol.epochs import EpochHand, EpochInit
+from protocol.formats.body import Permission, RepoInit
+from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from verifier.membership import Membership

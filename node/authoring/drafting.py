@@ -10,15 +10,15 @@ from typing import NamedTuple
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError
-from protocol.block import Block, Reference
-from protocol.body import Body, encode_body
 from protocol.codec import DecodeError
-from protocol.commit import NO_BRANCH, NO_MARK, Commit, Content, Links, TanglePlace, create_commit
-from protocol.declared_kind import declare_kind
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, TopicSeed
+from protocol.formats.block import Block, Reference
+from protocol.formats.body import Body, encode_body
+from protocol.formats.commit import NO_BRANCH, NO_MARK, Commit, Content, Links, TanglePlace, create_commit
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.object import build_object
+from protocol.formats.publication import create_publication, encode_publication
 from protocol.ids import BranchMark, CommitId, EpochId, ObjectId, TopicKey, UserId
-from protocol.keys import BlockKey, ConvergenceSecret, GivenKey, SigningKey, TopicSeed
-from protocol.object import build_object
-from protocol.publication import create_publication, encode_publication
 from storage.repos.epochs import Epoch
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP

@@ -8,12 +8,15 @@ from typing import Final
 
 from node.authoring.choosing_heads import followed_in
 from node.ingest.tables import Tables
-from protocol.block import Block
-from protocol.body import BranchRoot, RepoInit
-from protocol.boxes import Sealer
-from protocol.commit import NO_EPOCH
-from protocol.content import Name
-from protocol.epochs import (
+from protocol.crypto.boxes import Sealer
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import ConvergenceSecret, EpochKey, RepoSeed, WritersSecret
+from protocol.crypto.signing import public_key
+from protocol.formats.block import Block
+from protocol.formats.body import BranchRoot, RepoInit
+from protocol.formats.commit import NO_EPOCH
+from protocol.formats.content import Name
+from protocol.formats.epochs import (
     NONCE_SIZE,
     EpochHand,
     EpochInit,
@@ -24,13 +27,10 @@ from protocol.epochs import (
     seal_keys,
     seal_topic,
 )
-from protocol.hashing import writers_topic_seed
+from protocol.formats.object import build_object
+from protocol.formats.proofs import certify_repo
 from protocol.ids import CommitId, EpochId, RepoId, TopicKey, UserId
-from protocol.keys import ConvergenceSecret, EpochKey, RepoSeed, WritersSecret
 from protocol.limits.formats import EPOCH_KEY_COUNT_MAX
-from protocol.object import build_object
-from protocol.proofs import certify_repo
-from protocol.signing import public_key
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 from verifier.epochs import describe_epoch

@@ -19,7 +19,7 @@ from node.authoring.drafting import (
     encode_dated,
     make_publication,
 )
-from protocol.commit import lipmaa
+from protocol.formats.commit import lipmaa
 from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from storage.commits.commits import load_places

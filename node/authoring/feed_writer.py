@@ -16,8 +16,8 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
+from protocol.formats.links import decode_kept_link, find_kept_ask
 from protocol.ids import CommitId, TopicKey
-from protocol.links import decode_kept_link, find_kept_ask
 from storage.repos.epochs import Epoch, Topic
 from storage.repos.repos import Branch, Repo
 

@@ -20,11 +20,11 @@ from node.authoring.feed_writer import FeedWriter
 from node.authoring.preparing import Preparation
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.body import Body, BranchAdd, BranchFork, BranchRoot
-from protocol.commit import NO_BRANCH, NO_EPOCH
+from protocol.crypto.keys import RepoSeed
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, BranchAdd, BranchFork, BranchRoot
+from protocol.formats.commit import NO_BRANCH, NO_EPOCH
 from protocol.ids import CommitId, EpochId, ObjectId, UserId, branch_begun_by, root_branch
-from protocol.keys import RepoSeed
 from protocol.limits.formats import ACK_COUNT_MAX
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Epoch

@@ -8,8 +8,8 @@ from node.authoring.epoch_starts import make_init, make_open
 from node.authoring.feed_writer import FeedWriter
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
-from protocol.body import BranchRoot, Permission
-from protocol.epochs import EpochOpen
+from protocol.formats.body import BranchRoot, Permission
+from protocol.formats.epochs import EpochOpen
 from protocol.ids import CommitId, EpochId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
 from storage.repos.epochs import Epoch, add_epoch

@@ -4,8 +4,8 @@ from typing import Final
 
 from node.ingest.people import People
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import RepoId, UserId
-from protocol.text import id_text
 from verifier.refusal import CommitRefused, Seniors
 from verifier.verify import Rejected
 

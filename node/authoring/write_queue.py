@@ -19,7 +19,7 @@ from node.authoring.preparing import Preparation
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.runtime.errors import ServiceError
-from protocol.body import Body
+from protocol.formats.body import Body
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
 from storage.engine.database import Database, StorageError
 from storage.repos.epochs import Topic

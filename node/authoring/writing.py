@@ -12,7 +12,7 @@ from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.write_queue import AfterWrite, Plan, WriteRequest, as_draft, nothing_more
 from node.ingest.ingest_result import IngestResult
 from node.sync.hub import Hub
-from protocol.body import Body, BranchFork
+from protocol.formats.body import Body, BranchFork
 from protocol.ids import UserId
 from storage.repos.repos import Branch, Repo
 

@@ -28,14 +28,14 @@ from node.ingest.stored_commits import (
 from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
-from protocol.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
-from protocol.commit import Commit
-from protocol.content import Post
-from protocol.declared_kind import declared_kind
-from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
-from protocol.epochs import open_topic
+from protocol.crypto.keys import EpochKey, StoreKey
+from protocol.formats.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
+from protocol.formats.commit import Commit
+from protocol.formats.content import Post
+from protocol.formats.declared_kind import declared_kind
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.formats.epochs import open_topic
 from protocol.ids import BlockId, CommitId, EpochId, Mark, TopicKey, root_branch
-from protocol.keys import EpochKey, StoreKey
 from storage.blobs.files import find_unawaited_adders
 from storage.blobs.reachability import mark_reached
 from storage.check.check_derived import (

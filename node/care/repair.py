@@ -28,10 +28,10 @@ from node.ingest.stored_commits import (
 )
 from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
-from protocol.body import Checkpoint
-from protocol.commit import Commit
+from protocol.crypto.keys import BlockKey, StoreKey
+from protocol.formats.body import Checkpoint
+from protocol.formats.commit import Commit
 from protocol.ids import BlockId, ObjectId
-from protocol.keys import BlockKey, StoreKey
 from storage.blobs.files import await_adders, find_unawaited_adders
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import CheckFindings

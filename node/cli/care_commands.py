@@ -240,7 +240,7 @@ def collect(
     """
     from node.content.erasing import DAY_MS, Erased, erase_store, measure_erasable
     from node.home.home import hold_content, lock_home, open_home
-    from protocol.keys import StoreKey
+    from protocol.crypto.keys import StoreKey
     from storage.blobs.garbage_collection import collect_garbage, find_garbage
     from storage.engine.database import StorageError
     from storage.engine.quarantine import empty_quarantine, measure_quarantine

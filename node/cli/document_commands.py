@@ -71,7 +71,7 @@ def _print_edited(shown: Any) -> None:  # noqa: ANN401  # an edit of a set, or a
 @prints(_print_edited)
 def add(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
     """Add items. What somebody deletes at the same time without having seen this stays."""
-    from protocol.document_kinds import SET_EDIT_COUNT_MAX
+    from protocol.formats.document_kinds import SET_EDIT_COUNT_MAX
 
     if items == ["-"]:
         return Outcome(
@@ -85,7 +85,7 @@ def add(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
 @prints(_print_edited)
 def remove(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
     """Delete items that this node has seen."""
-    from protocol.document_kinds import SET_EDIT_COUNT_MAX
+    from protocol.formats.document_kinds import SET_EDIT_COUNT_MAX
 
     if items == ["-"]:
         return Outcome(
@@ -147,7 +147,7 @@ def put(
     value: Annotated[str | None, typer.Argument(help="A text of up to 16,384 characters.")] = None,
 ) -> Mapping[str, object]:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
-    from protocol.document_kinds import DICT_EDIT_COUNT_MAX
+    from protocol.formats.document_kinds import DICT_EDIT_COUNT_MAX
 
     if key == "-" and value is None:
         return write_lines(lambda lines: _put_all(api, branch, lines), "line", DICT_EDIT_COUNT_MAX)
@@ -267,7 +267,7 @@ def pull(
 
 def _put_all(api: "Client", branch: str, lines: list[str]) -> None:
     """Put the entries of lines, the last one of each key, in as few commits as hold them."""
-    from protocol.document_kinds import DICT_EDIT_COUNT_MAX
+    from protocol.formats.document_kinds import DICT_EDIT_COUNT_MAX
 
     entries = [*{key: value for line in lines for key, value in _read_entries(line).items()}.items()]
     for start in range(0, len(entries), DICT_EDIT_COUNT_MAX):

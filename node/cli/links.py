@@ -10,8 +10,8 @@ from node.cli.answers import Outcome
 from node.cli.inputs import read_typed
 from node.cli.shared import say
 from node.runtime.errors import ServiceError
+from protocol.formats.text import pasted_word
 from protocol.limits.formats import LINK_SIZE_MAX
-from protocol.text import pasted_word
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client

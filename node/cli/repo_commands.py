@@ -445,7 +445,7 @@ def use(
     """
     from node.home.default_repo import load_default_repo, store_default_repo
     from node.runtime.resolve import resolve
-    from protocol.text import parse_id
+    from protocol.formats.text import parse_id
 
     home = settings(context).home
     if repo and none:

@@ -18,11 +18,11 @@ from node.contract.branches import CompactionResult
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.body import Permission
-from protocol.content import Compaction
-from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.formats.body import Permission
+from protocol.formats.content import Compaction
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.formats.text import id_text
 from protocol.limits.formats import GIVEN_UP_COUNT_MAX
-from protocol.text import id_text
 from storage.commits.absent_bodies import count_erased, measure_bodies
 from storage.commits.commits import TimelineRow
 from storage.engine.id_keys import chunks

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
+from node.content.lineage import lineage, load_state
 from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
-from node.timelines.lineage import lineage, load_state
-from protocol.body import Carried, UnreadableBody, content_of, kind_name
-from protocol.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
+from protocol.formats.body import Carried, UnreadableBody, content_of, kind_name
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_graph

@@ -22,11 +22,11 @@ from node.content.document_operations import (
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
+from protocol.formats.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
-from protocol.text import id_text
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (

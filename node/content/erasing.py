@@ -4,7 +4,7 @@ Rows, headers, keys and ids stay, so order, membership, feeds and signatures can
 
 - it is content of a kind that no verdict rests on (ERASABLE_KINDS), and its commit is not void;
 - a compaction that counts has the commit in its past, and came here before the time that the policy says;
-- its commit's header says its kind, so that the commit can be judged without it (`protocol.declared_kind`);
+- its commit's header says its kind, so that the commit can be judged without it (`protocol.formats.declared_kind`);
 - of a set or dict, snapshots say again what stands of it; of a text, a snapshot that counts names it;
 - of a document, no branch here continues this one from a later commit: it may need what this one does not.
 
@@ -20,19 +20,19 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.content.document_operations import DocumentOperationReader, find_pasts
+from node.content.lineage import lineage
 from node.content.text_reading import TextReader
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.ingest.tables import Tables, load_tables
 from node.runtime.errors import ServiceError
-from node.timelines.lineage import lineage
-from protocol.block import decode_block
-from protocol.body import kind_name
-from protocol.commit import open_commit
-from protocol.content import Compaction
-from protocol.declared_kind import ERASABLE, WORDS, declared_kind
-from protocol.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.crypto.keys import StoreKey
+from protocol.formats.block import decode_block
+from protocol.formats.body import kind_name
+from protocol.formats.commit import open_commit
+from protocol.formats.content import Compaction
+from protocol.formats.declared_kind import ERASABLE, WORDS, declared_kind
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
-from protocol.keys import StoreKey
 from storage.commits.absent_bodies import (
     Erasure,
     erase_bodies,

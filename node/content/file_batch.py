@@ -13,13 +13,13 @@ from node.authoring.drafting import Draft
 from node.contract.files import FileHead, find_path_fault
 from node.contract.values import find_repeated_key
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.content import FileEntry, Files
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import Reference
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.object import BlockSink, ObjectBuilder
 from protocol.ids import ObjectId
-from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import FILE_COUNT_MAX
 from protocol.limits.users import FILE_BATCH_COUNT_MAX, FILE_BATCH_SIZE_MAX, FILE_HEAD_SIZE_MAX
-from protocol.object import BlockSink, ObjectBuilder
 
 _HEADS: Final = msgspec.json.Decoder(FileHead)
 

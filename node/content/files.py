@@ -29,17 +29,17 @@ from node.runtime.resolve import PREFIX_SIZE_MIN
 from node.sync.fetching import fetch_blocks
 from node.sync.hub import Hub
 from node.timelines.commit_fields import CARRIED, find_origins
-from protocol.block import Reference, WrongKey
 from protocol.codec import DecodeError
-from protocol.content import Files
-from protocol.deposits import short_file
+from protocol.crypto.keys import BlockKey
+from protocol.formats.block import Reference, WrongKey
+from protocol.formats.content import Files
+from protocol.formats.object import MissingBlocks, ObjectBuilder
+from protocol.formats.text import id_text, parse_id_prefix
 from protocol.ids import BlockId, CommitId, PeerId, ShortId, UserId
-from protocol.keys import BlockKey
 from protocol.limits.formats import FILE_SIZE_MAX, LEAF_SIZE, OBJECT_DEPTH_MAX
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX
 from protocol.limits.users import UPLOADS_MAX
-from protocol.object import MissingBlocks, ObjectBuilder
-from protocol.text import id_text, parse_id_prefix
+from protocol.session.deposits import short_file
 from storage.blobs.files import FileRow, StoredObject, find_files, find_same_files, load_files
 from storage.blobs.packs import PackDraft
 from storage.blobs.relayed_files import find_relayed

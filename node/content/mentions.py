@@ -8,8 +8,8 @@ from typing import Final
 
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
+from protocol.formats.text import ID_TEXT, id_text
 from protocol.limits.users import MENTIONS_MAX
-from protocol.text import ID_TEXT, id_text
 from storage.repos.repos import Repo
 
 _NAMED: Final = re.compile(r"(?<![\w@./+-])@(?:\[([^\[\]\n]+)\]|(\w[^\s\[\]@]*))")

@@ -21,11 +21,11 @@ from node.timelines.commit_fields import author_fields, load_whole_blocks, store
 from node.timelines.post_views import counts_for, find_mentions
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
-from protocol.body import Hide, Permission
-from protocol.content import Post
+from protocol.formats.body import Hide, Permission
+from protocol.formats.content import Post
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX
-from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import (
     NO_CHANGE,

@@ -23,6 +23,7 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import CARRIED
 from node.timelines.views import timeline_items
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import UserId
 from protocol.limits.users import (
     SEARCH_EXCERPT_SIZE,
@@ -32,7 +33,6 @@ from protocol.limits.users import (
     SEARCH_OPENED_SIZE_MAX,
     SEARCH_SECONDS,
 )
-from protocol.text import id_text, parse_id
 from storage.blobs.files import load_names
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.post_index import measure_posts

@@ -21,7 +21,7 @@ from node.content.search_words import RULES, index_keys
 from node.runtime.backoff import store_backoff
 from node.sync.hub import Hub
 from node.timelines.commit_fields import load_whole_blocks, stored_fields
-from protocol.keys import HashKey
+from protocol.crypto.keys import HashKey
 from protocol.limits.users import (
     SEARCH_BATCH_COUNT_MAX,
     SEARCH_BATCH_SPAN_MAX,

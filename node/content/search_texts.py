@@ -13,13 +13,13 @@ import msgspec
 import structlog
 import trio
 
+from node.content.lineage import whole_lineage
 from node.content.search_indexer import pause_after
 from node.content.search_words import RULES, index_keys
 from node.content.texts import ClearText, Texts
 from node.runtime.backoff import store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.timelines.lineage import whole_lineage
 from protocol.ids import CommitId
 from protocol.limits.users import SEARCH_TEXT_PAUSE_SECONDS, SEARCH_TEXT_SIZE_MAX, SEARCH_TEXT_WORDS_MAX
 from storage.commits.blocks import DamagedBlock

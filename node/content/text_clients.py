@@ -12,9 +12,9 @@ from typing import Final
 from node.content.text_versions import TextVersion
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.body import Carried, kind_name
-from protocol.document_kinds import TEXT_SESSION_BITS, TextUpdate
-from protocol.hashing import text_clients
+from protocol.crypto.hashing import text_clients
+from protocol.formats.body import Carried, kind_name
+from protocol.formats.document_kinds import TEXT_SESSION_BITS, TextUpdate
 from protocol.ids import UserId
 from protocol.limits.users import TEXT_SESSION_REST_SECONDS
 from storage.commits.commits import load_void_of_kinds

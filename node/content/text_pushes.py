@@ -11,16 +11,16 @@ from typing import Final
 
 from node.content.text_versions import Said, TextIndex
 from node.runtime.errors import ServiceError
-from protocol.clock_spans import Span, join_spans, overlap_spans, subtract_spans
-from protocol.document_kinds import (
+from protocol.formats.clock_spans import Span, join_spans, overlap_spans, subtract_spans
+from protocol.formats.document_kinds import (
     TEXT_REPLACES_MAX,
     TEXT_SPAN_COUNT_MAX,
     TEXT_UPDATE_SIZE_MAX,
     TextUpdate,
 )
+from protocol.formats.yjs_structs import WrittenStructs, cut_structs, encode_update, say_same, write_gone
+from protocol.formats.yjs_updates import BadUpdate, ReadUpdate, Struct, read_update
 from protocol.ids import CommitId
-from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, say_same, write_gone
-from protocol.yjs_updates import BadUpdate, ReadUpdate, Struct, read_update
 from verifier.texts import is_client_of, read_ranges
 
 PULL_ADVICE: Final = (

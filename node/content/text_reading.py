@@ -16,17 +16,18 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from node.content.document_operations import find_depths
+from node.content.lineage import lineage, load_state
 from node.ingest.replica import Replica, load_blocks_of, open_encoded
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
-from node.timelines.lineage import lineage, load_state
-from protocol.body import Body, Carried, UnknownBody, content_of, encode_body, kind_name
-from protocol.commit import Commit
-from protocol.content import Compaction
-from protocol.document_kinds import TEXT_REPLACES_MAX, SaidUpdate, TextSnapshot, TextUpdate
-from protocol.hashing import block_key, text_clients
+from protocol.crypto.hashing import block_key, text_clients
+from protocol.crypto.keys import BlockKey, ConvergenceSecret
+from protocol.formats.body import Body, Carried, UnknownBody, content_of, encode_body, kind_name
+from protocol.formats.commit import Commit
+from protocol.formats.content import Compaction
+from protocol.formats.document_kinds import TEXT_REPLACES_MAX, SaidUpdate, TextSnapshot, TextUpdate
+from protocol.formats.yjs_updates import BadUpdate
 from protocol.ids import BranchId, CommitId, UserId
-from protocol.keys import BlockKey, ConvergenceSecret
 from protocol.limits.formats import BODY_SIZE_MAX
 from protocol.limits.users import (
     DOCUMENT_OPERATIONS_CACHED_MAX,
@@ -34,7 +35,6 @@ from protocol.limits.users import (
     DOCUMENT_VALUE_COUNT_MAX,
     STATE_COUNT_MAX,
 )
-from protocol.yjs_updates import BadUpdate
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_numbered, load_void_of_kinds
 from storage.repos.repos import Branch
 from verifier.texts import SAYS_NOTHING, TextEdit, TextRanges, read_ranges

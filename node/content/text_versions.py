@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-from protocol.clock_spans import Span, join_spans
+from protocol.formats.clock_spans import Span, join_spans
+from protocol.formats.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
+from protocol.formats.yjs_updates import ReadUpdate, read_update
 from protocol.ids import CommitId
-from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
-from protocol.yjs_updates import ReadUpdate, read_update
 from verifier.texts import WHOLE, Run, TextShape, TextState
 
 

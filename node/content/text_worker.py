@@ -3,7 +3,7 @@
 Updates are bytes that others wrote, and the library that reads them is native code: it fails by exceptions, by panics,
 and (on values nested some ten thousand deep) by ending its process. So the daemon never reads them itself, and this
 process does it in children that it forks: what a child does not survive is found and passed over. It is the second wall:
-what comes here was read by `protocol.yjs_updates` before.
+what comes here was read by `protocol.formats.yjs_updates` before.
 
 A document is made of all updates at once. (Given them one by one, out of causal order, pycrdt 0.14 loses some.)
 

@@ -31,8 +31,10 @@ from node.content.text_versions import Piece, TextIndex, TextVersion, merge_piec
 from node.contract.documents import TextClient, TextClocks, TextFaultView, TextPush, TextView
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
-from protocol.document_kinds import TextSnapshot, TextUpdate
-from protocol.hashing import text_clients
+from protocol.crypto.hashing import text_clients
+from protocol.formats.document_kinds import TextSnapshot, TextUpdate
+from protocol.formats.text import id_text
+from protocol.formats.yjs_updates import BadUpdate, read_update
 from protocol.ids import CommitId
 from protocol.limits.users import (
     TEXT_FAULTS_SHOWN_MAX,
@@ -41,8 +43,6 @@ from protocol.limits.users import (
     TEXT_WORKERS_MAX,
     TEXTS_KNOWN_SIZE_MAX,
 )
-from protocol.text import id_text
-from protocol.yjs_updates import BadUpdate, read_update
 from storage.repos.repos import Branch
 from verifier.documents import ErasedValues
 from verifier.text_places import Places, TextItem

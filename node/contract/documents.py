@@ -16,7 +16,7 @@ from node.contract.document_values import (
 from node.contract.endpoint import Endpoint, QueryParameter, StreamedEvent
 from node.contract.timelines import ClosingEvent
 from node.contract.values import Count, Empty, Id, Request, one_of
-from protocol.document_kinds import (
+from protocol.formats.document_kinds import (
     DICT_EDIT_COUNT_MAX,
     SET_EDIT_COUNT_MAX,
     DictKey,
@@ -25,7 +25,7 @@ from protocol.document_kinds import (
     YjsUpdate,
 )
 from protocol.limits.users import TEXT_FAULTS_SHOWN_MAX
-from protocol.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
+from protocol.session.presence import PRESENCE_SESSION_SIZE, RelativePosition, TextRoot
 
 # --- sets ---
 

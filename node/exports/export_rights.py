@@ -12,8 +12,8 @@ from sqlalchemy import Connection, select
 from node.ingest.replica import load_membership
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
-from protocol.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
-from protocol.epochs import EpochHand, EpochInit
+from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
+from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
 from storage.engine.queries import stream_rows

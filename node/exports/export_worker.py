@@ -26,9 +26,9 @@ from node.exports.export_rights import open_rights
 from node.ingest.replica import load_blocks_of, open_encoded
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
-from protocol.body import Body, UnknownBody
-from protocol.content import Imported
-from protocol.keys import HashKey, StoreKey
+from protocol.crypto.keys import HashKey, StoreKey
+from protocol.formats.body import Body, UnknownBody
+from protocol.formats.content import Imported
 from protocol.limits.users import EXPORT_SECONDS_MAX
 from ravel.exports.schema import BODIES
 from storage.commits.commits import TimelineRow, iterate_between, load_numbered

@@ -23,7 +23,7 @@ from node.home.home import Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.install_hint import install_command
 from node.runtime.metrics import Family, Sample
-from protocol.keys import StoreKey
+from protocol.crypto.keys import StoreKey
 from protocol.limits.formats import MIB
 from protocol.limits.users import EXPORT_SECONDS_MAX
 from storage.engine.database import StorageError

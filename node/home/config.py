@@ -35,11 +35,11 @@ from node.home.config_sections import (
 from node.home.export_config import EXPORT_KEYS, EXPORT_TEXT, ExportConfig, read_export
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
+from protocol.formats.text import parse_id
+from protocol.formats.web_address import is_web_address, parse_web_address
 from protocol.ids import PeerId
 from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
 from protocol.limits.users import TLS_NAMES_MAX
-from protocol.text import parse_id
-from protocol.web_address import is_web_address, parse_web_address
 from ravel.home import access_advice
 from storage.engine.urls import check_url
 

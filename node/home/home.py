@@ -35,7 +35,7 @@ from node.home.config_layers import Setting, load_settings
 from node.home.private_files import SECRET_SIZE, create_file, has_keys, replace_file, sweep_drafts
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError
-from protocol.keys import HashKey
+from protocol.crypto.keys import HashKey
 from protocol.limits.users import DISK_FREE_MIN
 from ravel.holder import Holder
 from ravel.home import (

@@ -18,11 +18,11 @@ from nacl.exceptions import CryptoError
 
 from node.home.private_files import SECRET_SIZE
 from node.runtime.errors import ServiceError
-from protocol.keys import NodeSeed, StoreKey, UserSeed
+from protocol.crypto.keys import NodeSeed, StoreKey, UserSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.text import id_text
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
 from protocol.limits.formats import KIB, MIB
-from protocol.signing import public_key
-from protocol.text import id_text
 
 FORMAT: Final = "ravel-keys1"
 _SALT_SIZE: Final = bindings.crypto_pwhash_SALTBYTES

@@ -13,7 +13,7 @@ from typing import Final
 from mnemonic import Mnemonic
 
 from node.runtime.errors import ServiceError
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
 
 WORD_COUNT: Final = 24
 TEXT_SIZE_MAX: Final = 1024

@@ -12,11 +12,11 @@ from msgspec import Meta
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
+from protocol.formats.profiles import find_fault, tidy_name
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId
 from protocol.limits.formats import PROFILE_COLOR_COUNT, TIMESTAMP_MAX_MS
 from protocol.limits.users import PETNAMES_COUNT_MAX, PETNAMES_FILE_SIZE_MAX
-from protocol.profiles import find_fault, tidy_name
-from protocol.text import id_text, parse_id
 from ravel.home import read_private
 
 PEOPLE_NAME: Final = "people.json"

@@ -19,6 +19,7 @@ from node.contract.access import Action
 from node.contract.made import MadeKind
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
+from protocol.formats.text import base32_text
 from protocol.limits.users import (
     API_TOKEN_NAME_SIZE_MAX,
     API_TOKENS_FILE_SIZE_MAX,
@@ -28,7 +29,6 @@ from protocol.limits.users import (
     ENDED_TOKENS_MAX,
     PAGE_TOKENS_MAX,
 )
-from protocol.text import base32_text
 from ravel.home import read_private
 
 TOKENS_NAME: Final = "tokens.json"

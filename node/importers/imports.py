@@ -19,7 +19,7 @@ from node.contract.files import ImportedWindow, ImportItem, ImportResult
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.content import Imported
+from protocol.formats.content import Imported
 from protocol.ids import CommitId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import IMPORT_BATCH_COUNT_MAX

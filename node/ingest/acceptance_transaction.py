@@ -26,9 +26,10 @@ from node.ingest.replica import Change, Replica
 from node.ingest.tables import PlacedFacts, Tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
-from protocol.body import Adopt, BranchAdd, RepoInit
-from protocol.commit import NO_EPOCH, Commit
-from protocol.epochs import EpochInit
+from protocol.crypto.keys import EpochKey
+from protocol.formats.body import Adopt, BranchAdd, RepoInit
+from protocol.formats.commit import NO_EPOCH, Commit
+from protocol.formats.epochs import EpochInit
 from protocol.ids import (
     BranchId,
     CommitId,
@@ -37,7 +38,6 @@ from protocol.ids import (
     RepoId,
     UserId,
 )
-from protocol.keys import EpochKey
 from protocol.limits.peers import WANT_COUNT_MAX
 from storage.blobs.files import apply_files
 from storage.commits.absent_bodies import await_missing_bodies

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import Opened, OpenedBatch
 from node.ingest.replica import Replica
-from protocol.block import Block
+from protocol.formats.block import Block
 from protocol.ids import CommitId
 from storage.commits.absent_bodies import fill_bodies, is_any_body_missing
 from storage.commits.damaged import find_damaged, restore_commit

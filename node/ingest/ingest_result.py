@@ -4,8 +4,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
+from protocol.formats.publication import Publication
 from protocol.ids import CommitId, TopicKey
-from protocol.publication import Publication
 from verifier.verify import Rejected
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from node.ingest.publication_reading import Readable
-from protocol.epochs import EpochHand, EpochInit, EpochOpen
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
 from protocol.ids import CommitId, RepoId
 from protocol.limits.peers import KEY_GIVERS_SIZE_MAX
 from verifier.verify import SignedCommit

@@ -4,12 +4,12 @@ from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
-from protocol.body import Permission
-from protocol.epochs import EpochStatement, open_topic
-from protocol.hashing import link_topic_seed
+from protocol.crypto.hashing import link_topic_seed
+from protocol.crypto.signing import public_key
+from protocol.formats.body import Permission
+from protocol.formats.epochs import EpochStatement, open_topic
 from protocol.ids import EpochId, RepoId, UserId
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_OWN_COUNT_MAX, LOBBY_PENDING_SHARE
-from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.repos.epochs import claim_topic, state_writers_topic
 from storage.repos.repos import Repo, name_branch, set_writing_epoch

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Final
 from unicodedata import normalize
 
+from protocol.formats.profiles import Profile
 from protocol.ids import RepoId, UserId
-from protocol.profiles import Profile
 from verifier.devices import find_persons
 from verifier.membership import Membership
 from verifier.posts import Hidden, find_hidden

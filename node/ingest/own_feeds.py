@@ -15,8 +15,8 @@ from typing import Final
 import structlog
 
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import RepoId, UserId
-from protocol.text import id_text
 from storage.engine.errors import StorageError
 from storage.engine.losses import Loss, note_deletion, note_elsewhere, note_return, read_loss, settle_loss
 

@@ -15,8 +15,8 @@ from unicodedata import normalize
 from node.ingest.membership_facts import NO_FACTS, MembershipFacts, Persons, Stated
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
+from protocol.formats.text import id_text
 from protocol.ids import AnyId, Id, RepoId, UserId
-from protocol.text import id_text
 
 SHORT_ID_LENGTH: Final = 8
 """Characters of an id that stand beside a name at least, where two look alike."""

@@ -27,12 +27,12 @@ from node.ingest.publication_reading import (
     read_publication,
     topic_claim,
 )
-from protocol import hashing
 from protocol.codec import Value
-from protocol.commit import NO_MARK
+from protocol.crypto import hashing
+from protocol.crypto.signing import check_claims
+from protocol.formats.commit import NO_MARK
+from protocol.formats.publication import Publication
 from protocol.ids import RepoId
-from protocol.publication import Publication
-from protocol.signing import check_claims
 from storage.commits.pending import UNREAD, PendingPublication
 from storage.repos.epochs import Topic
 from verifier.verify import Rejected, SignedCommit, sign_off

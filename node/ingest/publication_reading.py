@@ -9,18 +9,26 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from protocol import hashing
-from protocol.block import Block, Reference, WrongKey, decrypt_unchecked
-from protocol.body import AnyBody, ErasedBody, decode_body, kind_name
 from protocol.codec import DecodeError, Value
-from protocol.commit import NO_BRANCH, NO_EPOCH, NO_MARK, Commit, UnknownVersion, open_commit, open_unchecked
-from protocol.declared_kind import declared_kind, read_body, unopened_body
-from protocol.epochs import BOXES_SIZE_MAX, KEYS_SIZE_MAX, EpochInit, StartParts, open_keys
+from protocol.crypto import hashing
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, EpochKey, ReadKey
+from protocol.crypto.signing import Claim
+from protocol.formats.block import Block, Reference, WrongKey, decrypt_unchecked
+from protocol.formats.body import AnyBody, ErasedBody, decode_body, kind_name
+from protocol.formats.commit import (
+    NO_BRANCH,
+    NO_EPOCH,
+    NO_MARK,
+    Commit,
+    UnknownVersion,
+    open_commit,
+    open_unchecked,
+)
+from protocol.formats.declared_kind import declared_kind, read_body, unopened_body
+from protocol.formats.epochs import BOXES_SIZE_MAX, KEYS_SIZE_MAX, EpochInit, StartParts, open_keys
+from protocol.formats.object import BlockLookup, MissingBlocks, open_object
+from protocol.formats.publication import Publication, decode_publication, open_hidden_key
 from protocol.ids import BlockId, BranchId, BranchMark, CommitId, EpochId, RepoId, TopicKey, root_branch
-from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, ReadKey
-from protocol.object import BlockLookup, MissingBlocks, open_object
-from protocol.publication import Publication, decode_publication, open_hidden_key
-from protocol.signing import Claim
 from verifier.verify import Rejected, author_claim
 
 _MARKS_REMEMBERED_MAX: Final = 4096

@@ -16,8 +16,8 @@ import msgspec
 
 from node.ingest.publication_reading import OpeningKeys, ReadBatch, gather_claims, read_batch
 from protocol.codec import Value, encode
+from protocol.crypto.signing import Claim, check_claims
 from protocol.ids import Digest, Signature, UserId
-from protocol.signing import Claim, check_claims
 
 REQUEST_HEADER: Final = struct.Struct("<cI")
 """What is asked for, and the bytes that follow."""

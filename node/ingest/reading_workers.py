@@ -37,7 +37,7 @@ from node.ingest.worker_process import (
     start_worker,
     wait_for_readable,
 )
-from protocol.signing import Claim, check_claims
+from protocol.crypto.signing import Claim, check_claims
 
 log = structlog.get_logger()
 

@@ -19,15 +19,15 @@ from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People
 from node.ingest.publication_reading import open_parts
 from node.ingest.tables import ShownTables, Tables, load_tables, renew_tables
-from protocol.block import WrongKey, decode_block
-from protocol.body import Body, ErasedBody, Permission, RepoInit, UnknownBody
 from protocol.codec import DecodeError
-from protocol.commit import Commit, UnknownVersion, open_commit
-from protocol.declared_kind import read_body
-from protocol.epochs import EpochHand, EpochInit, StartParts
+from protocol.crypto.keys import ConvergenceSecret, StoreKey
+from protocol.formats.block import WrongKey, decode_block
+from protocol.formats.body import Body, ErasedBody, Permission, RepoInit, UnknownBody
+from protocol.formats.commit import Commit, UnknownVersion, open_commit
+from protocol.formats.declared_kind import read_body
+from protocol.formats.epochs import EpochHand, EpochInit, StartParts
+from protocol.formats.object import MissingBlocks
 from protocol.ids import BlockId, CommitId, EpochId, RepoId, TopicKey, UserId
-from protocol.keys import ConvergenceSecret, StoreKey
-from protocol.object import MissingBlocks
 from storage.blobs.files import FileRow
 from storage.blobs.packs import Packs
 from storage.commits.blocks import DamagedBlock, read_blocks
@@ -86,7 +86,7 @@ class Replica:
         self.people = People()
         """What people are called."""
         self.lobbies: Mapping[RepoId, RepoId] = {}
-        """Lobbies (`protocol.lobbies`), each with the repo that users ask for there, as it was last committed."""
+        """Lobbies (`protocol.formats.lobbies`), each with the repo that users ask for there, as it was last committed."""
         with self.database.read() as connection:
             self.shown = ShownTables(load_tables(connection))
             self.waiting = count_waiting(connection)

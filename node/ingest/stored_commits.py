@@ -8,16 +8,16 @@ from sqlalchemy import Connection
 from node.ingest.publication_parsing import Opened, open_batch
 from node.ingest.publication_reading import topic_claim
 from node.ingest.tables import Tables
-from protocol.block import WrongKey
-from protocol.body import ErasedBody, body_kind, content_of
 from protocol.codec import DecodeError
-from protocol.commit import UnknownVersion
-from protocol.content import Files
-from protocol.epochs import EpochInit
-from protocol.keys import TopicSeed
-from protocol.object import MissingBlocks
-from protocol.publication import Publication
-from protocol.signing import check_claims, sign, topic_key_pair
+from protocol.crypto.keys import TopicSeed
+from protocol.crypto.signing import check_claims, sign, topic_key_pair
+from protocol.formats.block import WrongKey
+from protocol.formats.body import ErasedBody, body_kind, content_of
+from protocol.formats.commit import UnknownVersion
+from protocol.formats.content import Files
+from protocol.formats.epochs import EpochInit
+from protocol.formats.object import MissingBlocks
+from protocol.formats.publication import Publication
 from storage.check.kept_rows import KeptFile
 from storage.commits.commits import feed_link, relation_columns
 from storage.engine.column_encryption import BadSecret, ColumnCipher, commit_place

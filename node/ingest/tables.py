@@ -13,9 +13,9 @@ from typing import TypeVar
 from sqlalchemy import Connection
 
 from node.ingest.layered_map import LayeredMap
-from protocol.commit import NO_EPOCH, Commit
+from protocol.crypto.keys import ConvergenceSecret, EpochKey
+from protocol.formats.commit import NO_EPOCH, Commit
 from protocol.ids import BranchId, CommitId, EpochId, Mark, RepoId, TopicKey, first_commit, root_branch
-from protocol.keys import ConvergenceSecret, EpochKey
 from ravel.characters import composed
 from storage.blobs.files import FileRow
 from storage.commits.commits import TimelineRow

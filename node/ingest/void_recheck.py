@@ -7,11 +7,11 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.ingest.tables import Tables
-from protocol.block import WrongKey, decode_block
-from protocol.body import Adopt, FeedEnd, Permission, Remove, kind_name
 from protocol.codec import DecodeError
-from protocol.commit import Commit, open_commit
-from protocol.content import Compaction
+from protocol.formats.block import WrongKey, decode_block
+from protocol.formats.body import Adopt, FeedEnd, Permission, Remove, kind_name
+from protocol.formats.commit import Commit, open_commit
+from protocol.formats.content import Compaction
 from protocol.ids import BranchId, CommitId, UserId
 from storage.commits.blocks import DamagedBlock, read_blocks
 from storage.commits.checkpoints import load_checkpoint_ids

@@ -1,8 +1,8 @@
 """Keeps a person's devices in step automatically: shares repos and grants rights between them.
 
-They find each other in a *devices repo* that the person's first user founds (`protocol.devices`): who joins it by a link
-for a device is one. There the first device's node hands on each repo that its user is a member of, once, and grants what
-the user holds where it may; the other's node follows, and publishes the statement that both are one person's. All of it
+They find each other in a *devices repo* that the person's first user founds (`protocol.formats.devices`): who joins it by a
+link for a device is one. There the first device's node hands on each repo that its user is a member of, once, and grants
+what the user holds where it may; the other's node follows, and publishes the statement that both are one person's. All of it
 is commits, so nothing is remembered beside them. `node.membership.pairing` has what a user asks for.
 
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
@@ -20,14 +20,14 @@ from node.authoring.drafting import Draft
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.body import Body, Grant, Invite, Permission
-from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.crypto.sealing import NotForUs
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, Grant, Invite, Permission
+from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.formats.proofs import device_digest
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, ObjectId, RepoId, UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.proofs import device_digest
-from protocol.sealing import NotForUs
-from protocol.text import id_text
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo
 from verifier.membership import Membership

@@ -8,8 +8,8 @@ from bisect import bisect_left
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
+from protocol.crypto.keys import EpochKey
 from protocol.ids import CommitId, EpochId, Mark, UserId
-from protocol.keys import EpochKey
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
     CLAIMS_LOOKED_AT,

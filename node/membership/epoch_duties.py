@@ -17,11 +17,11 @@ from node.authoring.drafting import Draft
 from node.authoring.epoch_starts import make_hand
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
-from protocol.body import Join, Permission
-from protocol.epochs import EpochHand
+from protocol.formats.body import Join, Permission
+from protocol.formats.epochs import EpochHand
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, RepoId, UserId
 from protocol.limits.formats import ACK_COUNT_MAX, EPOCH_HANDED_COUNT_MAX
-from protocol.text import id_text
 from storage.engine.id_keys import chunks
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo

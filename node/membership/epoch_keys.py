@@ -22,16 +22,16 @@ from node.ingest.membership_effects import choose_epoch, follow_links
 from node.ingest.publication_parsing import read_pending
 from node.ingest.replica import Replica, load_start_parts
 from node.membership.epoch_claims import ClaimMemory, Claims
-from protocol.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
-from protocol.commit import Commit
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
+from protocol.crypto.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
+from protocol.crypto.keys import EpochKey, WritersSecret
+from protocol.formats.commit import Commit
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
-from protocol.keys import EpochKey, WritersSecret
 from protocol.limits.peers import (
     BOXES_TRIED_MAX,
     PENDING_COUNT_MAX,
 )
-from protocol.text import id_text
 from storage.commits.pending import load_pending
 from storage.engine.id_keys import id_key
 from storage.repos.deletion import forget_claim

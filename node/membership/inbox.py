@@ -2,7 +2,7 @@
 
 An offer is a root branch commit with a link to a branch of the offerer's own. Once an admin has accepted it, every node
 that follows the repo follows that branch too, from whichever peer has it; addresses in the link are not dialed. Comments
-are shown beside the document; commits are merged by a member who may write (`node.membership.merging`).
+are shown beside the document; commits are merged by a member who may write (`node.content.merging`).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,11 +13,11 @@ from msgspec.structs import replace
 
 from node.authoring.author import Author
 from node.authoring.writing import create_branch, create_repo, write_commit
+from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
 from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.merging import MergePlan, run_merge
 from node.membership.offers import COMMENTS_REPO, decode_link, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
@@ -26,16 +26,16 @@ from node.runtime.resolve import resolve
 from node.sync.hub import Hub
 from node.timelines.commit_fields import stored_fields
 from node.timelines.post_views import show_changes
-from protocol.body import Answer, Merge, Offer, Permission, kind_name
 from protocol.codec import encode
-from protocol.content import Post
-from protocol.hashing import branch_read_key, branch_secret
+from protocol.crypto.hashing import branch_read_key, branch_secret
+from protocol.crypto.keys import ReadKey
+from protocol.formats.body import Answer, Merge, Offer, Permission, kind_name
+from protocol.formats.content import Post
+from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId, TopicKey, UserId
-from protocol.keys import ReadKey
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
-from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic

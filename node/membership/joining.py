@@ -27,13 +27,12 @@ from node.membership.profiles import ProfileKeeper
 from node.runtime.backoff import Backoff, store_backoff
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.block import Reference
-from protocol.body import Body, Join, Permission
 from protocol.codec import encode
-from protocol.devices import DevicesRepo
-from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
-from protocol.keys import InvitationSeed
-from protocol.links import (
+from protocol.crypto.keys import InvitationSeed
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, Join, Permission
+from protocol.formats.devices import DevicesRepo
+from protocol.formats.links import (
     AskLink,
     BranchCapability,
     DeviceLink,
@@ -43,8 +42,9 @@ from protocol.links import (
     decode_kept_link,
     find_kept_ask,
 )
-from protocol.proofs import prove_invitation
-from protocol.text import id_text
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.text import id_text
+from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
 from storage.engine.database import StorageError
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo, add_branch_alone, add_repo

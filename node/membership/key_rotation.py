@@ -5,7 +5,7 @@ from node.contract.repos import EpochList, EpochView, NewEpoch
 from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
-from protocol.text import id_text
+from protocol.formats.text import id_text
 from storage.repos.repos import Repo
 from verifier.epochs import box_holders, find_followed
 

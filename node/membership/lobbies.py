@@ -1,7 +1,7 @@
 """Keeps lobbies without being asked: follows those of one's repos, asks, takes up acceptances, and forgets what is over.
 
-A lobby (`protocol.lobbies`) is a small repo in which users ask to be let into another one. The admins' nodes follow it
-because the other repo's root branch says so; the node of who asks, because its user took up a link. All of it is commits
+A lobby (`protocol.formats.lobbies`) is a small repo in which users ask to be let into another one. The admins' nodes follow
+it because the other repo's root branch says so; the node of who asks, because its user took up a link. All of it is commits
 and the kept link, so a restart loses nothing. `node.membership.requests` has what users ask for.
 
 Everything here runs in worker threads, and again after each change, until there is nothing left to do.
@@ -20,14 +20,14 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.devices import coming_repo
 from node.runtime.errors import ServiceError
-from protocol.body import Invite, Join, Permission, Revoke
+from protocol.crypto.sealing import NotForUs
+from protocol.formats.body import Invite, Join, Permission, Revoke
+from protocol.formats.links import AskLink, InvitationLink, find_kept_ask
+from protocol.formats.lobbies import LobbyAdd, encode_note
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.text import id_text
 from protocol.ids import EpochId, RepoId
 from protocol.limits.peers import LOBBY_COUNT_MAX
-from protocol.links import AskLink, InvitationLink, find_kept_ask
-from protocol.lobbies import LobbyAdd, encode_note
-from protocol.proofs import prove_invitation
-from protocol.sealing import NotForUs
-from protocol.text import id_text
 from storage.peers.peers import unlink_repo
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch

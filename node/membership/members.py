@@ -25,12 +25,12 @@ from node.ingest.replica import Replica
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN, resolve
-from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.codec import DecodeError
+from protocol.crypto.signing import BadSignature, verify_public_key
+from protocol.formats.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
 from protocol.limits.formats import ADOPTED_COUNT_MAX, REMOVED_FEED_COUNT_MAX
-from protocol.signing import BadSignature, verify_public_key
-from protocol.text import id_text, parse_id
 from storage.commits.feeds import load_feed_tip
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch, Repo

@@ -7,10 +7,10 @@ from node.contract.values import RootCommit
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.timelines.why import find_commit
-from protocol.body import BranchEdit, Tag
+from protocol.formats.body import BranchEdit, Tag
+from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import NAME_SIZE_MAX
-from protocol.text import id_text
 from ravel.characters import composed, name_fault
 from storage.repos.repos import Branch, Repo
 from verifier.names import find_tags

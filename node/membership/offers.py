@@ -10,13 +10,13 @@ from msgspec.structs import replace
 
 from node.ingest.people import SHORT_ID_LENGTH, People
 from node.ingest.replica import Replica
-from protocol.body import Offer
 from protocol.codec import DecodeError
+from protocol.formats.body import Offer
+from protocol.formats.links import BranchCapability, decode_branch_capability
+from protocol.formats.text import id_text
 from protocol.ids import RepoId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
-from protocol.links import BranchCapability, decode_branch_capability
-from protocol.text import id_text
 from storage.repos.repos import Repo, add_branch_alone
 from verifier.offers import FoundOffer
 

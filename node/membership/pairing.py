@@ -26,13 +26,13 @@ from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from protocol.body import Permission, RepoInit
-from protocol.devices import Device, DeviceEnd, DevicesRepo
+from protocol.formats.body import Permission, RepoInit
+from protocol.formats.devices import Device, DeviceEnd, DevicesRepo
+from protocol.formats.links import device_link_text, find_kept_ask
+from protocol.formats.proofs import device_end_digest
+from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.links import device_link_text, find_kept_ask
-from protocol.proofs import device_end_digest
-from protocol.text import id_text
 from storage.repos.repos import Repo
 
 _REPO_NAME: Final = "devices"

@@ -31,12 +31,12 @@ from node.membership.members import find_user
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from protocol.body import Permission
 from protocol.codec import DecodeError
+from protocol.formats.body import Permission
+from protocol.formats.profiles import Profile, tidy_name
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId, PeerId
 from protocol.limits.formats import PROFILE_COLOR_COUNT, PROFILE_INTERVAL_MS
-from protocol.profiles import Profile, tidy_name
-from protocol.text import id_text, parse_id
 from storage.commits.blocks import DamagedBlock
 from storage.repos.repos import Repo
 

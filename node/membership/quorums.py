@@ -16,10 +16,18 @@ from node.membership.members import PERMISSIONS, find_user
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
-from protocol.body import Approve, Body, Checkpoint, Permission, ProposeCheckpoint, ProposeRemoval, Quorum
+from protocol.formats.body import (
+    Approve,
+    Body,
+    Checkpoint,
+    Permission,
+    ProposeCheckpoint,
+    ProposeRemoval,
+    Quorum,
+)
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, RepoId
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.text import id_text
 from storage.commits.checkpoints import load_checkpoint_proposals
 from storage.commits.commits import load_facts
 from storage.commits.heads import count_heads, load_heads

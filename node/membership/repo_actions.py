@@ -6,8 +6,8 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.contract.values import RootCommit
 from node.sync.hub import Hub
-from protocol.body import Body
-from protocol.text import id_text
+from protocol.formats.body import Body
+from protocol.formats.text import id_text
 from storage.repos.repos import Branch, Repo
 
 

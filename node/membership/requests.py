@@ -1,7 +1,8 @@
 """User actions on requests to join: links that ask, who asked by them, answers; and the requests that this user made.
 
-A link that asks opens a lobby and nothing of the repo (`protocol.lobbies`). To accept is to grant, and to say in the lobby
-where the repo begins, with its read secret sealed to the user who asked. `node.membership.lobbies` has the automatic part.
+A link that asks opens a lobby and nothing of the repo (`protocol.formats.lobbies`). To accept is to grant, and to say in the
+lobby where the repo begins, with its read secret sealed to the user who asked. `node.membership.lobbies` has the automatic
+part.
 """
 
 import secrets
@@ -36,17 +37,17 @@ from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from protocol.block import Reference
-from protocol.body import Body, Grant, Invite, Permission, Remove, Revoke
 from protocol.codec import encode
+from protocol.crypto.keys import InvitationSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, Grant, Invite, Permission, Remove, Revoke
+from protocol.formats.links import AskLink, PeerAddress, ask_link_text, find_kept_ask
+from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox, code_numbers
+from protocol.formats.text import id_text
 from protocol.ids import ObjectId, RepoId, UserId
-from protocol.keys import InvitationSeed
 from protocol.limits.formats import LOBBY_ADMIN_COUNT_MAX, NAME_SIZE_MAX
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_COUNT_MAX
-from protocol.links import AskLink, PeerAddress, ask_link_text, find_kept_ask
-from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox, code_numbers
-from protocol.signing import key_pair
-from protocol.text import id_text
 from storage.repos.repos import Repo
 from verifier.lobbies import FoundRequest
 

@@ -18,23 +18,21 @@ from node.contract.values import Capability
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner, link_of
 from node.membership.lobbies import find_asked, find_repo
-from node.membership.peers import TRUST_CHANGED, Peers, check_dialable
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses, told_reach
 from node.network.peer_state import PeerState
+from node.network.peers import TRUST_CHANGED, Peers, check_dialable
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.runtime.wording import date_text
 from node.sync.connection import Connection
 from node.sync.hub import Hub
-from protocol.block import Reference
-from protocol.body import BranchLink, Invite, Permission
 from protocol.codec import DecodeError, encode
-from protocol.hashing import branch_secret
-from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
-from protocol.keys import InvitationSeed
-from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
-from protocol.limits.peers import LOBBY_COUNT_MAX
-from protocol.links import (
+from protocol.crypto.hashing import branch_secret
+from protocol.crypto.keys import InvitationSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import BranchLink, Invite, Permission
+from protocol.formats.links import (
     RENEWAL_NOTE,
     AskLink,
     BranchCapability,
@@ -54,10 +52,12 @@ from protocol.links import (
     parse_device_link,
     parse_invitation,
 )
-from protocol.reach import Reach
-from protocol.signing import key_pair
-from protocol.text import id_text, pasted_word
-from protocol.web_address import from_link, to_link
+from protocol.formats.text import id_text, pasted_word
+from protocol.formats.web_address import from_link, to_link
+from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
+from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
+from protocol.limits.peers import LOBBY_COUNT_MAX
+from protocol.session.reach import Reach
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 

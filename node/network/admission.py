@@ -12,14 +12,14 @@ from contextlib import contextmanager
 
 import trio
 
-from node.network.circuit_dialing import relay_at
+from node.circuits.dialing import relay_at
 from protocol.limits.peers import (
     CONNECTIONS_PER_HOST_SHARE,
     HALF_OPEN_MAX,
     HANDSHAKE_ACCEPT_SECONDS,
     KNOWN_PLACES_SHARE,
 )
-from protocol.reach import Reach, host_of, network_of, reach_of
+from protocol.session.reach import Reach, host_of, network_of, reach_of
 
 
 class Admission:

@@ -20,11 +20,11 @@ from node.sync.addresses import AddressSource
 from node.sync.circuit_port import CircuitHandler
 from node.sync.connection import Connection
 from node.sync.introductions import Introducer
-from node.sync.transport import SecureStream
-from protocol.keys import NodeSeed
-from protocol.reach import may_travel
-from protocol.session_outputs import AddressSeen, ReachOutput
-from protocol.text import id_text
+from node.wire.transport import SecureStream
+from protocol.crypto.keys import NodeSeed
+from protocol.formats.text import id_text
+from protocol.session.outputs import AddressSeen, ReachOutput
+from protocol.session.reach import may_travel
 
 log = structlog.get_logger()
 

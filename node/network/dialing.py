@@ -13,7 +13,8 @@ from typing import TypeVar
 
 import trio
 
-from node.sync.transport import TransportError
+from node.wire.transport import TransportError
+from protocol.formats.web_address import is_web_address, parse_web_address
 from protocol.limits.peers import (
     DIAL_STAGGER_SECONDS,
     HANDSHAKE_SHARED_SECONDS,
@@ -21,8 +22,7 @@ from protocol.limits.peers import (
     LINK_DIALS_AT_ONCE_MAX,
     LINK_HOSTS_MAX,
 )
-from protocol.reach import Reach, host_of, network_of, reach_of
-from protocol.web_address import is_web_address, parse_web_address
+from protocol.session.reach import Reach, host_of, network_of, reach_of
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from protocol.limits.peers import INTERFACE_ADDRESSES_MAX
-from protocol.reach import Host, Reach, reach_of
+from protocol.session.reach import Host, Reach, reach_of
 
 _BRIDGES: Final = (
     "docker", "br-", "veth", "virbr", "vnet", "lxc", "lxd", "cni", "flannel", "cali", "podman", "vmnet", "vboxnet",

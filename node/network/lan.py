@@ -25,7 +25,7 @@ from node.network.network import Network
 from node.network.own_addresses import EVERYWHERE
 from node.runtime.backoff import Backoff
 from node.sync.addresses import AddressSource
-from protocol.hashing import lan_mark
+from protocol.crypto.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.formats import ADDRESS_SIZE_MAX
 from protocol.limits.peers import (
@@ -35,7 +35,7 @@ from protocol.limits.peers import (
     LAN_ROTATION_SECONDS,
     LAN_SIGHTINGS_MAX,
 )
-from protocol.reach import Reach, host_of, reach_of
+from protocol.session.reach import Reach, host_of, reach_of
 
 log = structlog.get_logger()
 

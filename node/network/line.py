@@ -1,6 +1,6 @@
 """An open stream to where a peer may be, before any handshake; and the sockets by which others open one.
 
-Left to others: `node.network.websocket` opens and accepts WebSocket connections, `node.sync.transport` shakes hands.
+Left to others: `node.network.websocket` opens and accepts WebSocket connections, `node.wire.transport` shakes hands.
 """
 
 import errno
@@ -15,7 +15,7 @@ import trio
 
 from node.network.own_addresses import EVERYWHERE
 from node.runtime.subnets import address_of, local_host
-from node.sync.transport import TransportError
+from node.wire.transport import TransportError
 
 log = structlog.get_logger()
 

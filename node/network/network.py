@@ -2,7 +2,7 @@
 
 A peer is its key; its address is only where it was last found. Kept peers are dialed by `node.network.peer_dialing`,
 addresses that were learned by `node.network.peer_discovery`. A peer that no dial reaches is met through a relay
-(`node.network.circuit_dialing`). Each connection is had in `node.network.conversing`.
+(`node.circuits.dialing`). Each connection is had in `node.network.conversing`.
 """
 
 import secrets
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import structlog
 import trio
 
+from node.circuits.client import CircuitClient
+from node.circuits.dialing import CircuitDialer, place_of
+from node.circuits.switch import CircuitSwitch
 from node.network.admission import Admission, HalfOpen
-from node.network.circuit_client import CircuitClient
-from node.network.circuit_dialing import CircuitDialer, place_of
-from node.network.circuit_switch import CircuitSwitch
 from node.network.conversing import Conversing
 from node.network.dialing import HostAllowance
 from node.network.line import one_connection
@@ -29,18 +29,18 @@ from node.runtime.subnets import address_of
 from node.sync.addresses import AddressSource
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
-from node.sync.transport import SecureStream, TransportError, accept, say_goodbye
+from node.wire.transport import SecureStream, TransportError, accept, say_goodbye
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.links import PeerAddress
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     CONNECTIONS_MAX,
     IDLE_TIMEOUT_SECONDS,
     REACHED_PEERS_MAX,
     RELAY_CONNECTIONS_MAX,
 )
-from protocol.links import PeerAddress
-from protocol.signing import public_key
-from protocol.text import id_text
 
 if TYPE_CHECKING:
     from node.network.websocket import WebListener, WebSocketStream

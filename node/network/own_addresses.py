@@ -23,6 +23,7 @@ import trio
 from node.home.config import NOTHING, list_advertised
 from node.network.interfaces import InterfaceAddress
 from node.runtime.subnets import subnet_of
+from protocol.formats.web_address import parse_web_address
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     INTERFACES_LOOK_SECONDS,
@@ -30,8 +31,7 @@ from protocol.limits.peers import (
     OBSERVERS_MAX,
     OWN_ADDRESSES_TOLD_MAX,
 )
-from protocol.reach import Host, Reach, host_of, is_public, may_travel, reach_of
-from protocol.web_address import parse_web_address
+from protocol.session.reach import Host, Reach, host_of, is_public, may_travel, reach_of
 
 log = structlog.get_logger()
 

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable
 import structlog
 import trio
 
-from node.network.circuit_client import CircuitStream
-from node.network.circuit_dialing import place_of
+from node.circuits.client import CircuitStream
+from node.circuits.dialing import place_of
 from node.network.conversing import Conversing
 from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
 from node.network.line import Line, open_tcp
@@ -19,16 +19,16 @@ from node.network.peer_registry import PeerRegistry
 from node.network.peer_state import PeerState, listed
 from node.runtime.backoff import Backoff
 from node.sync.addresses import AddressSource, Learned
-from node.sync.transport import SecureStream, TransportError, dial, say_goodbye
+from node.wire.transport import SecureStream, TransportError, dial, say_goodbye
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.formats.text import id_text
+from protocol.formats.web_address import is_web_address, parse_web_address
 from protocol.ids import PeerId
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     DIAL_BACKOFF_MIN_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
 )
-from protocol.text import id_text
-from protocol.web_address import is_web_address, parse_web_address
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import trio
 
-from node.network.circuit_dialing import relay_at
+from node.circuits.dialing import relay_at
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from protocol.ids import PeerId

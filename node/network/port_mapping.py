@@ -27,7 +27,7 @@ from protocol.limits.peers import (
     MAPPING_PAUSE_MIN_SECONDS,
     MAPPING_SECONDS,
 )
-from protocol.reach import Reach, reach_of
+from protocol.session.reach import Reach, reach_of
 
 log = structlog.get_logger()
 

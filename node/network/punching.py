@@ -4,7 +4,7 @@ Both dial from the port by which they are connected to the relay: their routers 
 where it is seen. Each listens there as well, for a router that lets the first packet in. What comes of it is a session of
 its own, which takes the circuit's place as any direct one does: topics are compared anew, so nothing is lost.
 
-`protocol.punching` has the rules, and which addresses are dialed. The network has the connections.
+`protocol.session.punching` has the rules, and which addresses are dialed. The network has the connections.
 """
 
 import secrets
@@ -24,10 +24,10 @@ from node.network.own_addresses import OwnAddresses
 from node.network.peer_registry import PeerRegistry
 from node.network.peer_state import PeerState
 from node.sync.connection import Connection
-from node.sync.transport import SecureStream, TransportError, accept, dial, say_goodbye
-from protocol.features import PUNCHING
+from node.wire.transport import SecureStream, TransportError, accept, dial, say_goodbye
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     PUNCH_LOOK_SECONDS,
     PUNCH_LOOK_SECONDS_MAX,
@@ -37,11 +37,11 @@ from protocol.limits.peers import (
     PUNCH_TAKEN_MAX,
     PUNCH_TRIES_MAX,
 )
-from protocol.punching import choose_targets, half_way
-from protocol.reach import Reach, host_of, reach_of
-from protocol.session_events import PunchAnswered, PunchWanted
-from protocol.session_outputs import PunchDue, PunchHeard, PunchOutput
-from protocol.text import id_text
+from protocol.session.events import PunchAnswered, PunchWanted
+from protocol.session.features import PUNCHING
+from protocol.session.outputs import PunchDue, PunchHeard, PunchOutput
+from protocol.session.punching import choose_targets, half_way
+from protocol.session.reach import Reach, host_of, reach_of
 
 log = structlog.get_logger()
 

@@ -1,6 +1,6 @@
 """A WebSocket connection as a stream of trio's: what carries sessions where only the web's ports are open.
 
-The handshake and session of `node.sync.transport` run inside, in binary messages whose bounds mean nothing. TLS and HTTP
+The handshake and session of `node.wire.transport` run inside, in binary messages whose bounds mean nothing. TLS and HTTP
 hide from a network what is spoken, and prove nothing of the peer: the node key does. `websockets` parses; here are the
 reads, the writes and the bounds. Imported once it is needed: it takes 50 ms and 3 MB.
 """
@@ -25,8 +25,9 @@ from node.network.line import Line, listening_address
 from node.network.own_addresses import shown_address
 from node.network.peer_state import PeerState
 from node.runtime.subnets import address_of, local_host
-from node.sync.rate_limit import TokenBucket
-from node.sync.transport import CLOSE_TIMEOUT_SECONDS, TransportError
+from node.runtime.token_bucket import TokenBucket
+from node.wire.transport import CLOSE_TIMEOUT_SECONDS, TransportError
+from protocol.formats.web_address import WEB_PATH, WebAddress, is_web_path
 from protocol.limits.formats import KIB
 from protocol.limits.peers import (
     WEBSOCKET_HEAD_SIZE_MAX,
@@ -36,8 +37,7 @@ from protocol.limits.peers import (
     WEBSOCKET_SMALL_PER_SECOND_MAX,
     WEBSOCKET_SMALL_SIZE,
 )
-from protocol.reach import host_named, host_of
-from protocol.web_address import WEB_PATH, WebAddress, is_web_path
+from protocol.session.reach import host_named, host_of
 
 _READ_SIZE: Final = 64 * KIB
 """Bytes that are read at a time: of the shortest frames 11,000."""

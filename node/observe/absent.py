@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from node.ingest.replica import Replica
-from protocol.body import Permission
+from protocol.formats.body import Permission
 from protocol.ids import UserId
 from protocol.limits.users import HELPERS_MAX
 from storage.commits.pending import load_keyless, load_waiting_authors

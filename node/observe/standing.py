@@ -29,7 +29,7 @@ from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
 from node.sync.sync_progress import TransferRates
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
-from protocol.topic_progress import TopicProgress
+from protocol.session.topic_progress import TopicProgress
 from storage.blobs.unfetched import count_unfetched
 from storage.commits.commits import has_newer
 from storage.commits.own_commits import load_author_num, load_last_num, load_latest, load_since

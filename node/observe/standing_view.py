@@ -12,9 +12,9 @@ from node.contract.requests import AskView
 from node.contract.values import SyncProgress
 from node.ingest.people import SHORT_ID_LENGTH
 from node.sync.sync_progress import progress_of, seconds_left
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
-from protocol.text import id_text
 from storage.peers.peers import Holder
 
 UNHELD_COUNTED_MAX: Final = 1000

@@ -13,11 +13,11 @@ from typing import Final
 from node.contract.node import LogLines, StorageUse
 from node.exports.exports import Exports
 from node.network.network import Network
+from node.relay.relay import RelayService
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
-from node.sync.relay import RelayService
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
 from storage.commits.commits import load_growth

@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeVar
 
 from node.runtime.errors import ServiceError
 from protocol.codec import DecodeError
+from protocol.formats.text import id_text, parse_id_prefix
 from protocol.ids import Id
-from protocol.text import id_text, parse_id_prefix
 from ravel.characters import composed
 
 PREFIX_SIZE_MIN: Final = 4

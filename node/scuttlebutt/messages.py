@@ -142,8 +142,8 @@ def key_of(feed: str) -> bytes | None:
 def verify_ssb_signature(message: SsbMessage, hmac_key: bytes | None = None) -> None:
     """Raise MessageRefused unless the author signed it; `hmac_key` (32 bytes) is of the network, if it has one.
 
-    libsodium decides alone, as in the reference. Ravel's own rules (`protocol.signing`) are stricter and would leave feeds
-    with gaps.
+    libsodium decides alone, as in the reference. Ravel's own rules (`protocol.crypto.signing`) are stricter and would leave
+    feeds with gaps.
     """
     signed = message.signed
     if hmac_key is not None:

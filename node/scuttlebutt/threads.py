@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from node.scuttlebutt.messages import ssb_id
-from protocol.content import Imported
+from protocol.formats.content import Imported
 from protocol.ids import BlockId, CommitId
 from verifier.tangle_kinds import ReadCommit, TangleKind
 

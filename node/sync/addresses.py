@@ -37,7 +37,7 @@ from protocol.limits.peers import (
     LEARNED_PAUSE_MIN_SECONDS,
     REACHED_FAILURES_MAX,
 )
-from protocol.reach import host_of, network_of
+from protocol.session.reach import host_of, network_of
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from node.runtime.backoff import Backoff
 from node.sync.conversation import Conversation
 from node.sync.fetching import fetch_from
 from node.sync.hub import Hub
-from protocol.block import Block
+from protocol.formats.block import Block
 from protocol.ids import BlockId, CommitId, TopicKey
 from protocol.limits.peers import (
     DAMAGED_ASKED_COUNT_MAX,

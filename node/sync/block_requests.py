@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 import structlog
 import trio
 
-from node.sync.scheduling import WorkAccount
+from node.runtime.scheduling import WorkAccount
+from protocol.formats.text import id_text
 from protocol.ids import BlockId, PeerId
 from protocol.limits.peers import (
     BLOCK_LOST_SECONDS,
@@ -19,7 +20,6 @@ from protocol.limits.peers import (
     LIARS_MAX,
     LIE_SECONDS,
 )
-from protocol.text import id_text
 
 log = structlog.get_logger()
 

@@ -1,8 +1,8 @@
 """The circuits of one connection, as those see them who open them or pass them on.
 
-A `CircuitPort` stands between a connection's session machine (`protocol.circuits`) and a `CircuitHandler`: on a relay the
-one that passes circuits on (`node.network.circuit_switch`), elsewhere the one that opens and accepts them
-(`node.network.circuit_client`). Nothing here waits: what cannot be said at once is in the connection's bounded queue.
+A `CircuitPort` stands between a connection's session machine (`protocol.session.circuits`) and a `CircuitHandler`: on a
+relay the one that passes circuits on (`node.circuits.switch`), elsewhere the one that opens and accepts them
+(`node.circuits.client`). Nothing here waits: what cannot be said at once is in the connection's bounded queue.
 """
 
 from typing import Protocol
@@ -10,8 +10,7 @@ from typing import Protocol
 from node.sync.conversation import Conversation
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
-from protocol.messages import CircuitCredit, CircuitData, Message
-from protocol.session_events import (
+from protocol.session.events import (
     CircuitAsked,
     CircuitEnded,
     CircuitGranted,
@@ -20,7 +19,8 @@ from protocol.session_events import (
     NodesFound,
     RendezvousWanted,
 )
-from protocol.session_outputs import (
+from protocol.session.messages import CircuitCredit, CircuitData, Message
+from protocol.session.outputs import (
     CircuitClosed,
     CircuitCredited,
     CircuitOffered,

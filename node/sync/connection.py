@@ -1,4 +1,4 @@
-"""One peer connection: does the I/O for the sync state machine (`protocol.session`) over an encrypted stream.
+"""One peer connection: does the I/O for the sync state machine (`protocol.session.session`) over an encrypted stream.
 
 It moves bytes and runs the machine's outputs. What others ask of the peer is `node.sync.conversation`'s.
 
@@ -15,19 +15,19 @@ from dataclasses import dataclass
 import structlog
 import trio
 
+from node.runtime.token_bucket import TokenBucket
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort, is_of_large_circuit
 from node.sync.conversation import Conversation
 from node.sync.followed_topics import FollowedTopics
 from node.sync.hub import Hub
 from node.sync.introductions import Introducer
 from node.sync.presence import PresencePort
-from node.sync.rate_limit import TokenBucket
 from node.sync.relay_client import RelayAnswer, RelayClient
 from node.sync.relay_port import RelayPort, RelayQuestion
 from node.sync.topic_work import TopicWork
-from node.sync.transport import LAST_WORDS_SECONDS, SecureStream, TransportError, say_goodbye
+from node.wire.transport import LAST_WORDS_SECONDS, SecureStream, TransportError, say_goodbye
 from protocol.codec import DecodeError
-from protocol.features import FEATURES, find_newer, has_feature
+from protocol.formats.text import id_text
 from protocol.ids import TopicKey
 from protocol.limits.peers import (
     BYTE_SECONDS,
@@ -44,7 +44,12 @@ from protocol.limits.peers import (
     UNKNOWN_MESSAGES_AT_ONCE_MAX,
     UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
-from protocol.messages import (
+from protocol.session.events import (
+    CheckDue,
+    MessageReceived,
+)
+from protocol.session.features import FEATURES, find_newer, has_feature
+from protocol.session.messages import (
     Announce,
     Blocks,
     Features,
@@ -59,13 +64,7 @@ from protocol.messages import (
     UnknownMessage,
     decode_message,
 )
-from protocol.reach import host_of
-from protocol.session import Session
-from protocol.session_events import (
-    CheckDue,
-    MessageReceived,
-)
-from protocol.session_outputs import (
+from protocol.session.outputs import (
     Close,
     FindPeers,
     HandleFrame,
@@ -81,7 +80,8 @@ from protocol.session_outputs import (
     Send,
     say_together,
 )
-from protocol.text import id_text
+from protocol.session.reach import host_of
+from protocol.session.session import Session
 from storage.repos.epochs import Topic
 
 log = structlog.get_logger()

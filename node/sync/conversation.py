@@ -11,15 +11,13 @@ from contextlib import suppress
 import structlog
 import trio
 
+from node.runtime.scheduling import WorkAccount
 from node.sync.block_requests import BlockRequests, NotFetched, RequestTimeout, UselessSources
-from node.sync.scheduling import WorkAccount
-from node.sync.send_queue import SendQueue
 from node.sync.sync_progress import ConnectionRates
-from protocol.features import BODIES, FILES, RELAY_FILES, has_feature
+from node.wire.send_queue import SendQueue
+from protocol.formats.text import id_text
 from protocol.ids import BlockId, CommitId, ItemId, PeerId, TopicKey
-from protocol.messages import Goodbye, Message
-from protocol.session import Session
-from protocol.session_events import (
+from protocol.session.events import (
     BlocksWanted,
     BodiesWanted,
     CommitsAccepted,
@@ -27,9 +25,11 @@ from protocol.session_events import (
     CommitsWanted,
     Event,
 )
-from protocol.session_outputs import Output
-from protocol.text import id_text
-from protocol.topic_progress import TopicProgress
+from protocol.session.features import BODIES, FILES, RELAY_FILES, has_feature
+from protocol.session.messages import Goodbye, Message
+from protocol.session.outputs import Output
+from protocol.session.session import Session
+from protocol.session.topic_progress import TopicProgress
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()

@@ -17,8 +17,8 @@ from node.runtime.errors import ServiceError
 from node.sync.block_requests import NotFetched
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
-from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId, TopicKey
 from protocol.limits.peers import FETCHED_COUNT_MAX
 from storage.repos.repos import Branch

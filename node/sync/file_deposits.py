@@ -17,7 +17,7 @@ from node.runtime.backoff import Backoff, store_backoff
 from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
 from node.sync.relay_client import RelayClient
-from protocol.deposits import short_file, sign_deposit
+from protocol.formats.text import id_text
 from protocol.ids import ShortId, TopicKey
 from protocol.limits.peers import (
     DEPOSIT_LOOK_SECONDS,
@@ -30,7 +30,7 @@ from protocol.limits.peers import (
     FILES_PAUSED_MAX,
     RELAYED_FILES_REMEMBERED_MAX,
 )
-from protocol.text import id_text
+from protocol.session.deposits import short_file, sign_deposit
 from storage.blobs.relayed_files import (
     OwnFile,
     find_relayed_on,

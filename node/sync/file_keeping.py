@@ -10,16 +10,16 @@ from typing import Final
 
 import trio
 
+from node.relay.relay import INCOMPLETE, RelayService
+from node.runtime.scheduling import WorkAccount, WorkBill
 from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.relay import INCOMPLETE, RelayService
-from node.sync.scheduling import WorkAccount, WorkBill
-from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from protocol.limits.peers import BYTE_SECONDS, FETCHED_COUNT_MAX, FRAME_SECONDS, RELAYED_INNER_COUNT_MAX
-from protocol.messages import FileDeposit
+from protocol.session.messages import FileDeposit
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor

@@ -13,9 +13,9 @@ from node.sync.hub import Hub
 from node.sync.session_queries import topic_place
 from protocol.ids import AnnouncedTopic, TopicKey
 from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
-from protocol.session import Session
-from protocol.session_events import TopicFollowed, TopicsRefused
-from protocol.session_outputs import Output
+from protocol.session.events import TopicFollowed, TopicsRefused
+from protocol.session.outputs import Output
+from protocol.session.session import Session
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
 from storage.topics.difference import TopicTables

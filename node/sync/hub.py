@@ -16,23 +16,23 @@ from typing import Any, Protocol, TypeVar
 import structlog
 import trio
 
+from node.ingest.batch_order import ByteBudget, Previous
 from node.ingest.ingest_result import IngestResult
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
+from node.relay.relay import RelayResult, RelayService
 from node.runtime.backoff import Backoff
 from node.runtime.blocking import RunBlocking
 from node.runtime.counted_event import CountedEvent
 from node.runtime.group_lane import GroupLane
-from node.sync.batch_order import ByteBudget, Previous
+from node.runtime.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from node.sync.block_requests import UselessSources
 from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
 from node.sync.intake import Intake, PendingSenders
 from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
-from node.sync.relay import RelayResult, RelayService
 from node.sync.relay_client import RelayClient
-from node.sync.scheduling import NOBODY, FairLock, Ledger, WorkAccount, WorkBill
 from protocol.ids import CommitId, PeerId, TopicKey
 from protocol.limits.peers import COMPARED_AT_ONCE_MAX
 from protocol.limits.users import WRITE_GROUP_COUNT_MAX

@@ -16,6 +16,7 @@ import structlog
 import trio
 
 from node.ingest.acceptance import Share, accept_batch, release_more
+from node.ingest.batch_order import Previous
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch, join_batches, opening_keys, settle_batch
 from node.ingest.publication_reading import gather_claims, read_batch
@@ -24,9 +25,8 @@ from node.ingest.replica import Replica
 from node.ingest.worker_process import ASKED_MAX
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
-from node.sync.batch_order import Previous
+from node.runtime.scheduling import FairLock, WorkAccount, WorkBill
 from node.sync.conversation import Conversation
-from node.sync.scheduling import FairLock, WorkAccount, WorkBill
 from protocol.ids import CommitId, TopicKey
 from protocol.limits.peers import (
     PENDING_SENDERS_MAX,

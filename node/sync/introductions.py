@@ -2,7 +2,7 @@
 
 A peer is made known only to peers that have shown, as it has, to know the own topic of the epoch in which the repo is
 written, and only while both are connected: by the address at which this node has reached it, or else the one that it says
-of itself. `protocol.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
+of itself. `protocol.session.introducing` bounds how often and how many, `node.sync.addresses` what is kept of it,
 `node.network.peer_discovery` dials.
 """
 
@@ -17,11 +17,11 @@ import trio
 from node.sync.addresses import AddressBook, AddressSource
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
+from protocol.formats.links import PeerAddress
 from protocol.ids import RepoId, TopicKey
-from protocol.links import PeerAddress
-from protocol.reach import as_seen, host_of, is_public, may_travel
-from protocol.session_events import PeersFound
-from protocol.session_outputs import FindPeers, LearnPeers
+from protocol.session.events import PeersFound
+from protocol.session.outputs import FindPeers, LearnPeers
+from protocol.session.reach import as_seen, host_of, is_public, may_travel
 
 YIELD_SECONDS: Final = 3.0
 """Seconds that the peer of the larger key leaves to the other one, so that two who hear of each other connect once."""

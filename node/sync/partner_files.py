@@ -7,16 +7,16 @@ what its partner keeps of a topic, and offers the rest, when the topic is joined
 import structlog
 import trio
 
+from node.relay.relay import RelayService
 from node.runtime.backoff import store_backoff
 from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
-from node.sync.relay import RelayService
 from node.sync.relay_client import RelayClient
-from protocol.deposits import short_file
+from protocol.formats.text import id_text
 from protocol.ids import ObjectId, ShortId, TopicKey
 from protocol.limits.peers import DEPOSIT_LOOK_SECONDS, DEPOSIT_PAUSE_SECONDS, FILES_LISTED_COUNT_MAX
-from protocol.messages import FileDeposit
-from protocol.text import id_text
+from protocol.session.deposits import short_file
+from protocol.session.messages import FileDeposit
 from storage.engine.database import StorageError
 from storage.relay.relay import KeptTopic
 

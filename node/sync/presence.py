@@ -2,7 +2,7 @@
 
 A presence is of one *session*, a tab of a browser. It is said again every ten seconds, and forgotten after thirty. It goes
 as `presence1` to peers that have joined the own topic of the epoch that is written in, and know the message. They do not
-pass it on, so what one connection brought ends with it. What is said is sealed for members (`protocol.presence`).
+pass it on, so what one connection brought ends with it. What is said is sealed for members (`protocol.session.presence`).
 """
 
 import secrets
@@ -13,8 +13,9 @@ import structlog
 import trio
 
 from node.ingest.replica import Replica
+from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
-from node.sync.rate_limit import TokenBucket
+from protocol.formats.text import id_text
 from protocol.ids import Digest, Signature, TopicKey, UserId
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
@@ -26,9 +27,14 @@ from protocol.limits.peers import (
     PRESENCES_OF_PEER_MAX,
     PRESENCES_PER_SECOND_MAX,
 )
-from protocol.presence import PRESENCE_NONCE_SIZE, ForgedPresence, Presence, open_presence, seal_presence
-from protocol.session_events import PresenceTold
-from protocol.text import id_text
+from protocol.session.events import PresenceTold
+from protocol.session.presence import (
+    PRESENCE_NONCE_SIZE,
+    ForgedPresence,
+    Presence,
+    open_presence,
+    seal_presence,
+)
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 

@@ -9,18 +9,18 @@ import trio
 from node.runtime.backoff import Backoff
 from node.sync.block_requests import NotFetched
 from node.sync.conversation import Conversation
-from protocol.deposits import short_file
-from protocol.features import RELAY_ACCOUNTS, RELAY_FILES
+from protocol.crypto.keys import AccountToken
 from protocol.ids import PeerId, ShortId, TopicKey
-from protocol.keys import AccountToken
 from protocol.limits.peers import (
     FILES_DEPOSITED_COUNT_MAX,
     REFUSED_PAUSE_MAX_SECONDS,
     REFUSED_PAUSE_MIN_SECONDS,
 )
-from protocol.messages import FileDeposit
-from protocol.session_events import AccountWanted, FileListWanted, FilesOffered
-from protocol.session_outputs import AccountAnswered, FilesAnswered, FilesListed
+from protocol.session.deposits import short_file
+from protocol.session.events import AccountWanted, FileListWanted, FilesOffered
+from protocol.session.features import RELAY_ACCOUNTS, RELAY_FILES
+from protocol.session.messages import FileDeposit
+from protocol.session.outputs import AccountAnswered, FilesAnswered, FilesListed
 
 T = TypeVar("T")
 RelayAnswer = FilesListed | FilesAnswered | AccountAnswered

@@ -12,22 +12,22 @@ from typing import Final
 import structlog
 import trio
 
+from node.relay.refusals import FILE, LINK
+from node.runtime.scheduling import WorkBill
 from node.sync.block_requests import NotFetched
 from node.sync.conversation import Conversation
 from node.sync.file_keeping import FilePull
 from node.sync.followed_topics import FollowedTopics
 from node.sync.hub import Hub
-from node.sync.relay_refusals import FILE, LINK
-from node.sync.scheduling import WorkBill
 from node.sync.session_queries import Load, topic_place
-from protocol.deposits import short_file
+from protocol.crypto.keys import AccountToken
+from protocol.formats.text import id_text
 from protocol.ids import ShortId, TopicKey
-from protocol.keys import AccountToken
 from protocol.limits.peers import BYTE_SECONDS
-from protocol.messages import FileDeposit
-from protocol.session_events import AccountSettled, BlocksLoaded, FileListLoaded, FileSettled
-from protocol.session_outputs import GiveAccount, KeepFiles, LoadFileList, OpenTopics, say_together
-from protocol.text import id_text
+from protocol.session.deposits import short_file
+from protocol.session.events import AccountSettled, BlocksLoaded, FileListLoaded, FileSettled
+from protocol.session.messages import FileDeposit
+from protocol.session.outputs import GiveAccount, KeepFiles, LoadFileList, OpenTopics, say_together
 from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic

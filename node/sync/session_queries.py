@@ -9,10 +9,7 @@ from node.ingest.replica import Replica
 from protocol.codec import DecodeError
 from protocol.ids import BlockId, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
-from protocol.reconciliation.range_items import RangeLookup, SortedItems
-from protocol.reconciliation.reconciler import FrameKind, Reconciler
-from protocol.reconciliation.riblt import Unreconciled
-from protocol.session_events import (
+from protocol.session.events import (
     BatchLoaded,
     BlocksLoaded,
     Event,
@@ -21,7 +18,7 @@ from protocol.session_events import (
     SummaryLoaded,
     WantedFound,
 )
-from protocol.session_outputs import (
+from protocol.session.outputs import (
     FindBodies,
     FindWanted,
     HandleFrame,
@@ -30,6 +27,9 @@ from protocol.session_outputs import (
     LoadPlan,
     OpenReconciliation,
 )
+from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.session.reconciliation.riblt import Unreconciled
 from storage.commits.blocks import DamagedBlock
 from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications

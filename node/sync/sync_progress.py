@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from node.contract.values import SyncProgress
 from protocol.ids import TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
-from protocol.topic_progress import TopicProgress
+from protocol.session.topic_progress import TopicProgress
 
 RATED_TOPICS_MAX: Final = 256
 """Topics of one connection and one direction whose rates are remembered, the latest: 0.5 MB."""

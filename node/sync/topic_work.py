@@ -1,7 +1,7 @@
 """Work on topics that a connection's session machine asks for: reads the store, compares sets, stores batches.
 
 Each piece is a task of the connection. The peer's account pays for it, and its result goes to the machine as an event. A
-batch that was received is opened at once and stored in its turn (`node.sync.batch_order`), so that signatures of the next
+batch that was received is opened at once and stored in its turn (`node.ingest.batch_order`), so that signatures of the next
 batch are checked while the last one is being stored. The queries are in `node.sync.session_queries`.
 """
 
@@ -11,12 +11,12 @@ from functools import partial
 
 import trio
 
+from node.ingest.batch_order import BatchOrder, Previous
 from node.ingest.publication_parsing import CARRIER_FAULTS
-from node.sync.batch_order import BatchOrder, Previous
+from node.runtime.scheduling import WorkBill
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
-from node.sync.scheduling import WorkBill
 from node.sync.session_queries import (
     Load,
     RangeSet,
@@ -29,9 +29,8 @@ from node.sync.session_queries import (
 )
 from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
-from protocol.reconciliation.reconciler import Reconciler
-from protocol.session_events import BatchIngested, BatchLoaded
-from protocol.session_outputs import (
+from protocol.session.events import BatchIngested, BatchLoaded
+from protocol.session.outputs import (
     HandleFrame,
     IngestBatch,
     LoadBatch,
@@ -39,6 +38,7 @@ from protocol.session_outputs import (
     LoadPlan,
     OpenReconciliation,
 )
+from protocol.session.reconciliation.reconciler import Reconciler
 from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.repos.epochs import Topic

@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from node.contract.commits import AuthorFields, BodyFields, ContentFields, Origin
 from node.ingest.replica import Replica, load_blocks_of, open_stored
-from protocol.body import (
+from protocol.formats.body import (
     Body,
     BranchFork,
     Carried,
@@ -19,10 +19,10 @@ from protocol.body import (
     content_of,
     kind_name,
 )
-from protocol.commit import Commit
-from protocol.content import Files, Imported, Post
+from protocol.formats.commit import Commit
+from protocol.formats.content import Files, Imported, Post
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, UserId
-from protocol.text import id_text
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import TimelineRow
 from storage.repos.repos import Branch

@@ -13,8 +13,8 @@ from node.timelines.commit_fields import author_fields, load_whole_blocks, opene
 from node.timelines.post_views import show_changes
 from node.timelines.views import place_text
 from node.timelines.why import explain, find_commit
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
-from protocol.text import id_text
 from storage.commits.commits import TimelineRow, load_position, load_rows
 from storage.repos.repos import Branch
 

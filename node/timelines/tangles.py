@@ -13,12 +13,12 @@ from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.scuttlebutt.threads import THREAD, source_of, thread_kind
-from protocol.body import Body, UnknownBody, body_kind
-from protocol.commit import Commit
-from protocol.content import Imported
+from protocol.formats.body import Body, UnknownBody, body_kind
+from protocol.formats.commit import Commit
+from protocol.formats.content import Imported
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.users import TANGLE_SHOWN_COMMITS_MAX
-from protocol.text import id_text
 from storage.commits.commits import TimelineRow, count_commits, iterate_arrivals
 from storage.repos.repos import Branch, Repo
 from verifier.tangle_kinds import TANGLE_KINDS, KindTangle, TangleKind, TangleScope

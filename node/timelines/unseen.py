@@ -15,9 +15,9 @@ from node.contract.values import Empty
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
 from node.timelines.views import timeline_items
+from protocol.formats.text import id_text
 from protocol.ids import UserId
 from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
-from protocol.text import id_text
 from storage.commits.commits import load_numbered
 from storage.commits.local_state import Unseen, load_mark, load_marks, load_unseen, put_mark
 from storage.repos.repos import Branch

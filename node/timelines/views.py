@@ -1,31 +1,19 @@
 """Converts rows and values to JSON, so that all answers use the same fields."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Sequence
 
-import trio
 from sqlalchemy import Connection
 
 from node.contract.branches import BranchView
 from node.contract.commits import TimelineItem
-from node.contract.peers import LearnedAddress, PeerView, TopicName, TopicView
 from node.contract.repos import RepoStanding, RepoView
 from node.ingest.replica import Replica
-from node.ingest.tables import Tables
-from node.network.peer_state import PeerState
-from node.sync.addresses import Learned
-from node.sync.connection import Connection as PeerConnection
-from node.sync.sync_progress import topic_progress
 from node.timelines.commit_fields import author_fields, load_whole_blocks, stored_fields
 from node.timelines.post_views import show_changes
-from protocol.body import Permission
+from protocol.formats.body import Permission
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
-from protocol.limits.peers import STALLED_SECONDS
-from protocol.text import id_text
-from protocol.topic_progress import TopicProgress
-from protocol.web_address import is_web_address
 from storage.commits.commits import TimelineRow
-from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 
 
@@ -88,109 +76,6 @@ def branch_view(
         "void": branch.void_count,
         "rejected": rejected,
     }
-
-
-def peer_view(
-    state: PeerState, topics: list[TopicView], petname: str = "", through_name: str = ""
-) -> PeerView:
-    """Describe a peer. `topics` are those of `view_topics`.
-
-    `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
-    """
-    return {
-        "peer": id_text(state.peer),
-        "name": petname,
-        "address": state.address,
-        "path": "relayed" if state.through is not None else "punched" if state.is_punched else "direct",
-        "through": None if state.through is None else id_text(state.through),
-        "through_name": through_name,
-        "websocket": state.is_web or is_web_address(state.address),
-        "direction": state.direction,
-        "state": state.state,
-        "since": int(state.since),
-        "last_error": state.last_error,
-        "relay": state.connection is not None and state.connection.peer_is_relay,
-        "newer_features": state.connection.newer_features if state.connection is not None else [],
-        "older_features": state.connection.older_features if state.connection is not None else [],
-        "unknown_messages": state.connection.unknown_count if state.connection is not None else 0,
-        "source": state.source,
-        "reached_at": state.reached_at,
-        "topics": topics,
-    }
-
-
-def view_topics(
-    state: PeerState, tables: Tables, waiting: Mapping[int, int], now: int
-) -> Iterator[TopicView]:
-    """Yield the state of each topic with a connected peer, at `now` in unix seconds.
-
-    One by one, since there may be thousands: the caller lets others have their turn. `waiting` counts commits that wait
-    here, by the numbers of topics. A peer that leaves meanwhile is shown as it was.
-    """
-    connection = state.connection
-    if connection is None:
-        return
-    rates, at = connection.transfer_rates, trio.current_time()
-    for topic in connection.topics:
-        row = tables.by_topic.get(topic.topic)
-        if row is None:
-            continue
-        yield {
-            **_name_topic(tables, row),
-            "state": _state_of(topic, waiting.get(row.num, 0)),
-            "behind": topic.behind,
-            "progress": topic_progress(topic, rates, at),
-            "bodiless": topic.bodiless > 0,
-            "to_send": topic.to_send,
-            "sent": topic.sent,
-            "confirmed": topic.confirmed,
-            "received": topic.received,
-            **_stalled(connection, topic, now),
-        }
-
-
-def _state_of(topic: TopicProgress, waiting: int) -> str:
-    """Return what stands between this node and a peer on a topic: not "in sync" while commits wait here for others."""
-    return "waiting" if waiting and topic.state == "in sync" else topic.state
-
-
-def _name_topic(tables: Tables, topic: Topic) -> TopicName:
-    repo = tables.repos[topic.repo_num]
-    epochs = topic.epochs or topic.writers_of
-    epoch_id = topic.channel.epoch if topic.channel is not None else epochs[0].epoch_id
-    return {
-        "repo": id_text(repo.repo_id),
-        "name": repo.name if topic.branch_num is None else tables.branches[topic.branch_num].name,
-        "kind": "branch" if topic.is_link else "epoch" if topic.epochs else "writers",
-        "epoch": id_text(epoch_id),
-    }
-
-
-def learned_view(learned: Learned, reached_at: int | None) -> LearnedAddress:
-    """Show a learned address of a peer that is not connected; unix seconds when it was last reached anywhere."""
-    return {
-        "peer": id_text(learned.peer),
-        "address": learned.address,
-        "source": learned.source,
-        "reached_at": reached_at,
-        "failures": learned.failures,
-    }
-
-
-class _StalledFields(TypedDict):
-    stalled_since: int | None
-    stalled_because: str | None
-
-
-def _stalled(connection: PeerConnection, topic: TopicProgress, now: int) -> _StalledFields:
-    """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
-    is_late, is_silent = (now - at >= STALLED_SECONDS for at in (connection.progress_at, connection.heard_at))
-    if topic.in_flight and is_late:
-        since = connection.progress_at
-        return {"stalled_since": since, "stalled_because": "nothing_heard" if is_silent else "takes_nothing"}
-    if topic.state == "comparing" and is_silent:
-        return {"stalled_since": connection.heard_at, "stalled_because": "nothing_heard"}
-    return {"stalled_since": None, "stalled_because": None}
 
 
 def timeline_items(

@@ -11,10 +11,10 @@ from node.ingest.replica import Replica
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import PREFIX_SIZE_MIN
-from protocol.body import Grant, Join, Remove, RepoInit
 from protocol.codec import DecodeError
+from protocol.formats.body import Grant, Join, Remove, RepoInit
+from protocol.formats.text import id_text, parse_id_prefix
 from protocol.ids import CommitId, UserId
-from protocol.text import id_text, parse_id_prefix
 from storage.commits.commits import load_facts
 from storage.commits.lookup import FoundCommit, find_commits
 from storage.commits.pending import load_one_pending

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select
 
-from protocol.block import Block, Reference
-from protocol.body import content_of
-from protocol.commit import Commit
-from protocol.content import Files
+from protocol.crypto.keys import BlockKey, ConvergenceSecret
+from protocol.formats.block import Block, Reference
+from protocol.formats.body import content_of
+from protocol.formats.commit import Commit
+from protocol.formats.content import Files
+from protocol.formats.object import ObjectReader
 from protocol.ids import AnyId, BlockId, CommitId, ObjectId, UserId
-from protocol.keys import BlockKey, ConvergenceSecret
-from protocol.object import ObjectReader
 from storage.blobs.packs import Packs
 from storage.commits.commits import NewCommit
 from storage.engine.bulk import insert_rows, select_by_ids, select_in, select_rows

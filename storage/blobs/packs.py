@@ -16,8 +16,8 @@ from typing import Final, Self
 
 from sqlalchemy import Connection, bindparam, insert, select
 
-from protocol.block import Block, decode_block
 from protocol.codec import DecodeError
+from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.bulk import insert_rows, select_in, select_rows

@@ -12,9 +12,9 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
-from protocol.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.codec import DecodeError
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
+from protocol.formats.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.ids import BlockId, ObjectId
 from storage.blobs.files import IS_REMOVED
 from storage.engine.database import StorageError

@@ -10,10 +10,10 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from protocol.deposits import short_file, size_of
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from protocol.limits.peers import RELAYED_INNER_COUNT_MAX
+from protocol.session.deposits import short_file, size_of
 from storage.blobs.files import IS_REMOVED
 from storage.blobs.packs import Packs
 from storage.blobs.reachability import packed_children

@@ -9,8 +9,8 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from protocol.deposits import short_file
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
+from protocol.session.deposits import short_file
 from storage.blobs.files import IS_REMOVED
 from storage.blobs.relayed_files import find_relayed
 from storage.engine.bulk import select_in, unindexed

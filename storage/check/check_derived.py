@@ -13,11 +13,11 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, select, tuple_
 
 from protocol.codec import DecodeError
-from protocol.hashing import symbol_key
+from protocol.crypto.hashing import symbol_key
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, ItemId, TopicKey
-from protocol.publication import decode_publication
-from protocol.reconciliation.riblt import Prefix
-from protocol.reconciliation.set_digest import SetDigest
+from protocol.session.reconciliation.riblt import Prefix
+from protocol.session.reconciliation.set_digest import SetDigest
 from storage.check.check_integrity import CheckFindings
 from storage.commits.pending import CAUSES
 from storage.commits.position_index import CANONICAL_ORDER, FIRST, OrderKey

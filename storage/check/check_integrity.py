@@ -14,9 +14,9 @@ from typing import Any, Final
 from sqlalchemy import Column, Connection, func, select
 from sqlalchemy.exc import DBAPIError
 
-from protocol.block import decode_block
 from protocol.codec import DecodeError
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
+from protocol.formats.block import decode_block
 from protocol.ids import BlockId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
 from storage.check.schema_check import find_altered

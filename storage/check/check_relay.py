@@ -6,11 +6,11 @@ from typing import Final
 
 from sqlalchemy import Connection, func, select
 
-from protocol.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.codec import DecodeError
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
+from protocol.formats.block import LEAF_START_SIZE, decode_block, has_children
+from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from protocol.ids import ObjectId
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_integrity import CheckFindings
 from storage.engine.id_keys import id_key, pack_ids
 from storage.engine.queries import stream_rows, sum_of

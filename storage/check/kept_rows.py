@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.commit import Commit
+from protocol.formats.commit import Commit
 from protocol.ids import CommitId
 from storage.engine.column_encryption import cipher_of, file_place
 from storage.engine.id_keys import PackedIds, chunks, id_key

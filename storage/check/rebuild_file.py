@@ -19,11 +19,11 @@ from typing import Any, Final
 from sqlalchemy import URL, Connection, Table, create_engine
 from sqlalchemy.exc import DBAPIError
 
-from protocol.block import decode_block
 from protocol.codec import DecodeError
-from protocol.hashing import store_mark
+from protocol.crypto.hashing import store_mark
+from protocol.crypto.keys import StoreKey
+from protocol.formats.block import decode_block
 from protocol.ids import CommitId
-from protocol.keys import StoreKey
 from storage.check.check_integrity import REFERENCES, ZERO_IS_NONE, CheckFindings, inspect_pages
 from storage.check.schema_check import fresh_schema, migrated_schema, normalise
 from storage.engine.bulk import UNREADABLE

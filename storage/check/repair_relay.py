@@ -8,8 +8,8 @@ from typing import Final
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.codec import DecodeError
+from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from protocol.ids import CommitId
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, decode_publication
 from storage.check.check_relay import find_incomplete
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.engine.queries import stream_rows, sum_of

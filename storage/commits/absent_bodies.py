@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from protocol.block import Block
+from protocol.formats.block import Block
+from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
-from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.search_index import queue_for_index

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, select
 
-from protocol.block import Block
-from protocol.hashing import block_id
+from protocol.crypto.hashing import block_id
+from protocol.formats.block import Block
 from protocol.ids import BlockId
 from storage.engine.bulk import insert_rows, select_in
 from storage.engine.database import Database, StorageError

@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from protocol.body import Checkpoint
+from protocol.formats.body import Checkpoint
 from protocol.ids import CommitId
 from storage.commits.commits import NewCommit, load_places
 from storage.commits.edits import record_changes

@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, Select, bindparam, func, insert, select, tuple_, update
 
-from protocol.body import Checkpoint, body_kind
 from protocol.codec import Value
-from protocol.commit import Commit
-from protocol.hashing import block_id, timeline_digest
+from protocol.crypto.hashing import block_id, timeline_digest
+from protocol.crypto.keys import BlockKey
+from protocol.formats.body import Checkpoint, body_kind
+from protocol.formats.commit import Commit
+from protocol.formats.publication import Publication
 from protocol.ids import CommitId, UserId
-from protocol.keys import BlockKey
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
-from protocol.publication import Publication
 from storage.commits.blocks import put_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.body import Body, UnknownBody, body_kind
-from protocol.commit import Commit
+from protocol.formats.body import Body, UnknownBody, body_kind
+from protocol.formats.commit import Commit
+from protocol.formats.publication import Publication
 from protocol.ids import BlockId, CommitId
-from protocol.publication import Publication
 from storage.commits.absent_bodies import await_missing_bodies
 from storage.commits.blocks import put_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns

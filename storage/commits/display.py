@@ -13,7 +13,7 @@ from typing import Final
 
 from sqlalchemy import BigInteger, Connection, bindparam, literal, select, tuple_
 
-from protocol.commit import Commit
+from protocol.formats.commit import Commit
 from protocol.ids import CommitId
 from storage.engine.bulk import select_by_ids
 from storage.engine.id_keys import id_key

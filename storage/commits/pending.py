@@ -19,6 +19,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
+from protocol.formats.publication import decode_publication, is_bare
 from protocol.ids import CommitId, EpochId, ItemId, Mark, UserId
 from protocol.limits.peers import (
     PENDING_AUTHOR_SHARE,
@@ -28,7 +29,6 @@ from protocol.limits.peers import (
     REJECTION_COUNT_MAX,
     UNREAD_SENT_MAX,
 )
-from protocol.publication import decode_publication, is_bare
 from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key

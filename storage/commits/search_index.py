@@ -15,9 +15,9 @@ from typing import Final, NewType
 
 from sqlalchemy import Connection, Select, bindparam, delete, func, insert, or_, select, update
 
-from protocol.hashing import search_part_key, search_word
+from protocol.crypto.hashing import search_part_key, search_word
+from protocol.crypto.keys import HashKey
 from protocol.ids import CommitId
-from protocol.keys import HashKey
 from protocol.limits.users import SEARCH_PART_COUNT_MAX
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.search_texts import TEXT_KINDS, clear_texts, invalidate_texts

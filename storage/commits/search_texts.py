@@ -12,8 +12,8 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
-from protocol.body import Carried, kind_name
-from protocol.document_kinds import TEXT
+from protocol.formats.body import Carried, kind_name
+from protocol.formats.document_kinds import TEXT
 from storage.engine.column_encryption import BadSecret, cipher_of, search_text_place
 from storage.engine.id_keys import PackedNums, chunks, unpack_nums
 from storage.schema.schema import branches, commits

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, select, update
 
+from protocol.crypto.keys import BlockKey
 from protocol.ids import CommitId, UserId
-from protocol.keys import BlockKey
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.edits import Change, record_changes
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes

@@ -14,9 +14,9 @@ from nacl import bindings
 from nacl.exceptions import CryptoError
 from sqlalchemy import Connection
 
-from protocol import hashing
+from protocol.crypto import hashing
+from protocol.crypto.keys import BlockKey, StoreKey
 from protocol.ids import CommitId, EpochId, ObjectId, RepoId, TopicKey
-from protocol.keys import BlockKey, StoreKey
 
 _LOCKED: Final = "the store is sealed, and was opened without its key"
 _OPTION: Final = "ravel_secrecy"

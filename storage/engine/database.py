@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Table, delete, func, insert, select
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from protocol.keys import StoreKey
+from protocol.crypto.keys import StoreKey
 from storage.engine.backends import Backend, FileUse
 from storage.engine.bulk import UNREADABLE, roll_back, run_plain
 from storage.engine.column_encryption import BadSecret, cipher_option

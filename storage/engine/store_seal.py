@@ -14,8 +14,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from protocol.hashing import store_mark
-from protocol.keys import StoreKey
+from protocol.crypto.hashing import store_mark
+from protocol.crypto.keys import StoreKey
 from storage.engine.backends import Backend
 from storage.engine.column_encryption import (
     ColumnCipher,

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from sqlalchemy import Connection, Row, bindparam, select
 
-from protocol.block import decode_block, has_children
 from protocol.codec import DecodeError
-from protocol.hashing import block_id
+from protocol.crypto.hashing import block_id
+from protocol.formats.block import decode_block, has_children
+from protocol.formats.publication import decode_publication
 from protocol.ids import BlockId, CommitId
-from protocol.publication import decode_publication
 from ravel.exports.schema import BLOCKS
 from storage.engine.id_keys import chunks, id_key, unpack_nums
 from storage.engine.queries import stream_parts

@@ -23,8 +23,8 @@ import pyarrow as pa
 from blake3 import blake3
 from sqlalchemy import Connection
 
+from protocol.crypto.keys import HashKey
 from protocol.ids import Digest, UserId
-from protocol.keys import HashKey
 from ravel.exports.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
 from storage.engine.database import StorageError
 from storage.export.blocks import block_batches, relay_block_batches

@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 from blake3 import blake3
 from sqlalchemy import Column, Connection, Select, exists, func, select
 
-from protocol.body import kind_name
 from protocol.codec import DecodeError
-from protocol.content import Imported
+from protocol.formats.body import kind_name
+from protocol.formats.content import Imported
+from protocol.formats.publication import decode_publication
 from protocol.ids import Digest, UserId
-from protocol.publication import decode_publication
 from ravel.exports.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
 from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.queries import stream_parts

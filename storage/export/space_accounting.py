@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from blake3 import blake3
 from sqlalchemy import Connection, Table, case, func, select
 
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from storage.blobs.reachability import child_ids, packed_children

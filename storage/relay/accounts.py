@@ -9,9 +9,9 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from protocol.hashing import account_mark
+from protocol.crypto.hashing import account_mark
+from protocol.crypto.keys import AccountToken
 from protocol.ids import PeerId
-from protocol.keys import AccountToken
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX, RELAY_ACCOUNTS_MAX
 from storage.engine.database import Database
 from storage.engine.queries import sum_of

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from protocol.formats.publication import Publication
 from protocol.ids import CommitId
-from protocol.publication import Publication
 from storage.engine.id_keys import chunks
 from storage.relay.quotas import RelayQuotas, Visitor, add_share, find_body_room
 from storage.schema.relay_schema import relay_bare, relay_commits, relay_topics

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, select, update
 
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.peers import RELAYED_FILE_OVERHEAD
 from storage.engine.id_keys import chunks
@@ -24,7 +24,7 @@ COUNTED_SIZE: Final = (
     .where(relay_file_blocks.c.file_num == relay_files.c.num)
     .scalar_subquery()
 )
-"""Size that the blocks of a file count which are here (`protocol.deposits.size_of`)."""
+"""Size that the blocks of a file count which are here (`protocol.session.deposits.size_of`)."""
 
 
 def drop_damaged_block(connection: Connection, block_id: BlockId, now_ms: int) -> set[int]:

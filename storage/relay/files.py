@@ -14,12 +14,12 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from protocol.block import LEAF_START_SIZE, Block, decode_block, has_children
-from protocol.deposits import size_of
-from protocol.hashing import block_id as hash_block
+from protocol.crypto.hashing import block_id as hash_block
+from protocol.formats.block import LEAF_START_SIZE, Block, decode_block, has_children
 from protocol.ids import BlockId, ObjectId, ShortId
 from protocol.limits.peers import RELAYED_FILE_UNFINISHED_SECONDS
-from protocol.messages import FileDeposit
+from protocol.session.deposits import size_of
+from protocol.session.messages import FileDeposit
 from storage.commits.blocks import DamagedBlock
 from storage.engine.bulk import insert_rows, select_by_ids
 from storage.engine.database import Database, reserve_used_numbers

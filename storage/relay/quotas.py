@@ -15,9 +15,9 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, func, insert, select, update
 
+from protocol.formats.publication import Publication
 from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_FILES_SHARE
-from protocol.publication import Publication
 from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of

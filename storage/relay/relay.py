@@ -16,8 +16,8 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from protocol.ids import CommitId, PeerId, PublicationId, TopicKey
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE, Publication
 from storage.engine.bulk import unindexed
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import BindParameter, Connection, Row, bindparam, insert, select, update
 
-from protocol import hashing, signing
-from protocol.boxes import epoch_mark
 from protocol.codec import decode
+from protocol.crypto import hashing, signing
+from protocol.crypto.boxes import epoch_mark
+from protocol.crypto.keys import ConvergenceSecret, EpochKey, ReadKey, TopicSeed, WritersSecret
+from protocol.formats.links import BranchChannel
 from protocol.ids import BranchId, EpochId, Mark, RepoId, TopicKey, UserId
-from protocol.keys import ConvergenceSecret, EpochKey, ReadKey, TopicSeed, WritersSecret
 from protocol.limits.formats import LINK_SIZE_MAX
-from protocol.links import BranchChannel
 from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.column_encryption import (
     cipher_of,

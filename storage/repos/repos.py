@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, Connection, Row, Select, bindparam, insert, select, update
 
 from protocol.codec import encode
+from protocol.crypto.keys import BlockKey
+from protocol.formats.links import BranchCapability
 from protocol.ids import BranchId, CommitId, RepoId, first_commit, root_branch
-from protocol.keys import BlockKey
-from protocol.links import BranchCapability
 from storage.engine.bulk import insert_rows, select_rows
 from storage.engine.column_encryption import (
     ColumnCipher,

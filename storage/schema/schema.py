@@ -437,8 +437,8 @@ sketches = Table(
     # Which row the topic is, of which table, and by what it is compared: no other is it.
     Column("place", String, primary_key=True),
     Column("upto", BigInteger, nullable=False),  # number of the last commit in the digest
-    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.reconciliation.set_digest`
-    Column("prefix", Bytes(), nullable=False),  # see `protocol.reconciliation.riblt`
+    Column("digest", Bytes(), nullable=False),  # lanes, see `protocol.session.reconciliation.set_digest`
+    Column("prefix", Bytes(), nullable=False),  # see `protocol.session.reconciliation.riblt`
     Column("prefix_upto", BigInteger, nullable=False, server_default="0"),  # as `upto`, of the prefix
 )
 """Sketches of large topics, to compare them; see `storage.topics.sketches`."""

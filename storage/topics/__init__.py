@@ -1,4 +1,4 @@
 """Comparison of topics between two nodes: difference of heads, digests and symbols, short ids.
 
-The conversation itself is `protocol.session`. Start with `difference`.
+The conversation itself is `protocol.session.session`. Start with `difference`.
 """

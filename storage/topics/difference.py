@@ -1,7 +1,7 @@
 """Computes what to send a peer on a topic: all commits that its heads do not imply.
 
 A node that accepted a commit holds all its ancestors. So where all heads of the other are here, it holds exactly their
-past, and what to send is exact. Where not, nothing is known yet (`protocol.reconciliation.reconciler` finds it out).
+past, and what to send is exact. Where not, nothing is known yet (`protocol.session.reconciliation.reconciler` finds it out).
 
 Each topic is compared for itself: paths that lead through commits of other topics are not followed, so where an author
 wrote in an older epoch than others, something may be sent twice. A topic has the commits of all branches; those of each are

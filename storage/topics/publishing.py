@@ -9,16 +9,16 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from protocol import hashing, signing
-from protocol.ids import BlockId, CommitId, EpochId, PublicationId, Signature
-from protocol.keys import BlockKey, ReadKey, TopicSeed
-from protocol.publication import (
+from protocol.crypto import hashing, signing
+from protocol.crypto.keys import BlockKey, ReadKey, TopicSeed
+from protocol.formats.publication import (
     encode_bare,
     encode_publication,
     hide_key,
     publication_id,
     sign_publication,
 )
+from protocol.ids import BlockId, CommitId, EpochId, PublicationId, Signature
 from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import load_unread

@@ -14,10 +14,10 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from protocol.hashing import symbol_key
+from protocol.crypto.hashing import symbol_key
 from protocol.ids import Digest, TopicKey
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.set_digest import SetDigest
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
+from protocol.session.reconciliation.set_digest import SetDigest
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.schema.schema import sketches

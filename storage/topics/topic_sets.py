@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
 
+from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE
 from protocol.ids import ItemId, ShortId, TopicKey
-from protocol.publication import PUBLICATION_ID_COMMIT_SIZE
 from storage.engine.bulk import select_rows
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key
 from storage.repos.epochs import Topic

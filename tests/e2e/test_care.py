@@ -18,8 +18,8 @@ from node.care.backup import restore_backup
 from node.care.doctor import PROBLEM, examine
 from node.home.identity import open_keys
 from node.runtime.errors import ERROR_KINDS, ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 from ravel.home import read_token
 from storage.commits.commits import iterate_arrivals
 from storage.engine.database import read_store

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 from msgspec import structs
 
-from protocol.links import PeerAddress, invitation_text, parse_invitation
+from protocol.formats.links import PeerAddress, invitation_text, parse_invitation
 from tests.e2e.cluster import JsonObject, Peer, digest, run_ravel, until
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]

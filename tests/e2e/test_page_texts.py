@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pycrdt import Doc, Text
 
-from protocol.yjs_updates import read_vector
+from protocol.formats.yjs_updates import read_vector
 from tests.e2e.browser import Browser, browser
 from tests.e2e.cluster import Peer, join, peers, until, until_equal
 from tests.e2e.page_steps import by_command as _by_command

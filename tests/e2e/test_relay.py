@@ -9,8 +9,8 @@ from sqlalchemy import select
 
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId, TopicKey
-from protocol.text import id_text, parse_id
 from storage.commits.commits import iterate_arrivals
 from storage.schema.schema import authors
 from tests.e2e.cluster import Peer, run_ravel, until

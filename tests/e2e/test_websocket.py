@@ -10,7 +10,7 @@ import trio
 
 from node.network.line import listening_address, open_listener
 from node.network.websocket import load_certificate
-from protocol.links import parse_invitation
+from protocol.formats.links import parse_invitation
 from tests.e2e.cluster import Peer, digest, run_ravel, until
 from tests.support.web_proxy import ReverseProxy, make_certificate
 

@@ -22,7 +22,7 @@ from node.api.services import Services
 from node.content.files import OpenFile
 from node.contract.document_values import WrittenValues
 from node.home.tokens import TokenFile
-from protocol.document_kinds import DocumentKind
+from protocol.formats.document_kinds import DocumentKind
 from protocol.ids import NO_COMMIT
 from ravel.errors import error_of
 from tests.support.connections import serve_alone

@@ -8,13 +8,13 @@ from typing import Final
 
 import trio
 
-from node.sync.transport import SecureStream, TransportError
-from protocol import node_identity
+from node.wire.transport import SecureStream, TransportError
+from protocol.crypto import node_identity
+from protocol.crypto.keys import CipherKey
+from protocol.crypto.noise import CipherState, Handshake, HandshakeError
+from protocol.crypto.signing import public_key
 from protocol.ids import PeerId, SessionId
-from protocol.keys import CipherKey
 from protocol.limits.peers import FRAME_SIZE_MAX
-from protocol.noise import CipherState, Handshake, HandshakeError
-from protocol.signing import public_key
 from tests.support.streams import (
     ACCEPTOR_EPHEMERAL,
     ACCEPTOR_SEED,

@@ -13,15 +13,39 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from node.ingest.publication_parsing import OpenedBatch, open_batch
 from node.ingest.publication_reading import branch_mark_in
-from protocol import object as object_module
-from protocol.block import Block, Reference, WrongKey, decode_block, encrypt_block
-from protocol.body import UnknownBody, decode_body, encode_body
-from protocol.boxes import epoch_mark
 from protocol.codec import DecodeError, encode
-from protocol.commit import Content, Links, UnknownVersion, create_commit, open_commit
-from protocol.content import Post
-from protocol.epochs import NONCE_SIZE, EpochInit, EpochStatement, _seal, seal_topic
-from protocol.hashing import commit_digest, convergence_secret, link_checksum
+from protocol.crypto.boxes import epoch_mark
+from protocol.crypto.hashing import commit_digest, convergence_secret, link_checksum
+from protocol.crypto.keys import BlockKey, EpochKey, TopicSeed, UserSeed
+from protocol.crypto.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
+from protocol.formats import object as object_module
+from protocol.formats.block import Block, Reference, WrongKey, decode_block, encrypt_block
+from protocol.formats.body import UnknownBody, decode_body, encode_body
+from protocol.formats.commit import Content, Links, UnknownVersion, create_commit, open_commit
+from protocol.formats.content import Post
+from protocol.formats.epochs import NONCE_SIZE, EpochInit, EpochStatement, _seal, seal_topic
+from protocol.formats.links import (
+    ask_link_text,
+    branch_capability_text,
+    capability_text,
+    device_link_text,
+    invitation_text,
+    parse_ask_link,
+    parse_branch_capability,
+    parse_capability,
+    parse_device_link,
+    parse_invitation,
+)
+from protocol.formats.object import MissingBlocks, ObjectReader, build_object, open_object
+from protocol.formats.publication import (
+    create_publication,
+    decode_publication,
+    encode_bare,
+    encode_publication,
+)
+from protocol.formats.text import id_text, parse_id, parse_id_prefix
+from protocol.formats.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
+from protocol.formats.yjs_updates import BadUpdate, read_update
 from protocol.ids import (
     AnyId,
     BlockId,
@@ -36,31 +60,7 @@ from protocol.ids import (
     UserId,
     root_branch,
 )
-from protocol.keys import BlockKey, EpochKey, TopicSeed, UserSeed
-from protocol.links import (
-    ask_link_text,
-    branch_capability_text,
-    capability_text,
-    device_link_text,
-    invitation_text,
-    parse_ask_link,
-    parse_branch_capability,
-    parse_capability,
-    parse_device_link,
-    parse_invitation,
-)
-from protocol.messages import decode_message, encode_message
-from protocol.object import MissingBlocks, ObjectReader, build_object, open_object
-from protocol.publication import (
-    create_publication,
-    decode_publication,
-    encode_bare,
-    encode_publication,
-)
-from protocol.signing import BadSignature, check_claims, key_pair, public_key, sign, verify_signature
-from protocol.text import id_text, parse_id, parse_id_prefix
-from protocol.yjs_structs import WrittenStructs, cut_structs, encode_update, whole_runs
-from protocol.yjs_updates import BadUpdate, read_update
+from protocol.session.messages import decode_message, encode_message
 from storage.repos.epochs import Epoch, Topic
 from tests.support.ids import as_commit_id, as_epoch_id
 

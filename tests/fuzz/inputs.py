@@ -21,11 +21,11 @@ from node.network.lan import read_announcement
 from node.runtime.errors import ServiceError
 from node.scuttlebutt.canonical_json import canonical, parse_by_rules, write_by_rules
 from node.scuttlebutt.messages import MessageRefused, read_ssb_message
-from protocol.body import encode_body
-from protocol.content import Imported
-from protocol.reach import host_of
-from protocol.signing import public_key
-from protocol.text import id_text
+from protocol.crypto.signing import public_key
+from protocol.formats.body import encode_body
+from protocol.formats.content import Imported
+from protocol.formats.text import id_text
+from protocol.session.reach import host_of
 from ravel.home import TOKEN_NAME, read_token
 from tests.fuzz.decoders import CONVERGENCE
 

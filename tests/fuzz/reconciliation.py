@@ -7,10 +7,10 @@ from typing import Final
 
 from protocol.codec import DecodeError, encode
 from protocol.limits.peers import RANGE_FRAME_SIZE_MAX
-from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.ranges import RangesAsker, answer_ranges, decode_ranges
-from protocol.reconciliation.riblt import Unreconciled
-from protocol.reconciliation.symbols import (
+from protocol.session.reconciliation.range_items import SortedItems
+from protocol.session.reconciliation.ranges import RangesAsker, answer_ranges, decode_ranges
+from protocol.session.reconciliation.riblt import Unreconciled
+from protocol.session.reconciliation.symbols import (
     SymbolsAsker,
     answer,
     decode_ask,

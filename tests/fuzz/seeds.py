@@ -18,13 +18,16 @@ from node.contract.access import ACTIONS
 from node.home.config import default_config_text
 from node.home.key_file import Cost, Keys, encode_key_file, seal_node_keys
 from node.home.tokens import Token, digest_of, encode_tokens
-from protocol.block import Reference, decode_block, decrypt_block, decrypt_unchecked
 from protocol.codec import encode
-from protocol.commit import NO_EPOCH, NO_MARK, Content, Links, create_commit
+from protocol.crypto.keys import BlockKey, NodeSeed, UserSeed
+from protocol.crypto.signing import key_pair, public_key, sign
+from protocol.formats.block import Reference, decode_block, decrypt_block, decrypt_unchecked
+from protocol.formats.commit import NO_EPOCH, NO_MARK, Content, Links, create_commit
+from protocol.formats.links import PeerAddress
+from protocol.formats.publication import decode_publication
+from protocol.formats.text import id_text
 from protocol.ids import AnnouncedTopic, BlindTopic, TopicKey
-from protocol.keys import BlockKey, NodeSeed, UserSeed
-from protocol.links import PeerAddress
-from protocol.messages import (
+from protocol.session.messages import (
     Announce,
     Blocks,
     CircuitClose,
@@ -57,9 +60,6 @@ from protocol.messages import (
     WantBodies,
     encode_message,
 )
-from protocol.publication import decode_publication
-from protocol.signing import key_pair, public_key, sign
-from protocol.text import id_text
 from ravel.files import encode_head
 from tests.fuzz import api, connections, decoders, reconciliation, session
 from tests.support.streams import ACCEPTOR_SEED, recorded_session

@@ -7,12 +7,12 @@ from array import array
 from collections import deque
 from typing import Final
 
-from protocol.block import encrypt_block
 from protocol.codec import DecodeError
-from protocol.deposits import short_file
-from protocol.hashing import announced_topic, blind_topic, block_id
+from protocol.crypto.hashing import announced_topic, blind_topic, block_id
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block
+from protocol.formats.links import PeerAddress
 from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
-from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -24,10 +24,8 @@ from protocol.limits.peers import (
     PRESENCE_BOX_SIZE_MAX,
     TOPIC_COUNT_MAX,
 )
-from protocol.links import PeerAddress
-from protocol.messages import Message, Publications, Receipt, decode_message, encode_message
-from protocol.session import Session
-from protocol.session_events import (
+from protocol.session.deposits import short_file
+from protocol.session.events import (
     AccountSettled,
     BatchIngested,
     BatchLoaded,
@@ -52,7 +50,8 @@ from protocol.session_events import (
     TopicFollowed,
     WantedFound,
 )
-from protocol.session_outputs import (
+from protocol.session.messages import Message, Publications, Receipt, decode_message, encode_message
+from protocol.session.outputs import (
     AccountAnswered,
     AddressSeen,
     CircuitClosed,
@@ -88,6 +87,7 @@ from protocol.session_outputs import (
     RendezvousPossible,
     Send,
 )
+from protocol.session.session import Session
 from tests.support.ids import as_commit_id
 
 SESSION_ID: Final = SessionId(b"s" * 32)

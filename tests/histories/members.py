@@ -5,7 +5,7 @@ from dataclasses import replace
 from random import Random
 from typing import Final
 
-from protocol.commit import lipmaa
+from protocol.formats.commit import lipmaa
 from tests.histories.tales import BRANCHES, FOUNDING
 from tests.support.memberships import NAMES
 from tests.support.reference_histories import ROOT, End, History, Step

@@ -10,15 +10,26 @@ import pytest
 from node.authoring.author import Author
 from node.authoring.drafting import Target, aim
 from node.ingest.replica import Replica
-from protocol.body import Adopt, Body, FeedEnd, Grant, Invite, Join, Permission, Remove, Revoke, encode_body
-from protocol.commit import Content, Links, TanglePlace, create_commit
-from protocol.content import Post
+from protocol.crypto.keys import InvitationSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import (
+    Adopt,
+    Body,
+    FeedEnd,
+    Grant,
+    Invite,
+    Join,
+    Permission,
+    Remove,
+    Revoke,
+    encode_body,
+)
+from protocol.formats.commit import Content, Links, TanglePlace, create_commit
+from protocol.formats.content import Post
+from protocol.formats.object import build_object
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.publication import create_publication
 from protocol.ids import EpochId, UserId
-from protocol.keys import InvitationSeed, UserSeed
-from protocol.object import build_object
-from protocol.proofs import prove_invitation
-from protocol.publication import create_publication
-from protocol.signing import key_pair
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo
 from tests.histories.tales import BRANCHES, FOUNDING, Tale

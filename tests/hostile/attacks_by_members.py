@@ -3,14 +3,14 @@
 import secrets
 from collections.abc import Callable
 
-from protocol.body import Answer, Body, FeedEnd, Offer, Remove
-from protocol.content import Post
-from protocol.epochs import EpochOpen, GivenEpoch
+from protocol.crypto.keys import EpochKey, UserSeed
+from protocol.formats.body import Answer, Body, FeedEnd, Offer, Remove
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochOpen, GivenEpoch
+from protocol.formats.profiles import Profile
 from protocol.ids import CommitId, EpochId
-from protocol.keys import EpochKey, UserSeed
 from protocol.limits.formats import LINK_SIZE_MAX, OFFER_NOTE_SIZE_MAX
 from protocol.limits.peers import BATCH_SIZE_TARGET, EPOCHS_CLAIMED_BY_MEMBER_MAX
-from protocol.profiles import Profile
 from tests.hostile.commits import Feed, Forged
 from tests.hostile.peer import Attacker
 from tests.hostile.stage import READER, WRITER

@@ -2,17 +2,18 @@
 
 import secrets
 
-from protocol.features import WIDE_CIRCUITS
-from protocol.hashing import circuit_address
+from protocol.crypto.hashing import circuit_address
+from protocol.crypto.keys import NodeSeed
+from protocol.crypto.signing import public_key
 from protocol.ids import CircuitAddress, PeerId
-from protocol.keys import NodeSeed
 from protocol.limits.peers import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_OF_SESSION_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.messages import (
+from protocol.session.features import WIDE_CIRCUITS
+from protocol.session.messages import (
     CircuitClose,
     CircuitCredit,
     CircuitData,
@@ -27,7 +28,6 @@ from protocol.messages import (
     PunchNow,
     Relay,
 )
-from protocol.signing import public_key
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, attack
 

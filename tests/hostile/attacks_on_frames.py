@@ -8,11 +8,12 @@ from typing import Any
 import trio
 
 from protocol.codec import encode
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.node_identity import DialerHandshake
+from protocol.formats.links import PeerAddress
 from protocol.ids import AnnouncedTopic, BlindTopic, Digest, TopicKey
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import FRAME_SIZE_MAX, TOPIC_COUNT_MAX, UNKNOWN_MESSAGES_AT_ONCE_MAX
-from protocol.links import PeerAddress
-from protocol.messages import (
+from protocol.session.messages import (
     Announce,
     Blocks,
     Deposit,
@@ -33,7 +34,6 @@ from protocol.messages import (
     Want,
     encode_message,
 )
-from protocol.node_identity import DialerHandshake
 from tests.hostile.peer import Attacker, Parted
 from tests.hostile.table import Role, attack
 

@@ -4,10 +4,10 @@ import secrets
 
 import trio
 
-from protocol.block import encrypt_block
-from protocol.deposits import sign_deposit, size_of
+from protocol.crypto.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.block import encrypt_block
 from protocol.ids import SHORT_ID_SIZE, BlindTopic, BlockId, Digest, ObjectId, ShortId, TopicKey
-from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import (
     ACCOUNT_LINKS_MAX,
@@ -15,7 +15,8 @@ from protocol.limits.peers import (
     FILES_DEPOSITED_COUNT_MAX,
     TOPIC_COUNT_MAX,
 )
-from protocol.messages import (
+from protocol.session.deposits import sign_deposit, size_of
+from protocol.session.messages import (
     AccountJoined,
     Announce,
     Blocks,
@@ -31,7 +32,6 @@ from protocol.messages import (
     SettledFiles,
     Summary,
 )
-from protocol.signing import public_key
 from tests.hostile.commits import bare_on_own_topic, on_own_topic
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack

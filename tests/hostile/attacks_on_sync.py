@@ -5,10 +5,11 @@ import secrets
 import trio
 
 from protocol.codec import encode
+from protocol.formats.links import PeerAddress
+from protocol.formats.publication import decode_publication
 from protocol.ids import SHORT_ID_SIZE, AnyId, BlindTopic, BlockId, Digest, PeerId, ShortId
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX, SUMMARY_ROUND_MAX, WANT_COUNT_MAX
-from protocol.links import PeerAddress
-from protocol.messages import (
+from protocol.session.messages import (
     Blocks,
     Fetch,
     FoundBodies,
@@ -28,12 +29,11 @@ from protocol.messages import (
     Want,
     WantBodies,
 )
-from protocol.publication import decode_publication
-from protocol.reconciliation.range_items import END
-from protocol.reconciliation.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
-from protocol.reconciliation.reconciler import FrameKind
-from protocol.reconciliation.riblt import SYMBOL_SIZE
-from protocol.reconciliation.symbols import AskSymbols, Lacks, Symbols, decode_symbols
+from protocol.session.reconciliation.range_items import END
+from protocol.session.reconciliation.ranges import FINGERPRINT_SIZE, LATER, PRINT, Range, Ranges
+from protocol.session.reconciliation.reconciler import FrameKind
+from protocol.session.reconciliation.riblt import SYMBOL_SIZE
+from protocol.session.reconciliation.symbols import AskSymbols, Lacks, Symbols, decode_symbols
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.table import Role, Work, attack
 from tests.support.ids import as_commit_id

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import trio
 
-from protocol.body import BranchRoot, Tag
-from protocol.commit import NO_BRANCH
-from protocol.content import Post
+from protocol.crypto.keys import BlockKey, UserSeed
+from protocol.formats.body import BranchRoot, Tag
+from protocol.formats.commit import NO_BRANCH
+from protocol.formats.content import Post
 from protocol.ids import BlindTopic, CommitId
-from protocol.keys import BlockKey, UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.messages import Publications, Receipt
+from protocol.session.messages import Publications, Receipt
 from tests.hostile.commits import Feed, Forged, of_another_version, publish, without_kind
 from tests.hostile.peer import Attacker, HostilePeer
 from tests.hostile.stage import EXCLUDED, READER, WRITER

@@ -15,22 +15,22 @@ from node.authoring.drafting import (
     Target,
     encode_draft,
 )
-from protocol import signing
-from protocol.block import Block, encrypt_block
-from protocol.body import Body
 from protocol.codec import encode
-from protocol.commit import create_commit, lipmaa
-from protocol.content import Post
-from protocol.ids import BlockId, CommitId, ObjectId, Signature
-from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
-from protocol.limits.formats import MARK_SIZE
-from protocol.publication import (
+from protocol.crypto import signing
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed, UserSeed
+from protocol.formats.block import Block, encrypt_block
+from protocol.formats.body import Body
+from protocol.formats.commit import create_commit, lipmaa
+from protocol.formats.content import Post
+from protocol.formats.publication import (
     create_publication,
     encode_bare,
     encode_publication,
     hide_key,
     sign_publication,
 )
+from protocol.ids import BlockId, CommitId, ObjectId, Signature
+from protocol.limits.formats import MARK_SIZE
 
 _NOW_MS: Final = 1_700_000_000_000
 _POST: Final = Post("x")

@@ -18,7 +18,7 @@ from node.home.folder_mark import MARK_NAME
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
-from protocol.signing import public_key
+from protocol.crypto.signing import public_key
 from ravel import connect
 from ravel.home import read_run_file
 from tests.e2e.cluster import Peer

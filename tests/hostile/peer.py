@@ -15,12 +15,12 @@ from typing import Final, Self, TypeVar
 import trio
 
 from node.authoring.drafting import Target
-from node.sync.transport import SecureStream, TransportError, dial
-from protocol.hashing import announced_topic, blind_topic
+from node.wire.transport import SecureStream, TransportError, dial
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.crypto.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.ids import BlindTopic, BranchId, CommitId, Digest, ShortId, TopicKey
-from protocol.keys import AgreementSecret, NodeSeed, UserSeed
 from protocol.limits.peers import CONNECTIONS_MAX
-from protocol.messages import (
+from protocol.session.messages import (
     Announce,
     Goodbye,
     Message,

@@ -18,18 +18,18 @@ import trio
 from sqlalchemy import Engine, create_engine, event, func, select
 from trio.testing import MockClock, lockstep_stream_pair
 
+from node.circuits.switch import CircuitSwitch
 from node.ingest import publication_reading
-from node.network.circuit_switch import CircuitSwitch
 from node.network.network import Network
+from node.relay.relay import RelayService
 from node.runtime.blocking import inline
 from node.sync import connection as connection_module
 from node.sync import session_queries
 from node.sync.connection import Connection
-from node.sync.relay import RelayService
-from node.sync.transport import dial
-from protocol.keys import AgreementSecret
-from protocol.signing import Claim, check_claims
-from protocol.text import id_text
+from node.wire.transport import dial
+from protocol.crypto.keys import AgreementSecret
+from protocol.crypto.signing import Claim, check_claims
+from protocol.formats.text import id_text
 from storage.engine import sqlite as sqlite_module
 from storage.schema.columns import metadata
 from storage.schema.schema import commits  # noqa: F401  # the tables are in the metadata once their modules are imported

@@ -14,11 +14,11 @@ from sqlalchemy import Connection
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, Target, WrittenCommit, aim
 from node.ingest.replica import Replica
-from protocol import signing
-from protocol.body import Grant, Permission, Remove
-from protocol.content import Post
+from protocol.crypto import signing
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.content import Post
 from protocol.ids import CommitId, PeerId
-from protocol.keys import UserSeed
 from storage.commits.commits import load_places, load_timeline
 from storage.repos.repos import Branch, Repo
 

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from node.content.erasing import erase_store
-from protocol.content import Compaction
+from protocol.formats.content import Compaction
 from storage.blobs.garbage_collection import collect_garbage
 from tests.hostile.attacks import ATTACKS
 from tests.hostile.peer import Attacker, Parted

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from msgspec import structs
 
-from protocol.links import invitation_text, parse_invitation
+from protocol.formats.links import invitation_text, parse_invitation
 from ravel import Client
 from ravel.exchange import Answer, Lost, Send
 from ravel.target import find_target

@@ -38,9 +38,9 @@ from node.runtime import logs
 from node.runtime.errors import ServiceError
 from node.sync.block_repair import BlockRepairer
 from node.sync.feed_recovery import FeedRecovery
+from protocol.crypto.keys import NodeSeed, UserSeed
+from protocol.formats.text import id_text
 from protocol.ids import BranchId, PeerId
-from protocol.keys import NodeSeed, UserSeed
-from protocol.text import id_text
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import MANIFEST_NAME
 from ravel.home import TOKEN_NAME

@@ -18,9 +18,9 @@ from node.home.private_files import KEYS_NAME
 from node.ingest.acceptance import retry_kept
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
-from protocol.content import Post
+from protocol.formats.content import Post
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import BranchId
-from protocol.text import id_text, parse_id
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import MANIFEST_NAME, TABLES
 from storage.engine.copies import drop_open_copies

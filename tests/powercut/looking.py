@@ -10,10 +10,10 @@ from blake3 import blake3
 from sqlalchemy import Engine, create_engine, select
 
 from node.ingest.replica import Replica
-from protocol.block import WrongKey
 from protocol.codec import DecodeError
+from protocol.formats.block import WrongKey
+from protocol.formats.object import MissingBlocks
 from protocol.ids import CommitId
-from protocol.object import MissingBlocks
 from storage.blobs.files import StoredObject, load_files
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch

@@ -19,8 +19,8 @@ from blake3 import blake3
 
 from node.home.identity import open_keys
 from node.runtime.errors import ServiceError
-from protocol.signing import public_key
-from protocol.text import id_text
+from protocol.crypto.signing import public_key
+from protocol.formats.text import id_text
 from ravel import Client, connect
 from ravel.exports.checking import read_export
 from tests.e2e.cluster import Peer

@@ -6,7 +6,9 @@ from typing import Final, TypeVar
 from node.content.erasing import erase_store
 from node.membership.joining import link_of
 from node.runtime.errors import ServiceError
-from protocol.body import (
+from protocol.crypto.keys import InvitationSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import (
     Answer,
     Body,
     BranchEdit,
@@ -17,13 +19,11 @@ from protocol.body import (
     Remove,
     Tag,
 )
-from protocol.devices import Device
-from protocol.document_kinds import DICT, SET
+from protocol.formats.devices import Device
+from protocol.formats.document_kinds import DICT, SET
+from protocol.formats.proofs import device_digest
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
-from protocol.keys import InvitationSeed
-from protocol.proofs import device_digest
-from protocol.signing import key_pair
-from protocol.text import id_text
 from storage.commits.void_marks import load_void_ids
 from storage.repos.repos import Branch
 from tests.promise.people import Person

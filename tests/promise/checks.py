@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 from node.ingest.replica import load_blocks_of, open_stored
-from protocol.body import Permission
-from protocol.content import Post
-from protocol.epochs import EpochHand, EpochInit, EpochOpen
+from protocol.formats.body import Permission
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from storage.commits.commits import TimelineRow, iterate_arrivals, load_timeline
 from storage.commits.pending import count_pending, load_pending, load_rejected

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from protocol.body import Permission
+from protocol.formats.body import Permission
 
 if TYPE_CHECKING:
     from tests.promise.world import World

@@ -11,15 +11,24 @@ from typing import Final
 
 from node.authoring.drafting import Target, aim
 from node.ingest.publication_reading import branch_mark_in
-from protocol import signing
-from protocol.block import Block, Reference
-from protocol.body import Body, encode_body
-from protocol.commit import NO_BRANCH, NO_EPOCH, NO_MARK, Content, Links, TanglePlace, create_commit, lipmaa
-from protocol.declared_kind import declare_kind
+from protocol.crypto import signing
+from protocol.crypto.keys import SigningKey, TopicSeed
+from protocol.formats.block import Block, Reference
+from protocol.formats.body import Body, encode_body
+from protocol.formats.commit import (
+    NO_BRANCH,
+    NO_EPOCH,
+    NO_MARK,
+    Content,
+    Links,
+    TanglePlace,
+    create_commit,
+    lipmaa,
+)
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.object import build_object
+from protocol.formats.publication import create_publication
 from protocol.ids import BranchId, BranchMark, CommitId, EpochId, TopicKey, UserId, root_branch
-from protocol.keys import SigningKey, TopicSeed
-from protocol.object import build_object
-from protocol.publication import create_publication
 from storage.commits.commits import TimelineRow, iterate_arrivals
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch

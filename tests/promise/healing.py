@@ -10,7 +10,7 @@ import trio
 from sqlalchemy import select
 
 from node.runtime.errors import ServiceError
-from protocol.body import Permission
+from protocol.formats.body import Permission
 from protocol.ids import CommitId, TopicKey
 from storage.commits.pending import count_pending
 from storage.schema.schema import commits

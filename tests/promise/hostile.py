@@ -10,8 +10,11 @@ from random import Random
 from typing import Final
 
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.body import (
+from protocol.codec import DecodeError
+from protocol.crypto.keys import BlockKey, InvitationSeed, TopicSeed
+from protocol.crypto.signing import BadSignature, key_pair, topic_key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import (
     Body,
     BranchAdd,
     BranchLink,
@@ -28,10 +31,11 @@ from protocol.body import (
     Revoke,
     encode_body,
 )
-from protocol.codec import DecodeError
-from protocol.commit import NO_BRANCH, NO_EPOCH, TanglePlace
-from protocol.content import Post
-from protocol.declared_kind import declare_kind
+from protocol.formats.commit import NO_BRANCH, NO_EPOCH, TanglePlace
+from protocol.formats.content import Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.publication import decode_publication, encode_publication, sign_publication
 from protocol.ids import (
     BlockId,
     BranchId,
@@ -43,10 +47,6 @@ from protocol.ids import (
     TopicKey,
     UserId,
 )
-from protocol.keys import BlockKey, InvitationSeed, TopicSeed
-from protocol.proofs import prove_invitation
-from protocol.publication import decode_publication, encode_publication, sign_publication
-from protocol.signing import BadSignature, key_pair, topic_key_pair
 from storage.repos.epochs import Epoch
 from tests.promise import hostile_epochs
 from tests.promise.actions import Skipped

@@ -4,12 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from protocol.block import Block
-from protocol.body import Permission
-from protocol.boxes import BOX_SIZE, Sealer
-from protocol.commit import NO_EPOCH
-from protocol.content import Post
-from protocol.epochs import (
+from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import EpochKey, TopicSeed, WritersSecret
+from protocol.crypto.signing import key_pair, public_key
+from protocol.formats.block import Block
+from protocol.formats.body import Permission
+from protocol.formats.commit import NO_EPOCH
+from protocol.formats.content import Post
+from protocol.formats.epochs import (
     NONCE_SIZE,
     EpochHand,
     EpochInit,
@@ -20,11 +23,8 @@ from protocol.epochs import (
     seal_keys,
     seal_topic,
 )
-from protocol.hashing import writers_topic_seed
+from protocol.formats.object import build_object
 from protocol.ids import BlockId, CommitId, EpochId, TopicKey, UserId
-from protocol.keys import EpochKey, TopicSeed, WritersSecret
-from protocol.object import build_object
-from protocol.signing import key_pair, public_key
 from storage.repos.epochs import Epoch
 from tests.promise.forging import Forge, Known
 

@@ -9,8 +9,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from node.ingest.ingest_result import IngestResult
-from protocol.block import Reference
-from protocol.body import (
+from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import (
     Answer,
     Approve,
     Body,
@@ -28,14 +31,11 @@ from protocol.body import (
     Remove,
     Revoke,
 )
-from protocol.boxes import BOX_SIZE, Sealer
-from protocol.commit import NO_BRANCH, TanglePlace
-from protocol.content import Post
-from protocol.epochs import EpochHand, EpochOpen, EpochStatement, GivenEpoch, HandedBox
+from protocol.formats.commit import NO_BRANCH, TanglePlace
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochHand, EpochOpen, EpochStatement, GivenEpoch, HandedBox
+from protocol.formats.proofs import prove_invitation
 from protocol.ids import BlockId, BranchId, CommitId, EpochId, ObjectId, Signature, UserId
-from protocol.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
-from protocol.proofs import prove_invitation
-from protocol.signing import key_pair
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 from tests.promise.actions import FOREVER

@@ -8,10 +8,10 @@ from sqlalchemy import select
 from trio.testing import memory_stream_pair
 
 from node.sync.connection import Connection
-from node.sync.transport import accept, dial
+from node.wire.transport import accept, dial
+from protocol.crypto.keys import AgreementSecret
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, TopicKey
-from protocol.keys import AgreementSecret
-from protocol.publication import decode_publication
 from storage.commits.pending import find_pending, load_rejected
 from storage.repos.epochs import Topic
 from storage.schema.schema import commits

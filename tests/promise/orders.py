@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import trio
 
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, TopicKey
-from protocol.publication import decode_publication
 from tests.promise import checks
 from tests.promise.meetings import Nothing, find_publications
 from tests.promise.people import Person

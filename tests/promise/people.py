@@ -13,20 +13,20 @@ from trio.testing import wait_all_tasks_blocked
 from node.authoring.author import Author
 from node.content.compacting import Compacting
 from node.content.documents import Documents
+from node.content.merging import Merging
 from node.content.texts import Texts
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
 from node.membership.members import Members
-from node.membership.merging import Merging
 from node.membership.quorums import Quorums
+from node.relay.relay import RelayService
 from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from node.sync.relay import RelayService
+from protocol.crypto.signing import check_claims
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, UserId
-from protocol.signing import check_claims
-from protocol.text import id_text
 from storage.commits.commits import iterate_arrivals
 from storage.relay.quotas import RelayQuotas
 from storage.repos.repos import Branch, Repo

@@ -13,9 +13,9 @@ import msgspec
 from node.content import text_worker, texts
 from node.content.texts import Looked
 from node.runtime.errors import ServiceError
-from protocol.document_kinds import DICT, SET
+from protocol.formats.document_kinds import DICT, SET
+from protocol.formats.text import id_text
 from protocol.ids import BranchId
-from protocol.text import id_text
 from tests.promise.people import Person
 from tests.support.editors import Editor
 

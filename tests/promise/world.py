@@ -11,10 +11,10 @@ from random import Random
 
 import trio
 
-from protocol.body import Permission
-from protocol.content import Post
+from protocol.formats.body import Permission
+from protocol.formats.content import Post
+from protocol.formats.links import InvitationLink
 from protocol.ids import BranchId, CommitId, EpochId, TopicKey, UserId
-from protocol.links import InvitationLink
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch
 from tests.promise.draw import RELAY, History, Step

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
 from node.timelines.views import timeline_items
-from protocol.body import encode_body
-from protocol.content import Post
+from protocol.formats.body import encode_body
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId
-from protocol.publication import decode_publication
 from storage.commits.commits import digest_timeline, load_timeline
 from storage.repos.repos import Branch
 from tests.support.builders import STORE_KEY, World, give

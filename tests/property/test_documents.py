@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.document_kinds import DictEdit, DictEntry, SetEdit
+from protocol.formats.document_kinds import DictEdit, DictEntry, SetEdit
 from protocol.ids import CommitId
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.block import decode_block, encrypt_block
-from protocol.body import Body, UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode, peek_tag
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import decode_block, encrypt_block
+from protocol.formats.body import Body, UnknownBody, decode_body, encode_body
+from protocol.formats.links import parse_invitation
+from protocol.formats.publication import decode_publication
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId, BlindTopic, BlockId, CommitId
-from protocol.keys import ConvergenceSecret
-from protocol.links import parse_invitation
-from protocol.messages import Message, Receipt, Want, decode_message, encode_message
-from protocol.publication import decode_publication
-from protocol.text import id_text, parse_id
+from protocol.session.messages import Message, Receipt, Want, decode_message, encode_message
 from tests.support.strategies import bodies, ids
 
 DECODERS: dict[str, Callable[[bytes], object]] = {

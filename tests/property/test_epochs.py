@@ -18,8 +18,8 @@ from trio.testing import MockClock
 from node.ingest.publication_parsing import opening_keys
 from node.ingest.publication_reading import OpeningKeys, read_batch
 from node.runtime.errors import ServiceError
-from protocol.body import Permission
-from protocol.text import id_text
+from protocol.formats.body import Permission
+from protocol.formats.text import id_text
 from storage.topics.difference import plan_sending
 from storage.topics.publishing import load_publications
 from tests.support.machine import fail_after

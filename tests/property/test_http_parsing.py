@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from node.api.http_parsing import BadRequest, RequestParser
+from node.http.parsing import BadRequest, RequestParser
 
 _Found = list[tuple[bytes, bytes, list[tuple[bytes, bytes]], bytes]]
 _FIRST = st.sampled_from(

@@ -20,9 +20,9 @@ from sqlalchemy import select
 
 from node.ingest.replica import Replica
 from node.timelines.why import list_voids
-from protocol.hashing import timeline_digest
+from protocol.crypto.hashing import timeline_digest
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
 from storage.commits.pending import count_pending

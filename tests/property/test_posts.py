@@ -16,11 +16,11 @@ from node.authoring.drafting import Draft
 from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.runtime.errors import ServiceError
 from node.timelines.views import timeline_items
-from protocol.body import Body, Grant, Hide, Permission, Remove, UnknownBody
-from protocol.commit import Commit, TanglePlace
-from protocol.content import Imported, Post
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Body, Grant, Hide, Permission, Remove, UnknownBody
+from protocol.formats.commit import Commit, TanglePlace
+from protocol.formats.content import Imported, Post
 from protocol.ids import BranchId, CommitId, UserId
-from protocol.keys import UserSeed
 from storage.commits.commits import load_timeline
 from storage.commits.post_index import load_changes, load_replies, load_versions, place_of
 from storage.repos.repos import Branch

@@ -7,11 +7,11 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.body import Body, Grant, Permission, Remove
-from protocol.commit import Commit
+from protocol.formats.body import Body, Grant, Permission, Remove
+from protocol.formats.commit import Commit
+from protocol.formats.profiles import Profile, find_fault
 from protocol.ids import CommitId, UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
-from protocol.profiles import Profile, find_fault
 from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
 from verifier.membership import Membership
 from verifier.refusal import CommitRefused

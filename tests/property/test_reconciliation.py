@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from protocol.codec import DecodeError
 from protocol.ids import SHORT_ID_SIZE, CommitId
-from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.ranges import RangesAsker
-from protocol.reconciliation.riblt import Peeler, Prefix, Unreconciled
-from protocol.reconciliation.set_digest import SetDigest
-from protocol.reconciliation.symbols import SymbolsAsker
+from protocol.session.reconciliation.range_items import SortedItems
+from protocol.session.reconciliation.ranges import RangesAsker
+from protocol.session.reconciliation.riblt import Peeler, Prefix, Unreconciled
+from protocol.session.reconciliation.set_digest import SetDigest
+from protocol.session.reconciliation.symbols import SymbolsAsker
 from tests.support.sets import KEY, at_depths, ids, prefix_of, talk_ranges, talk_symbols
 from tests.support.strategies import ids as any_ids
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.document_kinds import (
+from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,

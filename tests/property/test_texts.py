@@ -19,12 +19,12 @@ from node.content.text_versions import Piece, merge_pieces
 from node.content.texts import Texts
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
-from protocol.body import Body, Carried, encode_body
-from protocol.declared_kind import declare_kind
-from protocol.document_kinds import SaidUpdate, TextSnapshot, TextUpdate
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Body, Carried, encode_body
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.document_kinds import SaidUpdate, TextSnapshot, TextUpdate
+from protocol.formats.publication import decode_publication
 from protocol.ids import BlockId, BranchId, CommitId, ObjectId
-from protocol.keys import UserSeed
-from protocol.publication import decode_publication
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_timeline
 from storage.commits.void_marks import load_judged, mark_void

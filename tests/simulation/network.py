@@ -10,14 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from protocol.codec import DecodeError
-from protocol.hashing import block_id
+from protocol.crypto.hashing import block_id
 from protocol.ids import CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
-from protocol.messages import decode_message, encode_message
-from protocol.reconciliation.reconciler import FrameKind, Reconciler
-from protocol.reconciliation.riblt import Unreconciled
-from protocol.session import Session
-from protocol.session_events import (
+from protocol.session.events import (
     CheckDue,
     CommitsAccepted,
     Event,
@@ -25,7 +21,8 @@ from protocol.session_events import (
     Reconciled,
     TopicFollowed,
 )
-from protocol.session_outputs import (
+from protocol.session.messages import decode_message, encode_message
+from protocol.session.outputs import (
     AccountAnswered,
     AddressSeen,
     CircuitClosed,
@@ -55,6 +52,9 @@ from protocol.session_outputs import (
     RendezvousPossible,
     Send,
 )
+from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
+from protocol.session.reconciliation.riblt import Unreconciled
+from protocol.session.session import Session
 from tests.simulation.store import Held, Load, Store, Topic, acks_of, make_commit
 
 LATENCY = (0.01, 0.2)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from protocol.hashing import blind_topic
+from protocol.crypto.hashing import blind_topic
 from protocol.ids import Digest, SessionId, ShortId, TopicKey
-from protocol.messages import (
+from protocol.session.messages import (
     Announce,
     Blocks,
     Deposit,

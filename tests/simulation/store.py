@@ -9,12 +9,9 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from protocol.hashing import block_id, symbol_key
+from protocol.crypto.hashing import block_id, symbol_key
 from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId, TopicKey
-from protocol.reconciliation.range_items import RangeLookup, SortedItems
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.set_digest import SetDigest
-from protocol.session_events import (
+from protocol.session.events import (
     BatchIngested,
     BatchLoaded,
     BlocksLoaded,
@@ -23,7 +20,7 @@ from protocol.session_events import (
     SummaryLoaded,
     WantedFound,
 )
-from protocol.session_outputs import (
+from protocol.session.outputs import (
     FindBodies,
     FindWanted,
     IngestBatch,
@@ -32,6 +29,9 @@ from protocol.session_outputs import (
     LoadPlan,
     LoadSummary,
 )
+from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
+from protocol.session.reconciliation.set_digest import SetDigest
 from tests.support.ids import as_commit_id
 
 Load = LoadSummary | LoadPlan | LoadBatch | FindWanted | FindBodies | LoadBlocks

@@ -19,11 +19,11 @@ from node.ingest.acceptance import accept_batch
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
-from protocol.content import Post
+from protocol.crypto.keys import StoreKey, UserSeed
+from protocol.formats.body import Approve, Checkpoint, Grant, Permission, ProposeCheckpoint, Quorum, Remove
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId
-from protocol.keys import StoreKey, UserSeed
-from protocol.publication import decode_publication
 from storage.commits.commits import load_timeline
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, add_repo

@@ -3,22 +3,22 @@
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from node.network.circuit_client import CircuitClient, CircuitStream
-from node.network.circuit_quotas import CircuitQuotas
-from node.network.circuit_switch import CircuitSwitch
+from node.circuits.client import CircuitClient, CircuitStream
+from node.circuits.quotas import CircuitQuotas
+from node.circuits.switch import CircuitSwitch
+from node.runtime.scheduling import Ledger, WorkAccount
 from node.sync.circuit_port import CircuitHandler, CircuitOutput, CircuitPort
 from node.sync.conversation import Conversation
-from node.sync.scheduling import Ledger, WorkAccount
-from protocol.circuits import SessionCircuits
-from protocol.hashing import circuit_address
+from protocol.crypto.hashing import circuit_address
+from protocol.crypto.keys import NodeSeed
+from protocol.crypto.signing import public_key
 from protocol.ids import CircuitAddress, PeerId, SessionId, TopicKey
-from protocol.keys import NodeSeed
 from protocol.limits.formats import MIB
-from protocol.messages import Message
-from protocol.session import Session
-from protocol.session_events import Event, MessageReceived
-from protocol.session_outputs import Close, Send
-from protocol.signing import public_key
+from protocol.session.circuits import SessionCircuits
+from protocol.session.events import Event, MessageReceived
+from protocol.session.messages import Message
+from protocol.session.outputs import Close, Send
+from protocol.session.session import Session
 from storage.relay.quotas import Visitor
 
 Serve = Callable[[CircuitStream, PeerId], Awaitable[None]]

@@ -3,8 +3,8 @@
 import trio
 from starlette.types import ASGIApp
 
-from node.api.http_server import serve_connection
-from node.api.http_strangers import Strangers
+from node.http.server import serve_connection
+from node.http.strangers import Strangers
 
 
 async def serve_alone(app: ASGIApp, stream: trio.SocketStream, strangers: Strangers | None = None) -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 from pycrdt import Doc, Text
 
-from protocol.document_kinds import TEXT_SESSION_BITS
-from protocol.hashing import text_clients
+from protocol.crypto.hashing import text_clients
+from protocol.formats.document_kinds import TEXT_SESSION_BITS
 from protocol.ids import BranchId, UserId
 from tests.support.nodes import Node
 

@@ -13,9 +13,10 @@ from nacl.bindings import (
 )
 
 from node.authoring.drafting import Target, aim
-from protocol import signing
-from protocol.block import Block, Reference, encrypt_block
-from protocol.body import (
+from protocol.crypto import signing
+from protocol.crypto.keys import BlockKey, SigningKey, TopicSeed, UserSeed
+from protocol.formats.block import Block, Reference, encrypt_block
+from protocol.formats.body import (
     Body,
     BranchFork,
     Carried,
@@ -24,14 +25,13 @@ from protocol.body import (
     Permission,
     encode_body,
 )
-from protocol.commit import Content, Links, TanglePlace, create_commit, lipmaa
-from protocol.content import Compaction, Files, Post
-from protocol.declared_kind import declare_kind
+from protocol.formats.commit import Content, Links, TanglePlace, create_commit, lipmaa
+from protocol.formats.content import Compaction, Files, Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.object import build_object
+from protocol.formats.publication import create_publication, decode_publication, encode_bare
 from protocol.ids import BranchId, BranchMark, CommitId, ObjectId, Signature, UserId
-from protocol.keys import BlockKey, SigningKey, TopicSeed, UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX, LEAF_SIZE
-from protocol.object import build_object
-from protocol.publication import create_publication, decode_publication, encode_bare
 from storage.commits.commits import load_places
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch

@@ -1,7 +1,7 @@
 """What can be in a store and not be whole, all of it legal: nothing that looks for faults may find one."""
 
+from protocol.formats.publication import decode_publication
 from protocol.ids import ObjectId
-from protocol.publication import decode_publication
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_rows
 from storage.commits.damaged import mark_commits_damaged

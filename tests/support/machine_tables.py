@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from enum import Enum
 from typing import Any, Final
 
-from protocol.machines.circuits import CIRCUIT, TAKING
-from protocol.machines.comparing import COMPARING
-from protocol.machines.conversation import FEATURES, INTRODUCTIONS, RELAY, TopicStanding
-from protocol.machines.punching import PUNCHING
-from protocol.machines.reconciling import RECONCILING
-from protocol.machines.table import PeerFaultCell, Step, Table
-from protocol.machines.transfer import SENDING, SERVING
-from protocol.session import MESSAGES
+from protocol.session.machines.circuits import CIRCUIT, TAKING
+from protocol.session.machines.comparing import COMPARING
+from protocol.session.machines.conversation import FEATURES, INTRODUCTIONS, RELAY, TopicStanding
+from protocol.session.machines.punching import PUNCHING
+from protocol.session.machines.reconciling import RECONCILING
+from protocol.session.machines.table import PeerFaultCell, Step, Table
+from protocol.session.machines.transfer import SENDING, SERVING
+from protocol.session.session import MESSAGES
 
 AnyTable = Table[Any, Any, Any]
 MACHINES: Final[tuple[AnyTable, ...]] = (

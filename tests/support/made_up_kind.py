@@ -9,9 +9,9 @@ from typing import Annotated, Final, Self, TypedDict
 
 from msgspec import Meta
 
-import protocol.document_kinds as kinds_module
+import protocol.formats.document_kinds as kinds_module
 from protocol.codec import Wire
-from protocol.document_kinds import DOCUMENT_KINDS, Replaces, ValuesEdit, ValuesSnapshot, values_kind
+from protocol.formats.document_kinds import DOCUMENT_KINDS, Replaces, ValuesEdit, ValuesSnapshot, values_kind
 from protocol.ids import CommitId
 
 Thing = Annotated[str, Meta(max_length=20)]

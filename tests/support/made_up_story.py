@@ -10,8 +10,8 @@ from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.documents import Documents
 from node.content.erasing import erase_store, measure_erasable
-from protocol.body import decode_body, encode_body
-from protocol.document_kinds import DOCUMENT_KINDS
+from protocol.formats.body import decode_body, encode_body
+from protocol.formats.document_kinds import DOCUMENT_KINDS
 from storage.blobs.garbage_collection import collect_garbage
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch

@@ -5,8 +5,12 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from protocol.block import Reference as BlockReference
-from protocol.body import (
+from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
+from protocol.crypto.signing import key_pair, public_key
+from protocol.formats.block import Reference as BlockReference
+from protocol.formats.body import (
     Adopt,
     Approve,
     Body,
@@ -21,15 +25,11 @@ from protocol.body import (
     RepoInit,
     Revoke,
 )
-from protocol.boxes import epoch_mark, writers_mark
-from protocol.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
-from protocol.content import Post
-from protocol.epochs import NONCE_SIZE, EpochStatement, seal_topic
-from protocol.hashing import writers_topic_seed
+from protocol.formats.commit import NO_EPOCH, NO_MARK, Commit, Content, Links
+from protocol.formats.content import Post
+from protocol.formats.epochs import NONCE_SIZE, EpochStatement, seal_topic
+from protocol.formats.proofs import certify_repo, prove_invitation
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Signature, UserId, root_branch
-from protocol.keys import BlockKey, EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
-from protocol.proofs import certify_repo, prove_invitation
-from protocol.signing import key_pair, public_key
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Op, Reference
 from verifier.membership import Membership

@@ -17,15 +17,15 @@ from node.membership.members import Members
 from node.runtime.blocking import inline
 from node.sync.connection import Connection
 from node.sync.hub import Hub
-from node.sync.transport import accept, dial
-from protocol.block import Reference
-from protocol.body import Invite, Permission
-from protocol.content import Post
+from node.wire.transport import accept, dial
+from protocol.crypto.keys import AgreementSecret, InvitationSeed, NodeSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import Invite, Permission
+from protocol.formats.content import Post
+from protocol.formats.links import InvitationLink, ReadCapability
+from protocol.formats.text import id_text
 from protocol.ids import CommitId, ObjectId
-from protocol.keys import AgreementSecret, InvitationSeed, NodeSeed, UserSeed
-from protocol.links import InvitationLink, ReadCapability
-from protocol.signing import key_pair
-from protocol.text import id_text
 from storage.commits.commits import count_commits, digest_timeline, load_timeline
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Epoch

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import trio
 
+from node.relay.relay import RelayService
 from node.runtime.blocking import inline
 from node.sync.connection import Connection
-from node.sync.relay import RelayService
-from protocol.block import encrypt_block
-from protocol.deposits import sign_deposit, size_of
+from protocol.crypto.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.crypto.signing import check_claims
+from protocol.formats.block import encrypt_block
+from protocol.formats.publication import decode_publication
 from protocol.ids import ObjectId
-from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
-from protocol.publication import decode_publication
-from protocol.signing import check_claims
+from protocol.session.deposits import sign_deposit, size_of
 from storage.engine.database import Database
 from storage.relay.accounts import invite_to_account, join_account
 from storage.relay.files import finish_file, keep_blocks

@@ -15,9 +15,6 @@ from starlette.types import ASGIApp
 from node.api.api import create_app
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
-from node.api.http_server import open_api_listener, serve_api
-from node.api.remote import Remote
-from node.api.repo_list import ListedRepos
 from node.api.services import Services, make_services
 from node.contract.access import ACTIONS
 from node.contract.repos import RepoView
@@ -26,9 +23,12 @@ from node.home.config import Config
 from node.home.config_sections import ApiConfig
 from node.home.home import Home
 from node.home.tokens import TokenFile
+from node.http.remote import Remote
+from node.http.server import open_api_listener, serve_api
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
-from protocol.text import id_text
+from node.observe.repo_list import ListedRepos
+from protocol.formats.text import id_text
 from tests.support.answers import CHECKED
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after

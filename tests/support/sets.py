@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from protocol.crypto.keys import HashKey
 from protocol.ids import CommitId, ItemId
-from protocol.keys import HashKey
-from protocol.reconciliation.range_items import Item, SortedItems
-from protocol.reconciliation.ranges import RangesAsker, answer_ranges
-from protocol.reconciliation.riblt import Prefix
-from protocol.reconciliation.symbols import SymbolsAsker, answer, opening
+from protocol.session.reconciliation.range_items import Item, SortedItems
+from protocol.session.reconciliation.ranges import RangesAsker, answer_ranges
+from protocol.session.reconciliation.riblt import Prefix
+from protocol.session.reconciliation.symbols import SymbolsAsker, answer, opening
 from tests.support.ids import as_commit_id
 
 KEY = HashKey(bytes(range(32)))

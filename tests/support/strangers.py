@@ -8,12 +8,12 @@ import trio
 from trio.testing import memory_stream_pair
 
 from node.sync.connection import Connection, Ended
-from node.sync.transport import SecureStream, accept, dial
-from protocol.hashing import announced_topic, blind_topic
+from node.wire.transport import SecureStream, accept, dial
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.crypto.keys import AgreementSecret, NodeSeed
 from protocol.ids import BlindTopic, Digest, ShortId, TopicKey
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import IDLE_TIMEOUT_SECONDS
-from protocol.messages import Announce, Message, Publications, Summary, decode_message, encode_message
+from protocol.session.messages import Announce, Message, Publications, Summary, decode_message, encode_message
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 from tests.support.streams import StreamPair

@@ -4,10 +4,10 @@ from typing import TypeVar
 
 from hypothesis import strategies as st
 
-from protocol.block import Reference
-from protocol.body import Body, BranchLink, BranchRoot, Join
-from protocol.content import Compaction, Imported, Post
-from protocol.document_kinds import (
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, BranchLink, BranchRoot, Join
+from protocol.formats.content import Compaction, Imported, Post
+from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
@@ -19,7 +19,7 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, HandedBox
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, HandedBox
 
 ids = st.binary(min_size=32, max_size=32)
 signatures = st.binary(min_size=64, max_size=64)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 import trio
 import trio.testing
 
-from node.sync.transport import SecureStream, TransportError, accept, dial
-from protocol.keys import AgreementSecret, NodeSeed
-from protocol.signing import public_key
+from node.wire.transport import SecureStream, TransportError, accept, dial
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
 
 DIALER_SEED = NodeSeed(bytes(range(32)))
 ACCEPTOR_SEED = NodeSeed(bytes(range(100, 132)))

@@ -5,7 +5,7 @@ from typing import Any
 
 from pycrdt import Doc, Text
 
-from protocol.hashing import text_clients
+from protocol.crypto.hashing import text_clients
 from protocol.ids import BranchId, UserId
 from tests.support.reference_texts import SESSION_BITS, Word, fill, varint
 from tests.vectors.second_texts import Clock

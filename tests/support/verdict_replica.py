@@ -17,9 +17,9 @@ from node.ingest.publication_reading import Drop, read_publication
 from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
 from protocol.codec import DecodeError
+from protocol.crypto.keys import BlockKey, EpochKey, UserSeed
+from protocol.formats.publication import Publication, decode_publication
 from protocol.ids import BlockId, CommitId, EpochId, Id, RepoId, TopicKey
-from protocol.keys import BlockKey, EpochKey, UserSeed
-from protocol.publication import Publication, decode_publication
 from storage.commits.commits import digest_timeline, load_rows, load_timeline
 from storage.commits.pending import load_rejected
 from storage.repos.epochs import Epoch, Topic

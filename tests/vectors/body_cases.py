@@ -1,8 +1,11 @@
 """One body of each kind, for `generate`."""
 
-from protocol import signing
-from protocol.block import Reference
-from protocol.body import (
+from protocol.crypto import signing
+from protocol.crypto.boxes import Sealer
+from protocol.crypto.keys import BlockKey
+from protocol.crypto.sealing import seal_key
+from protocol.formats.block import Reference
+from protocol.formats.body import (
     Adopt,
     Answer,
     Approve,
@@ -31,10 +34,9 @@ from protocol.body import (
     Tag,
     encode_body,
 )
-from protocol.boxes import Sealer
-from protocol.content import Compaction, FileEntry, Files, Imported, Post
-from protocol.devices import Device, DeviceEnd, DevicesRepo, HandOn
-from protocol.document_kinds import (
+from protocol.formats.content import Compaction, FileEntry, Files, Imported, Post
+from protocol.formats.devices import Device, DeviceEnd, DevicesRepo, HandOn
+from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
@@ -46,13 +48,11 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
-from protocol.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch, HandedBox
+from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch, HandedBox
+from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox
+from protocol.formats.profiles import Profile
+from protocol.formats.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.ids import ObjectId, RepoId, UserId
-from protocol.keys import BlockKey
-from protocol.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox
-from protocol.profiles import Profile
-from protocol.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
-from protocol.sealing import seal_key
 from tests.support.ids import as_commit_id, as_epoch_id
 from tests.vectors.fixed import (
     BRANCH_ID,

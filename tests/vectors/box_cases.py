@@ -4,10 +4,10 @@ from typing import Final
 
 from nacl import bindings
 
-from protocol import hashing, signing
-from protocol.boxes import BoxOpener, Sealer, epoch_mark
+from protocol.crypto import hashing, signing
+from protocol.crypto.boxes import BoxOpener, Sealer, epoch_mark
+from protocol.crypto.keys import EpochKey, UserSeed
 from protocol.ids import UserId
-from protocol.keys import EpochKey, UserSeed
 from tests.vectors.fixed import EPOCH_KEY, REPO_ID, USER, WRITERS_SECRET, JsonObject
 
 MEMBER_COUNT: Final = 6

@@ -1,6 +1,6 @@
 """Vectors of what two nodes say to each other: a handshake with its first frames, and comparisons from end to end.
 
-All inputs are fixed. The bytes of the handshake are those that `node.sync.transport` writes.
+All inputs are fixed. The bytes of the handshake are those that `node.wire.transport` writes.
 """
 
 from typing import Any, Final
@@ -9,21 +9,29 @@ from unittest.mock import patch
 import trio
 import trio.testing
 
-from node.sync.transport import SecureStream, accept, dial
-from protocol import hashing
+from node.wire.transport import SecureStream, accept, dial
 from protocol.codec import encode
+from protocol.crypto import hashing
+from protocol.crypto.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
+from protocol.crypto.node_identity import PROLOGUE, static_private_key, static_public_key
+from protocol.crypto.noise import Handshake
+from protocol.crypto.noise import _derive_two as noise_keys
+from protocol.crypto.signing import key_pair, public_key, sign
 from protocol.ids import SHORT_ID_SIZE, CommitId, SessionId, ShortId, TopicKey
-from protocol.keys import AgreementSecret, HashKey, NodeSeed, TopicSeed
-from protocol.messages import Announce, Goodbye, encode_message
-from protocol.node_identity import PROLOGUE, static_private_key, static_public_key
-from protocol.noise import Handshake
-from protocol.noise import _derive_two as noise_keys
-from protocol.reconciliation.range_items import SortedItems
-from protocol.reconciliation.ranges import LIST, NOTHING, PRINT, Range, Ranges, RangesAsker, answer_ranges
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.reconciliation.set_digest import SetDigest
-from protocol.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
-from protocol.signing import key_pair, public_key, sign
+from protocol.session.messages import Announce, Goodbye, encode_message
+from protocol.session.reconciliation.range_items import SortedItems
+from protocol.session.reconciliation.ranges import (
+    LIST,
+    NOTHING,
+    PRINT,
+    Range,
+    Ranges,
+    RangesAsker,
+    answer_ranges,
+)
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
+from protocol.session.reconciliation.set_digest import SetDigest
+from protocol.session.reconciliation.symbols import AskSymbols, answer, encode_lacks, opening
 from tests.support.ids import as_commit_id
 from tests.support.streams import Recording
 
@@ -52,7 +60,7 @@ def handshake() -> JsonObject:
         derived.append(noise_keys(chaining_key, material))
         return derived[-1]
 
-    with patch("protocol.noise._derive_two", derive_two):
+    with patch("protocol.crypto.noise._derive_two", derive_two):
         first = dialer.write_message(b"")
         note(dialer)
         acceptor.read_message(first)

@@ -9,15 +9,26 @@ from typing import Any, Final
 
 import msgspec
 
-from protocol import hashing
-from protocol.block import Reference, WrongKey, decode_block, decrypt_block, encrypt_block
-from protocol.body import Permission, decode_body, encode_body
 from protocol.codec import DecodeError, encode
-from protocol.commit import UnknownVersion, open_commit
-from protocol.content import Post
-from protocol.document_kinds import DICT_KEY_SIZE_MAX
+from protocol.crypto import hashing
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, EpochKey, InvitationSeed
+from protocol.formats.block import Reference, WrongKey, decode_block, decrypt_block, encrypt_block
+from protocol.formats.body import Permission, decode_body, encode_body
+from protocol.formats.commit import UnknownVersion, open_commit
+from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT_KEY_SIZE_MAX
+from protocol.formats.links import (
+    InvitationLink,
+    ReadCapability,
+    capability_text,
+    invitation_text,
+    parse_capability,
+    parse_invitation,
+)
+from protocol.formats.object import open_object
+from protocol.formats.publication import decode_publication
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import AnyId, BlockId, CommitId, RepoId, Signature
-from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, InvitationSeed
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADDRESS_SIZE_MAX,
@@ -46,18 +57,7 @@ from protocol.limits.peers import (
     WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.links import (
-    InvitationLink,
-    ReadCapability,
-    capability_text,
-    invitation_text,
-    parse_capability,
-    parse_invitation,
-)
-from protocol.messages import decode_message
-from protocol.object import open_object
-from protocol.publication import decode_publication
-from protocol.text import id_text, parse_id
+from protocol.session.messages import decode_message
 from tests.support.ids import as_commit_id, as_epoch_id, as_object_id
 
 NO_SIGNATURE = Signature(bytes(64))

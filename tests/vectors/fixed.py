@@ -2,11 +2,11 @@
 
 from typing import Any, Final
 
-from protocol import hashing, signing
-from protocol.boxes import epoch_mark, writers_mark
-from protocol.epochs import EpochStatement, seal_topic
+from protocol.crypto import hashing, signing
+from protocol.crypto.boxes import epoch_mark, writers_mark
+from protocol.crypto.keys import EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
+from protocol.formats.epochs import EpochStatement, seal_topic
 from protocol.ids import BranchId
-from protocol.keys import EpochKey, InvitationSeed, RepoSeed, UserSeed, WritersSecret
 from tests.support.ids import as_epoch_id
 
 JsonObject = dict[str, Any]

@@ -7,32 +7,16 @@ inputs are fixed; nothing is random.
 import json
 from pathlib import Path
 
-from protocol import hashing, signing
-from protocol.block import Block, Reference, decrypt_block
-from protocol.body import Body, Permission, encode_body
 from protocol.codec import encode
-from protocol.commit import Commit, Content, Links, TanglePlace, create_commit, lipmaa
-from protocol.content import FileEntry, Files, Imported, Post
-from protocol.declared_kind import declare_kind
-from protocol.deposits import sign_deposit
-from protocol.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
-from protocol.ids import (
-    AnyId,
-    BlockId,
-    CircuitAddress,
-    CommitId,
-    Digest,
-    ObjectId,
-    PeerId,
-    RepoId,
-    SessionId,
-    ShortId,
-    TopicKey,
-    UserId,
-)
-from protocol.keys import AccountToken, BlockKey, GivenKey
-from protocol.limits.formats import LEAF_SIZE
-from protocol.links import (
+from protocol.crypto import hashing, signing
+from protocol.crypto.keys import AccountToken, BlockKey, GivenKey
+from protocol.formats.block import Block, Reference, decrypt_block
+from protocol.formats.body import Body, Permission, encode_body
+from protocol.formats.commit import Commit, Content, Links, TanglePlace, create_commit, lipmaa
+from protocol.formats.content import FileEntry, Files, Imported, Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
+from protocol.formats.links import (
     RENEWAL_NOTE,
     AskLink,
     BranchCapability,
@@ -47,8 +31,27 @@ from protocol.links import (
     device_link_text,
     invitation_text,
 )
-from protocol.lobbies import code_numbers, encode_note
-from protocol.messages import (
+from protocol.formats.lobbies import code_numbers, encode_note
+from protocol.formats.object import build_object
+from protocol.formats.publication import Publication, create_publication, encode_bare
+from protocol.formats.text import id_text
+from protocol.ids import (
+    AnyId,
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    Digest,
+    ObjectId,
+    PeerId,
+    RepoId,
+    SessionId,
+    ShortId,
+    TopicKey,
+    UserId,
+)
+from protocol.limits.formats import LEAF_SIZE
+from protocol.session.deposits import sign_deposit
+from protocol.session.messages import (
     AccountJoined,
     Announce,
     Blocks,
@@ -88,9 +91,6 @@ from protocol.messages import (
     WantBodies,
     encode_message,
 )
-from protocol.object import build_object
-from protocol.publication import Publication, create_publication, encode_bare
-from protocol.text import id_text
 from tests.support.ids import as_commit_id, as_object_id
 from tests.vectors.body_cases import bodies
 from tests.vectors.box_cases import boxes
@@ -126,7 +126,7 @@ SIZE_SPELT_OUT = 300
 
 
 def derivations() -> JsonObject:
-    """Every derivation of `protocol.hashing` that a format rests on, but for boxes and reconciliation."""
+    """Every derivation of `protocol.crypto.hashing` that a format rests on, but for boxes and reconciliation."""
     topic, session = TopicKey(BRANCH_ID), SessionId(EPOCH)
     own_topic = signing.public_key(TOPIC_SEED)
     secret = hashing.branch_secret(EPOCH_KEY, BRANCH_ID)

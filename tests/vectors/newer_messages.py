@@ -5,7 +5,7 @@ from typing import Any, Final
 import msgspec
 
 from protocol.codec import DecodeError, encode
-from protocol.messages import UnknownMessage, decode_message, encode_message
+from protocol.session.messages import UnknownMessage, decode_message, encode_message
 
 JsonObject = dict[str, Any]
 ID: Final = bytes(range(32))

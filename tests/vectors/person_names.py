@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from protocol.profiles import find_fault
+from protocol.formats.profiles import find_fault
 
 _NAMES: Final = (
     "Ann", "a", "Zoë", "Ann Lee", "王小明", "Анна", "אנה", "مريم", "O'Neill-Smith", "❤", "😀", "x" * 64, "😀" * 64,

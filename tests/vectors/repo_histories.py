@@ -6,9 +6,12 @@ All inputs are fixed. Every secret and every intermediate value that a second im
 from dataclasses import dataclass, field
 from typing import Final
 
-from protocol import hashing, signing
-from protocol.block import Block, Reference
-from protocol.body import (
+from protocol.codec import encode
+from protocol.crypto import hashing, signing
+from protocol.crypto.boxes import Sealer
+from protocol.crypto.keys import EpochKey, TopicSeed, UserSeed, WritersSecret
+from protocol.formats.block import Block, Reference
+from protocol.formats.body import (
     Approve,
     Body,
     BranchAdd,
@@ -23,9 +26,7 @@ from protocol.body import (
     RepoInit,
     encode_body,
 )
-from protocol.boxes import Sealer
-from protocol.codec import encode
-from protocol.commit import (
+from protocol.formats.commit import (
     NO_BRANCH,
     NO_EPOCH,
     NO_MARK,
@@ -36,14 +37,21 @@ from protocol.commit import (
     create_commit,
     lipmaa,
 )
-from protocol.content import Post
-from protocol.declared_kind import declare_kind
-from protocol.epochs import EpochHand, EpochInit, EpochStatement, GivenEpoch, HandedBox, seal_keys, seal_topic
+from protocol.formats.content import Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.epochs import (
+    EpochHand,
+    EpochInit,
+    EpochStatement,
+    GivenEpoch,
+    HandedBox,
+    seal_keys,
+    seal_topic,
+)
+from protocol.formats.object import build_object
+from protocol.formats.proofs import certify_repo
+from protocol.formats.publication import Publication, create_publication
 from protocol.ids import BranchId, BranchMark, CommitId, EpochId, Mark, ObjectId, RepoId, root_branch
-from protocol.keys import EpochKey, TopicSeed, UserSeed, WritersSecret
-from protocol.object import build_object
-from protocol.proofs import certify_repo
-from protocol.publication import Publication, create_publication
 from tests.vectors.fixed import EPOCH_KEY, REPO_SEED, WRITERS_SECRET, JsonObject
 from verifier.ancestry import GraphNode, find_outside
 

@@ -6,10 +6,10 @@ its acks, the acks, and 8 further bytes; its id is the hash. So the messages can
 
 from typing import Any, Final
 
-from protocol.hashing import blind_topic, block_id
+from protocol.crypto.hashing import blind_topic, block_id
 from protocol.ids import CommitId, TopicKey
-from protocol.messages import encode_message
-from protocol.session_outputs import Output, Send
+from protocol.session.messages import encode_message
+from protocol.session.outputs import Output, Send
 from tests.simulation.network import End, Link, Network, Node
 from tests.simulation.store import Topic, acks_of
 from tests.support.ids import as_commit_id

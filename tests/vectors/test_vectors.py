@@ -14,12 +14,12 @@ from node.ingest.acceptance import release_more
 from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
 from node.timelines.views import place_text
-from protocol.boxes import BoxOpener, Sealer
-from protocol.hashing import timeline_digest
+from protocol.crypto.boxes import BoxOpener, Sealer
+from protocol.crypto.hashing import timeline_digest
+from protocol.crypto.keys import BlockKey, EpochKey, UserSeed
+from protocol.crypto.signing import BadSignature, key_pair, verify_signature
+from protocol.formats.publication import decode_publication
 from protocol.ids import BranchId, Mark, RepoId, Signature, UserId
-from protocol.keys import BlockKey, EpochKey, UserSeed
-from protocol.publication import decode_publication
-from protocol.signing import BadSignature, key_pair, verify_signature
 from storage.commits.commits import load_timeline
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo, add_repo

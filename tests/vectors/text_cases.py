@@ -7,12 +7,12 @@ from typing import Any
 from pycrdt import Doc, Text
 
 from node.content.text_versions import Piece, merge_pieces
-from protocol.body import encode_body
-from protocol.document_kinds import TEXT_SESSION_BITS, TextUpdate
-from protocol.hashing import block_key, text_clients
+from protocol.crypto.hashing import block_key, text_clients
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.body import encode_body
+from protocol.formats.document_kinds import TEXT_SESSION_BITS, TextUpdate
+from protocol.formats.yjs_updates import BadUpdate
 from protocol.ids import BranchId, CommitId, UserId
-from protocol.keys import ConvergenceSecret
-from protocol.yjs_updates import BadUpdate
 from tests.support.ids import as_commit_id
 from verifier.texts import TextEdit, TextRanges, TextShape, read_ranges, reduce_text
 

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from protocol.body import UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, decode, is_other_version
-from protocol.content import Post
+from protocol.formats.body import UnknownBody, decode_body, encode_body
+from protocol.formats.content import Post
 from protocol.limits.formats import BODY_SIZE_MAX, TEXT_SIZE_MAX
-from protocol.messages import Want, decode_message
+from protocol.session.messages import Want, decode_message
 
 _GOOD = encode_body(Post("hello"))
 

@@ -10,11 +10,11 @@ from typing import Final, get_args
 
 import pytest
 
-from protocol.body import Body, UnknownBody, decode_body
 from protocol.codec import DecodeError, encode
-from protocol.document_kinds import DOCUMENT_KINDS, DocumentBody
-from protocol.features import FEATURES
-from protocol.session import MESSAGES
+from protocol.formats.body import Body, UnknownBody, decode_body
+from protocol.formats.document_kinds import DOCUMENT_KINDS, DocumentBody
+from protocol.session.features import FEATURES
+from protocol.session.session import MESSAGES
 
 ROOT: Final = Path(__file__).parents[3]
 CORE: Final = (ROOT / "docs" / "specification" / "protocol.md").read_text(encoding="utf-8")

@@ -24,7 +24,7 @@ DOCUMENTS: Final = [
     )
 ]
 """The core, then the profiles."""
-RECONCILING: Final = "protocol/machines/reconciling.py"
+RECONCILING: Final = "protocol/session/machines/reconciling.py"
 CODE: Final = re.compile(r"`([a-z_]+):?`")
 
 
@@ -119,7 +119,7 @@ def goodbyes_in_code() -> set[str]:
         if name == RECONCILING:
             continue  # said behind `bad_reconciliation:`
         # Elsewhere another thing is closed.
-        ends = ("Close", "Goodbye") if "protocol.session_outputs" in path.read_text("utf-8") else ()
+        ends = ("Close", "Goodbye") if "protocol.session.outputs" in path.read_text("utf-8") else ()
         for call in calls(name, "part", "say_goodbye", "PeerFault", "PeerFaultCell", *ends):
             if call.args:  # else it is another method of that name
                 argument = call.args[-1]  # of `say_goodbye` the second one

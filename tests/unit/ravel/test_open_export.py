@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 import ravel
 from analytics.session import start_session
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 from ravel.exports.checking import ExportError, read_export
 from ravel.exports.schema import SCHEMA_VERSION, TABLES
 from tests.support.exports import Row, change_manifest, id_of, write_export

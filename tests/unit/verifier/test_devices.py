@@ -5,15 +5,24 @@ from typing import Final
 import msgspec
 import pytest
 
-from protocol.body import Body, Grant, Permission, Remove, UnknownBody, body_kind, decode_body, encode_body
 from protocol.codec import encode
-from protocol.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
+from protocol.crypto.keys import RepoSeed, UserSeed
+from protocol.crypto.sealing import SEALED_KEY_SIZE
+from protocol.crypto.signing import key_pair, sign
+from protocol.formats.body import (
+    Body,
+    Grant,
+    Permission,
+    Remove,
+    UnknownBody,
+    body_kind,
+    decode_body,
+    encode_body,
+)
+from protocol.formats.devices import Device, DeviceBody, DeviceEnd, DevicesRepo, HandOn
+from protocol.formats.proofs import device_digest, device_end_digest
 from protocol.ids import RepoId, Signature
-from protocol.keys import RepoSeed, UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.proofs import device_digest, device_end_digest
-from protocol.sealing import SEALED_KEY_SIZE
-from protocol.signing import key_pair, sign
 from tests.support.ids import as_epoch_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of

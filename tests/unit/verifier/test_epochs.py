@@ -9,11 +9,14 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace as changed
 
-from protocol.block import Reference
-from protocol.body import Body, Grant, Invite, Join, Permission, Remove, Revoke
-from protocol.boxes import Sealer
-from protocol.content import Post
-from protocol.epochs import (
+from protocol.crypto.boxes import Sealer
+from protocol.crypto.hashing import writers_topic_seed
+from protocol.crypto.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
+from protocol.crypto.signing import key_pair, public_key
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.content import Post
+from protocol.formats.epochs import (
     NONCE_SIZE,
     EpochHand,
     EpochInit,
@@ -25,11 +28,8 @@ from protocol.epochs import (
     seal_keys,
     seal_topic,
 )
-from protocol.hashing import writers_topic_seed
+from protocol.formats.proofs import prove_invitation
 from protocol.ids import CommitId, EpochId, Mark, UserId
-from protocol.keys import BlockKey, EpochKey, InvitationSeed, WritersSecret
-from protocol.proofs import prove_invitation
-from protocol.signing import key_pair, public_key
 from tests.support.ids import as_object_id
 from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
 from verifier.epochs import Epochs, box_holders, describe_epoch, epoch_reason, find_followed, preferred_epoch

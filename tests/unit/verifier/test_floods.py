@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from protocol.block import Reference
-from protocol.body import (
+from protocol.crypto.keys import BlockKey
+from protocol.formats.block import Reference
+from protocol.formats.body import (
     Answer,
     Body,
     BranchAdd,
@@ -22,10 +23,9 @@ from protocol.body import (
     Remove,
     UnknownBody,
 )
-from protocol.commit import NO_EPOCH
-from protocol.content import Post
+from protocol.formats.commit import NO_EPOCH
+from protocol.formats.content import Post
 from protocol.ids import BranchId, CommitId, EpochId, root_branch
-from protocol.keys import BlockKey
 from protocol.limits.formats import OFFER_WITHDRAWALS_MAX, OFFERS_OF_AUTHOR_MAX
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.memberships import KEY, REPO, USERS, make_commit, make_init

@@ -5,14 +5,14 @@ from typing import Final
 import msgspec
 import pytest
 
-from protocol.block import Reference
-from protocol.body import Body, BranchAdd, Invite, Join, Permission, Remove, Revoke
+from protocol.crypto.keys import BlockKey, InvitationSeed
+from protocol.crypto.sealing import SEALED_KEY_SIZE
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, BranchAdd, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.lobbies import Admission, Lobby, LobbyAnswer, encode_note
+from protocol.formats.proofs import prove_invitation
 from protocol.ids import EpochId, InvitationKey, RepoId, branch_begun_by
-from protocol.keys import BlockKey, InvitationSeed
-from protocol.lobbies import Admission, Lobby, LobbyAnswer, encode_note
-from protocol.proofs import prove_invitation
-from protocol.sealing import SEALED_KEY_SIZE
-from protocol.signing import key_pair
 from tests.support.ids import as_object_id
 from tests.support.memberships import REPO, USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from protocol.commit import Commit
+from protocol.formats.commit import Commit
 from protocol.ids import CommitId
 from tests.support.memberships import (
     NAME_OF,

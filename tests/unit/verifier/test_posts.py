@@ -5,11 +5,11 @@ from typing import Final
 import msgspec
 import pytest
 
-from protocol.body import Body, Hide, Permission, Remove, UnknownBody, decode_body, encode_body
 from protocol.codec import DecodeError, encode
-from protocol.commit import Commit, TanglePlace
-from protocol.content import Imported, Post
-from protocol.declared_kind import declare_kind
+from protocol.formats.body import Body, Hide, Permission, Remove, UnknownBody, decode_body, encode_body
+from protocol.formats.commit import Commit, TanglePlace
+from protocol.formats.content import Imported, Post
+from protocol.formats.declared_kind import declare_kind
 from protocol.ids import BranchId, CommitId, UserId
 from protocol.limits.formats import HIDDEN_COUNT_MAX
 from tests.support.memberships import USERS, commit_id, make_commit, replay

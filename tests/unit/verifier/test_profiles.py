@@ -5,10 +5,10 @@ from typing import Final
 import msgspec
 import pytest
 
-from protocol.body import Body, Permission, Remove, UnknownBody, decode_body, encode_body
 from protocol.codec import encode
+from protocol.formats.body import Body, Permission, Remove, UnknownBody, decode_body, encode_body
+from protocol.formats.profiles import Profile
 from protocol.limits.formats import PROFILE_INTERVAL_MS, PROFILE_STATEMENTS_MAX
-from protocol.profiles import Profile
 from tests.support.memberships import USERS, commit_id, make_commit, replay
 from tests.support.memberships import parse as steps_of
 from verifier.refusal import CommitRefused

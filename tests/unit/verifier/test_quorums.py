@@ -2,7 +2,7 @@
 
 import pytest
 
-from protocol.body import (
+from protocol.formats.body import (
     Approve,
     Body,
     Grant,

@@ -2,14 +2,14 @@
 
 import pytest
 
-from protocol import signing
-from protocol.block import Reference
-from protocol.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
-from protocol.commit import NO_EPOCH, NO_MARK, Content, Links, TanglePlace, create_commit
-from protocol.content import Post
-from protocol.epochs import EpochInit, EpochOpen, EpochStatement, GivenEpoch
+from protocol.crypto import signing
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, EpochKey, UserSeed
+from protocol.formats.block import Reference
+from protocol.formats.body import Body, BranchAdd, BranchRoot, Invite, Join, Permission, RepoInit
+from protocol.formats.commit import NO_EPOCH, NO_MARK, Content, Links, TanglePlace, create_commit
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochInit, EpochOpen, EpochStatement, GivenEpoch
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Mark, Signature
-from protocol.keys import BlockKey, ConvergenceSecret, EpochKey, UserSeed
 from tests.support.ids import as_object_id
 from verifier.tangle_kinds import TANGLE_KINDS, KindTangle, ReadCommit, TangleKind
 from verifier.verify import Rejected, SignedCommit, sign_off

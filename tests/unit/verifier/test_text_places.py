@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from protocol.document_kinds import TEXT_DEPTH_MAX
-from protocol.yjs_updates import ItemId
+from protocol.formats.document_kinds import TEXT_DEPTH_MAX
+from protocol.formats.yjs_updates import ItemId
 from verifier.text_places import Places, TextItem
 
 A, B, C = 1, 2, 3

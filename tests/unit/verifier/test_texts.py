@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from pycrdt import Doc, Text
 
-from protocol.document_kinds import TEXT_CLIENT_COUNT_MAX, TEXT_SPAN_COUNT_MAX
+from protocol.formats.document_kinds import TEXT_CLIENT_COUNT_MAX, TEXT_SPAN_COUNT_MAX
+from protocol.formats.yjs_updates import BadUpdate
 from protocol.ids import CommitId
-from protocol.yjs_updates import BadUpdate
 from tests.support.ids import as_commit_id
 from tests.support.reference_texts import encode_deletes, fill, varint
 from verifier.documents import ErasedValues

@@ -17,12 +17,12 @@ from analytics.audit.blocks import BlockCounts
 from analytics.command import EXIT_BAD_REQUEST, EXIT_MISMATCH, EXIT_UNEXPECTED
 from analytics.reading.limits import BLOCK_SIZE_MAX
 from node.authoring.author import Author
-from protocol.block import encrypt_block
-from protocol.body import Grant, Permission, Remove
+from protocol.crypto.keys import ConvergenceSecret, UserSeed
+from protocol.formats.block import encrypt_block
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.publication import decode_publication
 from protocol.ids import PeerId
-from protocol.keys import ConvergenceSecret, UserSeed
 from protocol.limits.formats import MARK_SIZE
-from protocol.publication import decode_publication
 from ravel.exports.schema import MANIFEST_NAME
 from storage.relay.quotas import Visitor
 from storage.relay.relay import open_topics, store_publications

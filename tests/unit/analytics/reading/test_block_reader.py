@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from analytics.reading import limits
 from analytics.reading.block_reader import NotABlock, read_clear
-from protocol.block import decode_block, encrypt_block
 from protocol.codec import DecodeError
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import decode_block, encrypt_block
 from protocol.ids import BlockId, CommitId
-from protocol.keys import ConvergenceSecret
 from protocol.limits import formats as format_limits
 
 SECRET = ConvergenceSecret(b"s" * 32)

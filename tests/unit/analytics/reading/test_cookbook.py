@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 from node.exports.export_worker import _open_bodies, _open_source_authors
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
-from protocol.content import Imported
-from protocol.publication import decode_publication
+from protocol.formats.content import Imported
+from protocol.formats.publication import decode_publication
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node
 

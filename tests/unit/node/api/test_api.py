@@ -14,14 +14,14 @@ from node.api.node_service import NodeService
 from node.content import files as files_module
 from node.contract.node import NodeStatus
 from node.runtime.errors import ERROR_KINDS
+from protocol.formats.links import parse_invitation
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import (
     IMPORT_BATCH_COUNT_MAX,
     IMPORTED_WINDOW_MAX,
 )
-from protocol.links import parse_invitation
-from protocol.text import id_text
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes

@@ -14,10 +14,10 @@ from node.home.identity import create_keys
 from node.home.key_file import Cost, fresh_keys
 from node.home.mnemonic import seed_of
 from node.runtime.errors import ServiceError
+from protocol.crypto.signing import public_key
+from protocol.formats.text import id_text
 from protocol.limits.formats import KIB
 from protocol.limits.users import BACKUP_PATH_SIZE_MAX, REPORT_SIZE_MAX, SETTING_SIZE_MAX
-from protocol.signing import public_key
-from protocol.text import id_text
 from tests.support.machine import fail_after
 from tests.support.served import AUTH, Served, served
 

@@ -18,15 +18,15 @@ from trio.lowlevel import Task
 
 from node.api.node_events import NodeSource
 from node.contract.table import ENDPOINTS
-from node.membership.peers import TOPICS_AT_ONCE
 from node.network.network import Network
 from node.network.peer_state import PeerState
+from node.network.peers import TOPICS_AT_ONCE
 from node.runtime.blocking import threads
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.sync_progress import ConnectionRates
 from protocol.ids import BlindTopic, BranchId, PeerId, TopicKey
-from protocol.topic_progress import TopicProgress
+from protocol.session.topic_progress import TopicProgress
 from tests.support.machine import patience
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import AUTH, app_of, service_of

@@ -15,12 +15,13 @@ from sqlalchemy import Engine, event
 from trio.testing import MockClock
 
 from node.api import edits as edits_module
-from node.api import event_streams, http_server
+from node.api import event_streams
 from node.api.edits import EditSource, SharedReads, read_window
 from node.api.event_streams import Event
+from node.http import server as http_server
 from node.sync.hub import Hub
+from protocol.formats.text import parse_id
 from protocol.limits.formats import TEXT_SIZE_MAX
-from protocol.text import parse_id
 from ravel.event_streams import StreamEvent
 from storage.commits.edits import START, Cursor
 from storage.commits.void_marks import load_judged, mark_void

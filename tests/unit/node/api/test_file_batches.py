@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from node.api import http_connection
+from node.http import connection as http_connection
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.users import BODY_WAIT_SECONDS, FILE_BATCH_COUNT_MAX
 from ravel.files import encode_head

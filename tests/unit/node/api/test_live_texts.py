@@ -12,9 +12,9 @@ from node.api import live_texts
 from node.api.event_streams import Event
 from node.api.live_texts import TextSource
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text, parse_id
 from protocol.limits.users import TEXT_POSITION_SIZE_MAX, TEXT_STREAMS_MAX, TEXT_VECTOR_SIZE_MAX
-from protocol.presence import Presence
-from protocol.text import id_text, parse_id
+from protocol.session.presence import Presence
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.answers import check_event
 from tests.support.editors import client_of

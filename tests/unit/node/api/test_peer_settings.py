@@ -5,10 +5,10 @@ from typing import Final
 
 import httpx
 
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from protocol.limits.formats import LINK_PEER_COUNT_MAX
 from protocol.limits.users import PEER_REPOS_MAX
-from protocol.text import id_text
 from tests.support.answers import CHECKED
 from tests.support.machine import fail_after
 from tests.support.nodes import open_nodes

@@ -22,7 +22,10 @@ from node.home.config_sections import ApiConfig
 from node.home.tokens import Made, Token, TokenFile, digest_of, encode_tokens, settled, size_of_made
 from node.network.line import open_listener
 from node.runtime.errors import ServiceError
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.links import parse_invitation
+from protocol.formats.text import id_text
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.users import (
     API_MAKE_SECONDS,
@@ -40,9 +43,6 @@ from protocol.limits.users import (
     PAGE_TOKEN_SECONDS,
     PAGE_TOKENS_MAX,
 )
-from protocol.links import parse_invitation
-from protocol.signing import key_pair
-from protocol.text import id_text
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, open_nodes

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from node.content.search_indexer import SearchIndexer
+from protocol.formats.text import id_text
 from protocol.limits.users import SEARCH_QUERY_SIZE_MAX
-from protocol.text import id_text
 from storage.commits.search_texts import mark_texts_due
 from tests.support.served import Served, served
 

@@ -11,7 +11,7 @@ from node.api.callers import Caller
 from node.api.targets import Targets
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import preferred_repo
-from protocol.text import id_text
+from protocol.formats.text import id_text
 from storage.repos.repos import Branch
 from tests.support.builders import World
 

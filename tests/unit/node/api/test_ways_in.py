@@ -15,9 +15,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from node.api.authentication import TRUSTED
-from node.api.http_server import open_api_listener, serve_api
 from node.home.config_sections import ApiConfig
+from node.http.server import TRUSTED, open_api_listener, serve_api
 from protocol.limits.users import PAIRING_TRIES_AT_ONCE_MAX
 from tests.support.served import Served, served
 

@@ -10,12 +10,12 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
-from protocol.body import Grant, Permission, encode_body
-from protocol.content import Post
-from protocol.declared_kind import declare_kind
-from protocol.keys import UserSeed
-from protocol.publication import decode_publication
-from protocol.signing import key_pair
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Grant, Permission, encode_body
+from protocol.formats.content import Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.publication import decode_publication
 from storage.engine.database import DATABASE_NAME
 from tests.support.builders import NOW_MS, World, count_accepted, give, publications_of
 from tests.support.forging import POST, forge, heads_of, target_in

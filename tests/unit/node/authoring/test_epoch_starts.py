@@ -7,8 +7,8 @@ import pytest
 
 from node.authoring import epoch_starts
 from node.ingest.tables import Tables
-from protocol.body import Permission
-from protocol.epochs import EpochOpen, GivenEpoch
+from protocol.formats.body import Permission
+from protocol.formats.epochs import EpochOpen, GivenEpoch
 from tests.support.memberships import REPO
 from tests.unit.verifier.test_epochs import History, epoch, key_of
 

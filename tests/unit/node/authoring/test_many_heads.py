@@ -9,17 +9,17 @@ import pytest
 
 from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import HAND_SECONDS
-from protocol.block import Reference
-from protocol.body import FeedEnd, Invite, Join, Permission, Remove
 from protocol.codec import encode
-from protocol.content import Post
-from protocol.epochs import EpochInit, EpochOpen
+from protocol.crypto.keys import InvitationSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Reference
+from protocol.formats.body import FeedEnd, Invite, Join, Permission, Remove
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochInit, EpochOpen
+from protocol.formats.links import InvitationLink
+from protocol.formats.proofs import prove_invitation
 from protocol.ids import CommitId, ObjectId, branch_begun_by
-from protocol.keys import InvitationSeed
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.links import InvitationLink
-from protocol.proofs import prove_invitation
-from protocol.signing import key_pair
 from storage.commits.pending import load_rejected
 from storage.repos.repos import Repo, add_repo
 from tests.support.builders import NOW_MS

@@ -17,10 +17,10 @@ from node.ingest.publication_reading import OpeningKeys, gather_claims, read_bat
 from node.ingest.reading_worker import WorkerReading
 from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.runtime.errors import ServiceError
-from protocol.content import Post
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import check_claims
+from protocol.formats.content import Post
 from protocol.limits.formats import TEXT_SIZE_MAX
-from protocol.signing import check_claims
 from storage.commits.commits import count_commits
 from tests.support.builders import NOW_MS, World
 

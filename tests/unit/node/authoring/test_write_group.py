@@ -20,14 +20,14 @@ from node.content.documents import Documents
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Change, Replica
 from node.runtime.errors import ServiceError
-from protocol.body import Grant, Permission, Remove
-from protocol.commit import lipmaa
-from protocol.content import Post
-from protocol.document_kinds import DICT
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.commit import lipmaa
+from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT
 from protocol.ids import CommitId
-from protocol.keys import UserSeed
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
-from protocol.signing import public_key
 from storage.commits.commits import load_facts, load_timeline
 from storage.commits.heads import load_heads
 from storage.engine.errors import StorageError

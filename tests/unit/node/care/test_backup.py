@@ -11,8 +11,8 @@ from node.care.backup import MANIFEST_NAME, create_backup, restore_backup
 from node.home.home import create_home, hold_content, lock_home, open_home
 from node.home.identity import read_keys
 from node.runtime.errors import ServiceError
-from protocol.block import encrypt_block
-from protocol.keys import ConvergenceSecret
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block
 from protocol.limits.files import BACKUP_MANIFEST_SIZE_MAX
 from storage.engine.database import Database, NewerSchema, NoStore, OlderSchema, StorageError
 from tests.support.nodes import Node

@@ -36,7 +36,7 @@ from node.home.config_editing import set_key
 from node.home.home import create_home
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
-from protocol.keys import HashKey, StoreKey
+from protocol.crypto.keys import HashKey, StoreKey
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from storage.commits.search_index import begin_index, keep_upto

@@ -10,15 +10,15 @@ from trio.testing import MockClock
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.search_indexer import SearchIndexer
-from protocol.body import Body, encode_body, tag_of
-from protocol.content import FileEntry, Files, Post
-from protocol.declared_kind import declare_kind
-from protocol.document_kinds import SetEdit
+from protocol.formats.body import Body, encode_body, tag_of
+from protocol.formats.content import FileEntry, Files, Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.document_kinds import SetEdit
+from protocol.formats.object import build_object
+from protocol.formats.publication import decode_publication, encode_publication
+from protocol.formats.text import id_text
 from protocol.ids import PeerId
 from protocol.limits.files import FSCK_PROBLEMS_SHOWN_MAX
-from protocol.object import build_object
-from protocol.publication import decode_publication, encode_publication
-from protocol.text import id_text
 from storage.check.check_integrity import CheckFindings, count_rows
 from storage.commits.search_index import IndexItem, load_state, replace_text
 from storage.commits.search_texts import keep_content, load_due, mark_texts_due

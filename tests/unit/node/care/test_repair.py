@@ -14,8 +14,8 @@ from node.content.search_indexer import SearchIndexer
 from node.home.home import lock_home
 from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
+from protocol.crypto.keys import StoreKey
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import StoreKey
 from storage.commits.edits import START, load_edits
 from storage.engine.database import Database, StorageError, read_store
 from storage.relay.quotas import Visitor

@@ -15,7 +15,7 @@ import pytest
 from node.cli.main import main
 from node.home.mnemonic import words_of
 from node.runtime.errors import ERROR_KINDS
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
 from tests.support.keyrings import MemoryKeyring, memory_keyring
 
 FIRST, SECOND = "four random words", "neither stored nor said"

@@ -15,8 +15,8 @@ from node.cli.uploads import FoundFile, Skipped, Uploader, find_files, name_path
 from node.content.file_batch import EncryptedFile, FileBatch
 from node.contract.files import AddedFiles
 from node.runtime.errors import ServiceError
-from protocol.keys import ConvergenceSecret
-from protocol.object import build_object
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.object import build_object
 
 _SECRET = ConvergenceSecret(b"s" * 32)
 

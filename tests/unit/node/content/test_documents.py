@@ -11,14 +11,21 @@ from node.authoring.drafting import Draft
 from node.content import documents as documents_module
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents, NewValue, group_values
-from node.membership.merging import Merging
+from node.content.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
-from protocol.body import Body, encode_body
-from protocol.document_kinds import DICT_VALUE_SIZE_MAX, SET, SET_ITEM_SIZE_MAX, DictEdit, DictEntry, SetEdit
+from protocol.formats.body import Body, encode_body
+from protocol.formats.document_kinds import (
+    DICT_VALUE_SIZE_MAX,
+    SET,
+    SET_ITEM_SIZE_MAX,
+    DictEdit,
+    DictEntry,
+    SetEdit,
+)
+from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
-from protocol.text import id_text
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal

@@ -16,12 +16,12 @@ from node.content.file_batch import EncryptedFile, FileBatch, group_files
 from node.content.files import FileService
 from node.contract.files import AddedFiles
 from node.runtime.errors import ServiceError
-from protocol.block import Block, Reference
-from protocol.body import Permission
-from protocol.keys import BlockKey, ConvergenceSecret
+from protocol.crypto.keys import BlockKey, ConvergenceSecret
+from protocol.formats.block import Block, Reference
+from protocol.formats.body import Permission
+from protocol.formats.object import build_object
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE, NAME_SIZE_MAX
 from protocol.limits.users import FILE_HEAD_SIZE_MAX
-from protocol.object import build_object
 from ravel.files import encode_head
 from storage.blobs.files import load_files
 from storage.engine.database import StorageError

@@ -10,12 +10,12 @@ from node.authoring.drafting import Draft
 from node.content import files as files_module
 from node.content.files import FileService
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.content import FileEntry, Files, Post
-from protocol.keys import BlockKey
+from protocol.crypto.keys import BlockKey
+from protocol.formats.block import Reference
+from protocol.formats.content import FileEntry, Files, Post
+from protocol.formats.object import build_object
+from protocol.formats.text import id_text
 from protocol.limits.formats import FILE_COUNT_MAX, LEAF_SIZE
-from protocol.object import build_object
-from protocol.text import id_text
 from storage.blobs.files import load_files
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch

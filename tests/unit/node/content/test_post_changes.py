@@ -12,19 +12,19 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content.erasing import erase_store
+from node.content.merging import Merging
 from node.content.posts import Posts
 from node.ingest.replica import Replica
-from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe, list_past
 from node.timelines.views import timeline_items
-from protocol.body import Body, Carried, Grant, Hide, Permission, Remove, encode_body
-from protocol.content import Compaction, Post
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Body, Carried, Grant, Hide, Permission, Remove, encode_body
+from protocol.formats.content import Compaction, Post
+from protocol.formats.profiles import Profile
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
-from protocol.keys import UserSeed
 from protocol.limits.users import MENTIONS_MAX
-from protocol.profiles import Profile
-from protocol.text import id_text, parse_id
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch
 from storage.schema.schema import commits

@@ -23,12 +23,12 @@ from node.content.search_indexer import SearchIndexer, pause_after
 from node.content.search_words import parse_query
 from node.contract.search import SearchHit
 from node.runtime.errors import ServiceError
-from protocol.block import Reference
-from protocol.body import Carried, Grant, Permission, encode_body
-from protocol.content import Compaction, Imported, Post
+from protocol.crypto.keys import BlockKey, UserSeed
+from protocol.formats.block import Reference
+from protocol.formats.body import Carried, Grant, Permission, encode_body
+from protocol.formats.content import Compaction, Imported, Post
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, ObjectId, UserId
-from protocol.keys import BlockKey, UserSeed
-from protocol.text import id_text, parse_id
 from storage.commits import search_index as index_module
 from storage.commits.commits import TimelineRow
 from storage.commits.search_index import IndexItem, PartChange, measure_progress, queue_for_index

@@ -13,17 +13,17 @@ from trio.testing import MockClock
 from node.content import document_operations
 from node.content import search_texts as texts_indexer_module
 from node.content import texts as texts_module
+from node.content.merging import Merging
 from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.content.search_words import parse_query
 from node.content.texts import ClearText, Texts, run_worker
 from node.contract.search import SearchHit
-from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
-from protocol.document_kinds import TextUpdate
+from protocol.formats.document_kinds import TextUpdate
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, ObjectId
-from protocol.text import id_text, parse_id
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.blocks import DamagedBlock
 from storage.commits.search_texts import load_content

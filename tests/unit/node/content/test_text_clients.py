@@ -10,9 +10,9 @@ from node.content import text_clients as clients_module
 from node.content import texts as texts_module
 from node.content.texts import Texts
 from node.runtime.errors import ServiceError
-from protocol.document_kinds import TEXT_SESSION_BITS
+from protocol.formats.document_kinds import TEXT_SESSION_BITS
+from protocol.formats.text import parse_id
 from protocol.limits.users import TEXT_SESSION_REST_SECONDS
-from protocol.text import parse_id
 from storage.commits.local_state import load_sessions, put_session
 from storage.commits.void_marks import load_judged, mark_void
 from tests.support.editors import Editor, client_of

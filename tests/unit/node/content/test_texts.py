@@ -15,15 +15,15 @@ from trio.testing import MockClock
 from node.authoring.drafting import Draft
 from node.content import text_pushes, text_reading
 from node.content import texts as texts_module
+from node.content.merging import Merging
 from node.content.texts import Looked, Texts, run_worker
-from node.membership.merging import Merging
 from node.runtime.errors import ServiceError
-from protocol.body import Body, Carried, encode_body
-from protocol.content import Compaction
-from protocol.document_kinds import TEXT_UPDATE_SIZE_MAX, SaidUpdate, TextSnapshot, TextUpdate
+from protocol.formats.body import Body, Carried, encode_body
+from protocol.formats.content import Compaction
+from protocol.formats.document_kinds import TEXT_UPDATE_SIZE_MAX, SaidUpdate, TextSnapshot, TextUpdate
+from protocol.formats.text import id_text, parse_id
+from protocol.formats.yjs_updates import read_update
 from protocol.ids import CommitId
-from protocol.text import id_text, parse_id
-from protocol.yjs_updates import read_update
 from storage.commits.commits import load_timeline
 from storage.commits.void_marks import load_judged, mark_void
 from storage.engine.id_keys import BLOCK_NUM_SIZE

@@ -19,13 +19,13 @@ from node.authoring.drafting import Draft
 from node.exports.export_rights import open_rights
 from node.ingest.replica import load_membership
 from node.ingest.tables import Tables
-from protocol.body import Grant, Invite, Join, Permission, Remove, Revoke
-from protocol.content import Post
-from protocol.devices import Device
+from protocol.crypto.keys import HashKey, InvitationSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Grant, Invite, Join, Permission, Remove, Revoke
+from protocol.formats.content import Post
+from protocol.formats.devices import Device
+from protocol.formats.proofs import device_digest, prove_invitation
 from protocol.ids import RepoId
-from protocol.keys import HashKey, InvitationSeed, UserSeed
-from protocol.proofs import device_digest, prove_invitation
-from protocol.signing import key_pair
 from ravel.exports.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.commits.damaged import mark_commits_damaged
 from storage.engine.database import StorageError

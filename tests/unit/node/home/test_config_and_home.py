@@ -18,8 +18,8 @@ from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
 from node.home.private_files import create_file
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 from ravel.home import access_advice, owner_advice, read_run_file
 from tests.support.keys import no_passphrase
 

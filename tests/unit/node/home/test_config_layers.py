@@ -11,8 +11,8 @@ from node.home.config import CONFIG_KEYS, Config, default_config_text
 from node.home.config_layers import find_unknown_variables, load_settings, variable_of
 from node.home.home import create_home, open_home
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 
 PEER = id_text(AnyId(b"p" * 32))
 

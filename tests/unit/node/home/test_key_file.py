@@ -22,7 +22,7 @@ from node.home.key_file import (
     seal_user_key,
 )
 from node.runtime.errors import ServiceError
-from protocol.keys import NodeSeed, StoreKey, UserSeed
+from protocol.crypto.keys import NodeSeed, StoreKey, UserSeed
 from protocol.limits.files import KEY_FILE_MEMORY_MAX, KEY_FILE_PASSES_MAX
 from protocol.limits.formats import MIB
 from tests.support.keys import CHEAP

@@ -6,7 +6,7 @@ import pytest
 
 from node.home.mnemonic import seed_of, words_of
 from node.runtime.errors import ServiceError
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
 
 # From the reference vectors of BIP-39 (trezor/python-mnemonic, vectors.json).
 VECTORS = {

@@ -15,9 +15,9 @@ from node.home.people_file import (
     write_people,
 )
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
 from protocol.limits.users import PETNAMES_COUNT_MAX, PETNAMES_FILE_SIZE_MAX
-from protocol.text import id_text
 
 ANN, BEN = AnyId(b"a" * 32), AnyId(b"b" * 32)
 

@@ -10,23 +10,23 @@ from node.authoring.author import Author
 from node.ingest.acceptance import accept_batch, accept_own, retry_kept
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol import signing
-from protocol.block import Reference
-from protocol.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body
 from protocol.codec import encode
-from protocol.commit import NO_MARK, Commit, Links, TanglePlace, lipmaa, open_commit
-from protocol.content import Post
-from protocol.ids import BranchId, BranchMark, CommitId, Signature, TopicKey
-from protocol.keys import BlockKey, GivenKey, InvitationSeed, ReadKey, UserSeed
-from protocol.limits.peers import PENDING_COUNT_MAX
-from protocol.object import build_object
-from protocol.proofs import prove_invitation
-from protocol.publication import (
+from protocol.crypto import signing
+from protocol.crypto.keys import BlockKey, GivenKey, InvitationSeed, ReadKey, UserSeed
+from protocol.formats.block import Reference
+from protocol.formats.body import BranchAdd, BranchRoot, Invite, Join, Permission, encode_body
+from protocol.formats.commit import NO_MARK, Commit, Links, TanglePlace, lipmaa, open_commit
+from protocol.formats.content import Post
+from protocol.formats.object import build_object
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.publication import (
     create_publication,
     decode_publication,
     encode_publication,
     open_hidden_key,
 )
+from protocol.ids import BranchId, BranchMark, CommitId, Signature, TopicKey
+from protocol.limits.peers import PENDING_COUNT_MAX
 from storage.commits import pending as waiting_module
 from storage.commits.heads import load_heads
 from storage.commits.pending import (

@@ -13,11 +13,11 @@ from node.ingest.replica import Replica
 from node.ingest.tables import load_tables
 from node.membership.offers import follow_accepted
 from node.runtime.errors import ServiceError
-from protocol.body import Answer, Grant, Offer, Permission, Remove
 from protocol.codec import encode
+from protocol.crypto.keys import BranchSecret, ConvergenceSecret
+from protocol.formats.body import Answer, Grant, Offer, Permission, Remove
+from protocol.formats.links import BranchCapability, BranchChannel
 from protocol.ids import BranchId, RepoId, TopicKey
-from protocol.keys import BranchSecret, ConvergenceSecret
-from protocol.links import BranchCapability, BranchChannel
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import add_branch_alone

@@ -7,9 +7,9 @@ from sqlalchemy import text
 
 from node.ingest.replica import Replica
 from node.sync.session_queries import topic_set
-from protocol.body import BranchLink
+from protocol.formats.body import BranchLink
+from protocol.formats.publication import decode_publication
 from protocol.ids import Digest
-from protocol.publication import decode_publication
 from storage.commits.commits import load_rows
 from storage.commits.damaged import mark_commits_damaged
 from storage.engine.errors import StorageError

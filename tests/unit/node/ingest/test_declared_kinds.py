@@ -14,11 +14,12 @@ from node.ingest.replica import Replica
 from node.observe.standing import is_topic_level
 from node.timelines.commit_history import describe
 from node.timelines.views import timeline_items
-from protocol.body import Body, encode_body, kind_name
-from protocol.commit import Commit, open_commit
-from protocol.content import Compaction, Imported, Post
-from protocol.declared_kind import ERASABLE, declare_kind, declared_kind
-from protocol.document_kinds import (
+from protocol.crypto.keys import BlockKey, UserSeed
+from protocol.formats.body import Body, encode_body, kind_name
+from protocol.formats.commit import Commit, open_commit
+from protocol.formats.content import Compaction, Imported, Post
+from protocol.formats.declared_kind import ERASABLE, declare_kind, declared_kind
+from protocol.formats.document_kinds import (
     DICT,
     SET,
     DictEdit,
@@ -32,10 +33,9 @@ from protocol.document_kinds import (
     TextSnapshot,
     TextUpdate,
 )
+from protocol.formats.publication import decode_publication, is_bare, open_hidden_key
+from protocol.formats.text import id_text
 from protocol.ids import ObjectId
-from protocol.keys import BlockKey, UserSeed
-from protocol.publication import decode_publication, is_bare, open_hidden_key
-from protocol.text import id_text
 from storage.commits import pending as waiting_module
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.blocks import DamagedBlock

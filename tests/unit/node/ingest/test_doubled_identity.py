@@ -23,8 +23,8 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
-from protocol.content import Post
-from protocol.publication import decode_publication
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication
 from storage.commits.feeds import count_forks_of, load_feeds
 from storage.engine import losses
 from storage.engine.losses import read_loss

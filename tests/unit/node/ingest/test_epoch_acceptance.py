@@ -15,15 +15,15 @@ from node.ingest.acceptance import accept_batch, release_more, retry_kept
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.body import BranchLink, encode_body
-from protocol.commit import TanglePlace
-from protocol.content import Post
-from protocol.epochs import NONCE_SIZE, EpochStatement, seal_topic
-from protocol.hashing import branch_read_key, branch_secret
+from protocol.crypto.hashing import branch_read_key, branch_secret
+from protocol.crypto.keys import EpochKey, TopicSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import BranchLink, encode_body
+from protocol.formats.commit import TanglePlace
+from protocol.formats.content import Post
+from protocol.formats.epochs import NONCE_SIZE, EpochStatement, seal_topic
+from protocol.formats.publication import create_publication, decode_publication, open_hidden_key
 from protocol.ids import CommitId, EpochId, RepoId, TopicKey
-from protocol.keys import EpochKey, TopicSeed, UserSeed
-from protocol.publication import create_publication, decode_publication, open_hidden_key
-from protocol.signing import key_pair
 from storage.check.check_derived import check_graph, check_sums
 from storage.check.check_integrity import CheckFindings
 from storage.commits.commits import load_rows

@@ -15,20 +15,20 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import open_batch, open_kept_back
 from node.ingest.release import Budget
 from node.ingest.replica import Replica
+from node.runtime.scheduling import WorkAccount, WorkBill
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.intake import PendingSenders
-from node.sync.scheduling import WorkAccount, WorkBill
-from protocol.body import encode_body
-from protocol.content import Post
-from protocol.ids import CommitId, Signature, TopicKey
-from protocol.keys import UserSeed
-from protocol.limits.peers import SLICE_SECONDS
-from protocol.publication import (
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import encode_body
+from protocol.formats.content import Post
+from protocol.formats.publication import (
     decode_publication,
     encode_bare,
     encode_publication,
 )
+from protocol.ids import CommitId, Signature, TopicKey
+from protocol.limits.peers import SLICE_SECONDS
 from storage.check.check_derived import find_wrong_pending
 from storage.commits import pending as waiting_module
 from storage.commits.pending import UNREAD, count_pending, count_rejections, find_unread, load_unread

@@ -7,8 +7,8 @@ import pytest
 from node.ingest.membership_facts import NO_FACTS, StatedName
 from node.ingest.people import People
 from node.runtime.errors import ServiceError
+from protocol.formats.text import id_text
 from protocol.ids import AnyId, RepoId, UserId
-from protocol.text import id_text
 
 REPO = RepoId(bytes(32))
 

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
-from protocol.keys import BlockKey
+from protocol.crypto.keys import BlockKey
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.schema.schema import commits
 from tests.support.builders import writing_topic

@@ -29,7 +29,10 @@ from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
 from node.ingest.worker_process import ASKED_MAX, Worker, start_worker
 from node.runtime.blocking import inline, threads
 from node.sync.hub import Hub
-from protocol.body import (
+from protocol.codec import encode
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import Claim, check_claims, key_pair, sign
+from protocol.formats.body import (
     BranchAdd,
     Carried,
     Checkpoint,
@@ -39,14 +42,11 @@ from protocol.body import (
     UnknownBody,
     UnopenedBody,
 )
-from protocol.codec import encode
-from protocol.content import Files, Post
-from protocol.epochs import EpochInit
+from protocol.formats.content import Files, Post
+from protocol.formats.epochs import EpochInit
+from protocol.formats.publication import decode_publication
 from protocol.ids import Digest, Signature
-from protocol.keys import UserSeed
 from protocol.limits.peers import UNREADABLE_SECONDS
-from protocol.publication import decode_publication
-from protocol.signing import Claim, check_claims, key_pair, sign
 from tests.support.builders import World, count_accepted, timeline, writing_topic
 from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version
 from tests.support.machine import fail_after

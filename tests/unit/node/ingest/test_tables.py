@@ -16,7 +16,7 @@ from sqlalchemy import event
 from node.ingest.replica import Replica
 from node.ingest.tables import load_tables
 from node.sync.session_queries import topic_set
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.ids import Digest, TopicKey
 from storage.repos import epochs as epochs_module
 from storage.repos import repos as repos_module

@@ -6,10 +6,10 @@ from sqlalchemy import select, update
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.ingest.replica import Replica
-from protocol.body import encode_body
-from protocol.content import Post
+from protocol.formats.body import encode_body
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication, encode_publication, sign_publication
 from protocol.ids import Signature
-from protocol.publication import decode_publication, encode_publication, sign_publication
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
 from storage.topics import publishing

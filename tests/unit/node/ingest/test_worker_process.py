@@ -11,9 +11,9 @@ from node.ingest import worker_process
 from node.ingest.reading_worker import CHECK, pack_claims, read_exactly
 from node.ingest.reading_workers import WORTH_A_TRIP, ReadingWorkers
 from node.ingest.worker_process import BehindAnother, Worker, start_worker, wait_for_readable
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import Claim, check_claims, key_pair, sign
 from protocol.ids import Digest, Signature
-from protocol.keys import UserSeed
-from protocol.signing import Claim, check_claims, key_pair, sign
 from tests.support.machine import patience
 
 SILENT = "import sys; sys.stdout.write('+'); sys.stdout.flush(); sys.stdin.buffer.read()"

@@ -14,12 +14,12 @@ from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
 from node.membership.epoch_duties import EpochDuties
 from node.membership.epoch_keys import KeyTaker
-from protocol.block import Block
-from protocol.body import Body, Grant, Permission, Remove
-from protocol.epochs import EpochHand, EpochInit
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.block import Block
+from protocol.formats.body import Body, Grant, Permission, Remove
+from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import CommitId, EpochId, UserId
-from protocol.keys import UserSeed
-from protocol.signing import key_pair
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo, add_repo
 from storage.topics.difference import plan_sending

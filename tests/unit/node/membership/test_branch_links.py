@@ -12,18 +12,18 @@ from trio.testing import MockClock
 
 from node.authoring.author import Author
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.network.peers import Peers
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
-from protocol.body import BranchLink, Permission
 from protocol.codec import DecodeError, encode
-from protocol.content import Post
+from protocol.formats.body import BranchLink, Permission
+from protocol.formats.content import Post
+from protocol.formats.links import BranchCapability, branch_capability_text, parse_branch_capability
+from protocol.formats.text import id_text
 from protocol.ids import BranchId
-from protocol.links import BranchCapability, branch_capability_text, parse_branch_capability
-from protocol.text import id_text
 from storage.commits.commits import load_timeline
 from storage.repos.deletion import forget_repo
 from storage.schema.schema import branches, commits, files, repos, sequences

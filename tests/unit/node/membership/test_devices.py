@@ -11,14 +11,14 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.membership.devices import find_devices, find_home
 from node.runtime.errors import ServiceError
-from protocol.body import Body, Join, Permission
-from protocol.devices import DevicesRepo, HandOn
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Body, Join, Permission
+from protocol.formats.devices import DevicesRepo, HandOn
+from protocol.formats.links import DeviceLink, parse_device_link
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.text import id_text
 from protocol.ids import UserId, root_branch
-from protocol.keys import UserSeed
 from protocol.limits.formats import DEVICE_COUNT_MAX
-from protocol.links import DeviceLink, parse_device_link
-from protocol.proofs import prove_invitation
-from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes

@@ -15,11 +15,11 @@ from node.authoring.writing import write_commit
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.runtime.errors import ServiceError
-from protocol.body import Body, Permission, Remove
-from protocol.epochs import EpochOpen, GivenEpoch
+from protocol.crypto.keys import EpochKey
+from protocol.formats.body import Body, Permission, Remove
+from protocol.formats.epochs import EpochOpen, GivenEpoch
+from protocol.formats.text import id_text
 from protocol.ids import UserId
-from protocol.keys import EpochKey
-from protocol.text import id_text
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import (

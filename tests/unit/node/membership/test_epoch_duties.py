@@ -14,16 +14,16 @@ from node.authoring.epoch_starts import make_init
 from node.ingest.ingest_result import IngestResult
 from node.membership.epoch_duties import ADMIN_STEP_SECONDS, HAND_SECONDS, WRITER_STEP_SECONDS
 from node.runtime.errors import ServiceError
-from protocol.body import Grant, Invite, Join, Permission, Revoke
-from protocol.boxes import BOX_SIZE, Sealer
-from protocol.content import Post
-from protocol.epochs import EpochOpen
+from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.keys import InvitationSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Grant, Invite, Join, Permission, Revoke
+from protocol.formats.content import Post
+from protocol.formats.epochs import EpochOpen
+from protocol.formats.links import RENEWAL_NOTE
+from protocol.formats.object import build_object
+from protocol.formats.proofs import prove_invitation
 from protocol.ids import EpochId, UserId
-from protocol.keys import InvitationSeed, UserSeed
-from protocol.links import RENEWAL_NOTE
-from protocol.object import build_object
-from protocol.proofs import prove_invitation
-from protocol.signing import key_pair
 from storage.commits.pending import load_rejected
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import epochs

@@ -14,10 +14,12 @@ from node.authoring.epoch_starts import EpochStarting, make_hand, make_init
 from node.ingest import key_givers
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
-from protocol.body import Body, BranchRoot, Permission
-from protocol.boxes import BOX_SIZE, BoxOpener, Sealer
-from protocol.commit import NO_EPOCH
-from protocol.epochs import (
+from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer
+from protocol.crypto.keys import EpochKey, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Body, BranchRoot, Permission
+from protocol.formats.commit import NO_EPOCH
+from protocol.formats.epochs import (
     NONCE_SIZE,
     EpochInit,
     EpochOpen,
@@ -26,15 +28,13 @@ from protocol.epochs import (
     seal_keys,
     seal_topic,
 )
+from protocol.formats.object import build_object
 from protocol.ids import CommitId, EpochId, Mark, UserId
-from protocol.keys import EpochKey, UserSeed
 from protocol.limits.peers import (
     CLAIM_TURN_SECONDS,
     EPOCHS_CLAIMED_BY_MEMBER_MAX,
     EPOCHS_CLAIMED_BY_OTHERS_MAX,
 )
-from protocol.object import build_object
-from protocol.signing import key_pair
 from storage.commits import pending
 from storage.commits.pending import count_pending, load_rejected
 from storage.repos.epochs import Epoch

@@ -9,12 +9,12 @@ from trio.testing import MockClock
 from node.ingest.publication_parsing import open_batch
 from node.observe.absent import find_absence
 from node.runtime.errors import ServiceError
-from protocol.body import Permission, Remove
-from protocol.boxes import BOX_SIZE, Sealer
-from protocol.hashing import writers_sealing_key
+from protocol.crypto.boxes import BOX_SIZE, Sealer
+from protocol.crypto.hashing import writers_sealing_key
+from protocol.crypto.keys import WritersSecret
+from protocol.formats.body import Permission, Remove
+from protocol.formats.text import id_text
 from protocol.ids import RepoId, UserId
-from protocol.keys import WritersSecret
-from protocol.text import id_text
 from storage.topics.difference import plan_sending
 from storage.topics.publishing import load_publications
 from tests.support.machine import fail_after

@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from node.care.fsck import check_store
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
-from protocol.content import Post
+from protocol.formats.content import Post
 from storage.commits.feeds import load_feeds
 from storage.engine.losses import Loss, read_loss, write_loss
 from storage.repos.deletion import forget_repo

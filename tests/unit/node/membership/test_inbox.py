@@ -7,19 +7,19 @@ import pytest
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from node.content.merging import Merging
 from node.membership.inbox import Inbox
-from node.membership.merging import Merging
 from node.membership.offers import COMMENTS_REPO
-from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.network.peers import Peers
 from node.runtime.errors import ServiceError
-from protocol.body import Answer, Offer, Permission
 from protocol.codec import encode
-from protocol.content import Post
+from protocol.formats.body import Answer, Offer, Permission
+from protocol.formats.content import Post
+from protocol.formats.text import id_text
 from protocol.ids import BranchId
-from protocol.text import id_text
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 from tests.support.ids import as_commit_id

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.ingest.ingest_result import IngestResult
 from node.runtime.errors import ServiceError
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.ids import TopicKey
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo

@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from node.contract.repos import EpochView
 from node.runtime.errors import ServiceError
-from protocol.body import Permission, Remove
-from protocol.text import id_text
+from protocol.formats.body import Permission, Remove
+from protocol.formats.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, renewing_of, share, together
 

@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from node.runtime.errors import ServiceError
 from node.sync.feed_recovery import FeedRecovery
-from protocol.body import Permission
-from protocol.text import id_text
+from protocol.formats.body import Permission
+from protocol.formats.text import id_text
 from storage.commits.feeds import load_feed_forks
 from storage.engine.losses import note_cause
 from tests.support.machine import fail_after

@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from node.membership.names import Names
 from node.runtime.errors import ServiceError
-from protocol.body import Tag
-from protocol.text import id_text
+from protocol.formats.body import Tag
+from protocol.formats.text import id_text
 from storage.commits.heads import load_heads
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, meet, members_of, open_nodes, share, together, until_equal

@@ -11,11 +11,11 @@ from node.home.people_file import OwnProfile, PeopleFile, read_people
 from node.ingest.ingest_result import IngestResult
 from node.membership.profiles import ProfileKeeper
 from node.runtime.errors import ServiceError
-from protocol.body import Body, Permission
+from protocol.formats.body import Body, Permission
+from protocol.formats.profiles import Profile
+from protocol.formats.text import id_text
 from protocol.ids import AnyId, UserId
 from protocol.limits.formats import PROFILE_INTERVAL_MS
-from protocol.profiles import Profile
-from protocol.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, together, until_equal
 from tests.support.served import service_of

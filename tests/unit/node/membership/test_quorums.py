@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from node.membership.quorums import Quorums
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
-from protocol.text import id_text
+from protocol.formats.text import id_text
 from storage.repos.repos import Branch
 from tests.support.builders import give, publications_of
 from tests.support.machine import fail_after

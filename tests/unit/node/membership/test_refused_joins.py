@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from node.authoring.refusals import RefusedByRules
 from node.membership import joining
-from protocol.links import parse_invitation
-from protocol.text import id_text
+from protocol.formats.links import parse_invitation
+from protocol.formats.text import id_text
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, open_nodes
 from tests.support.served import service_of

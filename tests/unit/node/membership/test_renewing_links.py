@@ -7,10 +7,10 @@ import pytest
 import trio
 
 from node.observe.absent import find_absence
-from protocol.body import Permission
+from protocol.formats.body import Permission
+from protocol.formats.links import InvitationLink, parse_invitation
+from protocol.formats.text import id_text
 from protocol.ids import EpochId
-from protocol.links import InvitationLink, parse_invitation
-from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes

@@ -14,14 +14,14 @@ from node.ingest import membership_effects
 from node.membership.lobbies import FORGOTTEN_AFTER_MS, find_repo
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
-from protocol.body import Join, Permission
 from protocol.codec import encode
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Join, Permission
+from protocol.formats.links import AskLink, InvitationLink, ask_link_text, invitation_text, parse_ask_link
+from protocol.formats.lobbies import encode_note
+from protocol.formats.proofs import prove_invitation
+from protocol.formats.text import id_text
 from protocol.limits.peers import LOBBY_COMMIT_COUNT_MAX, LOBBY_COUNT_MAX
-from protocol.links import AskLink, InvitationLink, ask_link_text, invitation_text, parse_ask_link
-from protocol.lobbies import encode_note
-from protocol.proofs import prove_invitation
-from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes

@@ -9,9 +9,9 @@ from trio.testing import MockClock
 
 from node.membership.members import Members
 from node.runtime.errors import ServiceError
-from protocol.body import Remove
+from protocol.formats.body import Remove
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.text import id_text
 from storage.repos.repos import Repo
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal

@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from protocol.body import Permission
+from protocol.formats.body import Permission
+from protocol.formats.text import id_text
 from protocol.ids import CommitId
-from protocol.text import id_text
 from storage.commits.commits import load_timeline
 from storage.commits.pending import count_pending
 from tests.support.nodes import Node, connected, members_of, open_nodes, renewing_of, share

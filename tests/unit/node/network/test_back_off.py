@@ -13,21 +13,21 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
+from node.circuits.client import CircuitClient, CircuitStream, NamedNode
+from node.circuits.dialing import CircuitDialer
 from node.network import line
-from node.network.circuit_client import CircuitClient, CircuitStream, NamedNode
-from node.network.circuit_dialing import CircuitDialer
 from node.network.line import Line, listening_address, open_listener
 from node.network.network import Network
 from node.network.peer_state import PeerState
-from node.sync.transport import TransportError
+from node.wire.transport import TransportError
+from protocol.crypto.keys import NodeSeed
+from protocol.crypto.signing import public_key
 from protocol.ids import PeerId
-from protocol.keys import NodeSeed
 from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     HANDSHAKE_TIMEOUT_SECONDS,
     STRANGER_IDLE_SECONDS,
 )
-from protocol.signing import public_key
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share
 from tests.support.relays import PLENTY, open_relay

@@ -10,18 +10,18 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.circuits.dialing import place_of, relay_at
+from node.circuits.switch import CircuitSwitch
 from node.network.admission import network_key
-from node.network.circuit_dialing import place_of, relay_at
-from node.network.circuit_switch import CircuitSwitch
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
+from node.relay.relay import RelayService
 from node.runtime.blocking import inline
 from node.sync.addresses import AddressSource
-from node.sync.relay import RelayService
+from protocol.crypto.signing import check_claims
 from protocol.ids import PeerId
 from protocol.limits.peers import CONNECTIONS_MAX, CONNECTIONS_PER_HOST_SHARE, DUPLICATE_SECONDS
-from protocol.session_outputs import AddressSeen
-from protocol.signing import check_claims
+from protocol.session.outputs import AddressSeen
 from tests.support.circuits import PLENTY as CIRCUITS
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, until_equal

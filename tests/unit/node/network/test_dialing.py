@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.membership.peers import Peers
 from node.network.dialing import DialsFailed, HostAllowance, dial_first, order_addresses
 from node.network.line import Line, listening_address, open_listener
 from node.network.network import Network
+from node.network.peers import Peers
 from node.sync.addresses import AddressSource
-from node.sync.transport import TransportError
+from node.wire.transport import TransportError
 from protocol.ids import PeerId
 from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
@@ -23,7 +23,7 @@ from protocol.limits.peers import (
     LINK_DIALS_AT_ONCE_MAX,
     LINK_HOSTS_MAX,
 )
-from protocol.session_outputs import AddressSeen
+from protocol.session.outputs import AddressSeen
 from storage.peers.peers import load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

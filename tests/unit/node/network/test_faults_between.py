@@ -23,18 +23,18 @@ from node.ingest.acceptance import accept_own
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from node.membership.epoch_duties import EpochDuties
-from node.membership.peers import Peers
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
+from node.network.peers import Peers
 from node.runtime.errors import ServiceError
 from node.sync import block_repair as mending
 from node.sync.block_repair import BlockRepairer
-from protocol.body import Grant, Permission, Remove
-from protocol.content import Post
+from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.content import Post
 from protocol.ids import TopicKey, UserId
-from protocol.session_events import CommitsAccepted, Event
-from protocol.session_outputs import Output
+from protocol.session.events import CommitsAccepted, Event
+from protocol.session.outputs import Output
 from storage.commits.damaged import DamagedCount
 from storage.engine.database import StorageError
 from storage.repos.repos import Repo

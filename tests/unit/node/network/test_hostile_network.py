@@ -14,16 +14,16 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.authoring.drafting import Draft
 from node.sync.connection import Connection, Ended
-from node.sync.transport import TransportError
+from node.wire.transport import TransportError
 from protocol.codec import encode
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.ids import Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, SEND_TIMEOUT_SECONDS, SUMMARY_HEAD_COUNT_MAX
-from protocol.machines.comparing import Comparing
-from protocol.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
-from protocol.reconciliation.reconciler import FrameKind
-from protocol.reconciliation.symbols import AskSymbols
+from protocol.session.machines.comparing import Comparing
+from protocol.session.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
+from protocol.session.reconciliation.reconciler import FrameKind
+from protocol.session.reconciliation.symbols import AskSymbols
 from tests.support.builders import publications_of, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
@@ -102,7 +102,7 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
         ours, theirs = memory_stream_pair()
         return ours, _Clogging(theirs, 2000)
 
-    monkeypatch.setattr("node.sync.send_queue.OUTGOING_SIZE_MAX", 20_000)
+    monkeypatch.setattr("node.wire.send_queue.OUTGOING_SIZE_MAX", 20_000)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         (commit_id,) = alice.heads(branch)
@@ -196,7 +196,7 @@ async def test_a_billion_commits_that_are_said_to_be_there_cost_nothing(
 async def test_a_reconciliation_that_never_ends_is_ended(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("protocol.reconciliation.reconciler.RECONCILIATION_FRAME_COUNT_MAX", 5)
+    monkeypatch.setattr("protocol.session.reconciliation.reconciler.RECONCILIATION_FRAME_COUNT_MAX", 5)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
         alice.write(branch, "one more than the stranger has")

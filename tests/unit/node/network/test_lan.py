@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from node.network.lan import Announcement, Found, LanDiscovery, watch_lan
 from node.network.network import Network
 from node.sync.addresses import AddressSource
-from protocol.hashing import lan_mark
+from protocol.crypto.hashing import lan_mark
 from protocol.ids import Mark, PeerId
 from protocol.limits.peers import (
     LAN_LINE_SIZE_MAX,

@@ -11,25 +11,25 @@ import trio
 from trio.testing import MockClock
 
 from node.contract.peers import PeerSettings
-from node.membership.peers import Peers
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.network.peer_dialing import PeerDialer
 from node.network.peer_state import Displacements, explain_end
+from node.network.peers import Peers
 from node.runtime.errors import ServiceError
 from node.sync.addresses import AddressSource, Learned
 from node.sync.connection import Connection, Ended
-from node.sync.transport import TransportError, dial
+from node.wire.transport import TransportError, dial
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.formats.text import id_text
 from protocol.ids import PeerId
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import (
     DIAL_BACKOFF_MAX_SECONDS,
     DUPLICATE_SECONDS,
     IDLE_TIMEOUT_SECONDS,
     STRANGER_IDLE_SECONDS,
 )
-from protocol.messages import KeepAlive
-from protocol.text import id_text
+from protocol.session.messages import KeepAlive
 from storage.peers.peers import load_links, load_peers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

@@ -23,7 +23,7 @@ from protocol.limits.peers import (
     OBSERVERS_MAX,
     OWN_ADDRESSES_TOLD_MAX,
 )
-from protocol.reach import Reach
+from protocol.session.reach import Reach
 
 MACHINE, NEAR, FAR = Reach.MACHINE, Reach.PRIVATE, Reach.EVERYBODY
 LAN = ("192.168.1.7/24", "fd12::7/64")

@@ -13,6 +13,7 @@ from node.network.peer_registry import PeerRegistry
 from node.sync.addresses import AddressSource, Learned
 from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
+from protocol.formats.links import PeerAddress
 from protocol.ids import PeerId, RepoId
 from protocol.limits.peers import (
     ADDRESS_FAILURES_MAX,
@@ -20,9 +21,8 @@ from protocol.limits.peers import (
     LEARNED_DIALS_AT_ONCE_MAX,
     LEARNED_PEERS_WANTED,
 )
-from protocol.links import PeerAddress
-from protocol.session_events import Event
-from protocol.session_outputs import FindPeers
+from protocol.session.events import Event
+from protocol.session.outputs import FindPeers
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 

@@ -22,7 +22,7 @@ from protocol.limits.peers import (
     MAPPING_PAUSE_MIN_SECONDS,
     MAPPING_SECONDS,
 )
-from protocol.reach import Reach
+from protocol.session.reach import Reach
 from tests.support.machine import fail_after
 from tests.support.routers import PUBLIC, UpnpRouter, nat_pmp, pcp, serve_gateway, serve_upnp
 

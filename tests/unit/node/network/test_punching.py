@@ -10,21 +10,21 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.circuits.dialing import place_of
 from node.network.admission import Admission
-from node.network.circuit_dialing import place_of
 from node.network.dialing import HostAllowance
 from node.network.line import Line, listening_address, open_listener, open_tcp
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_state import PeerState
 from node.network.punching import Port, Puncher, dial_at_once
 from node.sync.addresses import AddressSource
-from node.sync.transport import SecureStream, say_goodbye
+from node.wire.transport import SecureStream, say_goodbye
+from protocol.crypto.keys import NodeSeed
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import NodeSeed
 from protocol.limits.peers import LINK_DIAL_SECONDS, LINK_DIALS_AT_ONCE_MAX, PUNCH_ROUNDS_MAX
-from protocol.messages import Goodbye, encode_message
-from protocol.session_events import Event, PunchAnswered, PunchWanted
-from protocol.session_outputs import PunchDue, PunchHeard
+from protocol.session.events import Event, PunchAnswered, PunchWanted
+from protocol.session.messages import Goodbye, encode_message
+from protocol.session.outputs import PunchDue, PunchHeard
 from tests.support.machine import fail_after
 from tests.support.relays import until
 

@@ -16,7 +16,7 @@ from node.network.own_addresses import FoundBy, OwnAddresses, told_reach
 from node.network.websocket import WebListener
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import HANDSHAKE_ACCEPT_SECONDS, LINK_DIALS_AT_ONCE_MAX
-from protocol.reach import Reach
+from protocol.session.reach import Reach
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, until_equal
 from tests.support.relays import until

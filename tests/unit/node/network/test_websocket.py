@@ -26,8 +26,10 @@ from node.network.websocket import (
     dial_websocket,
     load_certificate,
 )
-from node.sync.scheduling import WorkAccount
-from node.sync.transport import TransportError, accept, dial
+from node.runtime.scheduling import WorkAccount
+from node.wire.transport import TransportError, accept, dial
+from protocol.crypto.signing import public_key
+from protocol.formats.web_address import WebAddress
 from protocol.limits.peers import (
     FRUITLESS_SECONDS_MAX,
     WEBSOCKET_HEAD_SIZE_MAX,
@@ -37,8 +39,6 @@ from protocol.limits.peers import (
     WEBSOCKET_SMALL_PER_SECOND_MAX,
     WEBSOCKET_SMALL_SIZE,
 )
-from protocol.signing import public_key
-from protocol.web_address import WebAddress
 from tests.support.machine import fail_after
 from tests.support.streams import ACCEPTOR_EPHEMERAL, ACCEPTOR_SEED, DIALER_EPHEMERAL, DIALER_SEED
 from tests.support.web_proxy import ForwardProxy, make_certificate

@@ -39,11 +39,11 @@ from node.observe.standing_view import (
 from node.sync.addresses import AddressSource
 from node.sync.connection import Connection
 from node.sync.sync_progress import topic_progress
-from protocol import transfer
-from protocol.content import Post
+from protocol.formats.content import Post
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import STATED_COUNT_MAX
-from protocol.text import id_text
+from protocol.session import transfer
 from storage.commits.pending import count_pending
 from storage.engine.errors import StorageError
 from storage.peers.peers import Holder, load_holders, put_holders

@@ -10,7 +10,7 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.runtime.clock import LATEST_MS, now_ms, now_seconds
 from node.runtime.errors import ServiceError
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from storage.commits.display import load_display_window
 from storage.schema.schema import commits

@@ -9,8 +9,8 @@ from typer.core import TyperGroup
 from node.cli.main import app
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import What, resolve
+from protocol.formats.text import id_text
 from protocol.ids import BranchId
-from protocol.text import id_text
 
 IDS = [BranchId(bytes([number]) * 32) for number in range(1, 13)]
 

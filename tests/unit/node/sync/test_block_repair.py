@@ -16,10 +16,10 @@ from node.sync.block_repair import BlockRepairer
 from node.sync.session_queries import read_store
 from node.timelines.commit_history import describe
 from node.timelines.timelines import Timelines
+from protocol.formats.text import id_text
 from protocol.limits.formats import LEAF_SIZE
-from protocol.session_events import BatchLoaded
-from protocol.session_outputs import LoadBatch
-from protocol.text import id_text
+from protocol.session.events import BatchLoaded
+from protocol.session.outputs import LoadBatch
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_timeline
 from storage.commits.damaged import DamagedCount, count_damaged

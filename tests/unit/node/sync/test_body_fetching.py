@@ -14,7 +14,8 @@ from node.care.fsck import check_store
 from node.sync import body_fetching
 from node.sync.body_fetching import BodyFetcher
 from node.timelines.views import timeline_items
-from protocol.content import Post
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BODIES_LOOK_SECONDS,
@@ -22,7 +23,6 @@ from protocol.limits.peers import (
     FETCH_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
 )
-from protocol.publication import decode_publication
 from storage.commits.absent_bodies import find_topics_missing_bodies, load_commits_missing_bodies
 from storage.commits.commits import load_timeline
 from storage.repos.epochs import Epoch

@@ -13,23 +13,24 @@ from trio.testing import MockClock
 
 from node.contract.peers import TopicView
 from node.ingest.replica import Replica
-from node.membership import peers
+from node.network import peers
 from node.network.network import Network
 from node.network.peer_state import PeerState
+from node.network.peer_views import view_topics
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
 from node.sync.connection import Connection, Ended
 from node.sync.session_queries import Followed, read_summaries
-from node.sync.transport import SecureStream, TransportError
-from node.timelines.views import view_topics
-from protocol.block import encrypt_block
+from node.wire.transport import SecureStream, TransportError
 from protocol.codec import encode
-from protocol.features import FEATURES
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block
 from protocol.ids import AnnouncedTopic, BlindTopic, BlockId, Digest, TopicKey
-from protocol.keys import ConvergenceSecret
 from protocol.limits.peers import FETCH_SECONDS_MAX, FETCH_TIMEOUT_SECONDS, FETCHED_COUNT_MAX, STALLED_SECONDS
-from protocol.messages import (
+from protocol.session.events import SummaryLoaded
+from protocol.session.features import FEATURES
+from protocol.session.messages import (
     Announce,
     Blocks,
     Features,
@@ -42,7 +43,6 @@ from protocol.messages import (
     Want,
     decode_message,
 )
-from protocol.session_events import SummaryLoaded
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
 from tests.support.builders import publications_of, writing_topic

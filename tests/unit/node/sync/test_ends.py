@@ -14,15 +14,15 @@ from node.network.peer_state import PeerState
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
 from node.sync.connection import Connection, Ended
-from node.sync.transport import SecureStream, accept, dial
+from node.wire.transport import SecureStream, accept, dial
 from protocol.codec import DecodeError, encode
+from protocol.crypto.keys import AgreementSecret, NodeSeed
+from protocol.crypto.signing import public_key
 from protocol.ids import BlockId
-from protocol.keys import AgreementSecret, NodeSeed
 from protocol.limits.peers import OUTGOING_COUNT_MAX, STRANGER_IDLE_SECONDS
-from protocol.messages import Fetch, Goodbye, KeepAlive, Message, Publications, decode_message
-from protocol.session import Session
-from protocol.session_outputs import Close
-from protocol.signing import public_key
+from protocol.session.messages import Fetch, Goodbye, KeepAlive, Message, Publications, decode_message
+from protocol.session.outputs import Close
+from protocol.session.session import Session
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from tests.support.builders import writing_topic

@@ -11,17 +11,17 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
 from node.sync.session_queries import read_plans, read_store, read_summaries, topic_set
-from protocol.body import BranchLink, Permission
-from protocol.content import Post
-from protocol.hashing import branch_secret, link_topic_seed
+from protocol.crypto.hashing import branch_secret, link_topic_seed
+from protocol.crypto.signing import public_key
+from protocol.formats.body import BranchLink, Permission
+from protocol.formats.content import Post
+from protocol.formats.links import BranchCapability, BranchChannel
+from protocol.formats.publication import decode_publication
 from protocol.ids import SHORT_ID_SIZE, CommitId, Digest, ShortId
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX
-from protocol.links import BranchCapability, BranchChannel
-from protocol.messages import Goodbye, Publications, Summary
-from protocol.publication import decode_publication
-from protocol.session_events import BatchLoaded, PlanLoaded
-from protocol.session_outputs import LoadBatch, LoadPlan
-from protocol.signing import public_key
+from protocol.session.events import BatchLoaded, PlanLoaded
+from protocol.session.messages import Goodbye, Publications, Summary
+from protocol.session.outputs import LoadBatch, LoadPlan
 from storage.repos.epochs import Topic, state_writers_topic
 from storage.repos.repos import Branch
 from storage.schema.schema import commits

@@ -12,9 +12,9 @@ from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync.block_requests import NotFetched
 from node.sync.fetching import fetch_blocks
-from protocol.block import Block, encrypt_block
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import Block, encrypt_block
 from protocol.ids import BlockId, TopicKey
-from protocol.keys import ConvergenceSecret
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import FETCH_WINDOW_COUNT_MAX, FETCHED_COUNT_MAX
 from tests.support.machine import fail_after

@@ -16,12 +16,12 @@ from node.content.files import FileService
 from node.runtime.errors import ServiceError
 from node.sync import file_deposits, session_queries
 from node.sync.file_deposits import FileDepositor
-from protocol.deposits import short_file
+from protocol.formats.text import id_text
 from protocol.ids import PeerId, ShortId, TopicKey
 from protocol.limits.formats import LEAF_SIZE
 from protocol.limits.peers import BLOCK_LOST_SECONDS, DEPOSIT_PAUSE_MAX_SECONDS, RELAY_FILES_SHARE
-from protocol.messages import FileDeposit
-from protocol.text import id_text
+from protocol.session.deposits import short_file
+from protocol.session.messages import FileDeposit
 from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.repos.epochs import Epoch
 from storage.schema.peer_schema import relayed_files

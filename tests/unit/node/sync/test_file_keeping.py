@@ -12,18 +12,18 @@ import trio
 from sqlalchemy import update
 from trio.testing import MockClock
 
+from node.relay.relay import INCOMPLETE, RelayService
 from node.runtime.blocking import inline
+from node.runtime.scheduling import WorkAccount, WorkBill
 from node.sync import file_keeping
 from node.sync.file_keeping import BAD_FILE, FilePull
-from node.sync.relay import INCOMPLETE, RelayService
-from node.sync.scheduling import WorkAccount, WorkBill
-from protocol.block import Block, encrypt_block
-from protocol.deposits import sign_deposit, size_of
+from protocol.crypto.keys import AccountToken, ConvergenceSecret, TopicSeed
+from protocol.crypto.signing import check_claims, public_key
+from protocol.formats.block import Block, encrypt_block
 from protocol.ids import BlockId, ObjectId, PeerId
-from protocol.keys import AccountToken, ConvergenceSecret, TopicSeed
 from protocol.limits.formats import MARK_SIZE
 from protocol.limits.peers import FETCH_TIMEOUT_SECONDS, RELAY_FILES_SHARE
-from protocol.signing import check_claims, public_key
+from protocol.session.deposits import sign_deposit, size_of
 from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic

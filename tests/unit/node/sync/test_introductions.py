@@ -8,19 +8,19 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.network.circuit_dialing import place_of
+from node.circuits.dialing import place_of
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.sync.addresses import AddressBook, AddressSource, Learned
 from node.sync.conversation import Conversation
 from node.sync.introductions import Introducer
-from protocol.body import BranchLink
+from protocol.formats.body import BranchLink
+from protocol.formats.links import PeerAddress
+from protocol.formats.text import id_text
 from protocol.ids import PeerId
 from protocol.limits.peers import HOST_TRIES_MAX, HOST_TRIES_SECONDS
-from protocol.links import PeerAddress
-from protocol.session_events import Event, PeersFound
-from protocol.session_outputs import FindPeers, LearnPeers
-from protocol.text import id_text
+from protocol.session.events import Event, PeersFound
+from protocol.session.outputs import FindPeers, LearnPeers
 from storage.peers.peers import load_reached
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, members_of, open_nodes, share, together, until_equal

@@ -6,14 +6,22 @@ import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.connection import Connection, MessageRates
-from node.sync.send_queue import SendQueue
-from protocol.features import FEATURES, MANY_TOPICS
+from node.wire.send_queue import SendQueue
 from protocol.ids import AnnouncedTopic, TopicKey
 from protocol.limits.peers import MESSAGES_AT_ONCE_MAX, TOPIC_COUNT_MAX
-from protocol.messages import Announce, Deposit, Features, Message, Want, decode_message, encode_message
-from protocol.session import Session
-from protocol.session_events import Event, TopicFollowed
-from protocol.session_outputs import Output, Send, say_together
+from protocol.session.events import Event, TopicFollowed
+from protocol.session.features import FEATURES, MANY_TOPICS
+from protocol.session.messages import (
+    Announce,
+    Deposit,
+    Features,
+    Message,
+    Want,
+    decode_message,
+    encode_message,
+)
+from protocol.session.outputs import Output, Send, say_together
+from protocol.session.session import Session
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes
@@ -29,7 +37,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that a dozen topics press against: three topics without the profile."""
     for place in ("connection", "followed_topics"):
         monkeypatch.setattr(f"node.sync.{place}.TOPIC_COUNT_MAX", 3)
-    monkeypatch.setattr("protocol.session.TOPIC_COUNT_MAX", 3)
+    monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("node.sync.followed_topics.TOPICS_SETTLING_MAX", 2)
 
 
@@ -76,7 +84,7 @@ async def test_no_more_topics_are_announced_than_the_profile_allows(
 ) -> None:
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _share_repos(alice, bob)
-        monkeypatch.setattr("protocol.session.TOPIC_COUNT_MANY_MAX", _TOPICS - 1)
+        monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MANY_MAX", _TOPICS - 1)
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
             assert len(ours.topics) == len(theirs.topics) == _TOPICS - 1

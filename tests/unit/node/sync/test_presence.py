@@ -8,13 +8,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
+from node.runtime.scheduling import WorkAccount
 from node.sync.conversation import Conversation
 from node.sync.presence import PresencePort, Presences
-from node.sync.scheduling import WorkAccount
-from protocol.features import FEATURES
-from protocol.hashing import announced_topic
+from protocol.crypto.hashing import announced_topic
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair, sign
 from protocol.ids import BranchId, PeerId, SessionId, TopicKey, UserId
-from protocol.keys import UserSeed
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
     PRESENCE_PEERS_MAX,
@@ -24,11 +24,11 @@ from protocol.limits.peers import (
     PRESENCES_OF_PEER_MAX,
     PRESENCES_PER_SECOND_MAX,
 )
-from protocol.messages import Announce, Features
-from protocol.presence import Presence, open_presence, seal_presence
-from protocol.session import Session
-from protocol.session_events import Event, MessageReceived, PresenceTold, TopicFollowed
-from protocol.signing import key_pair, sign
+from protocol.session.events import Event, MessageReceived, PresenceTold, TopicFollowed
+from protocol.session.features import FEATURES
+from protocol.session.messages import Announce, Features
+from protocol.session.presence import Presence, open_presence, seal_presence
+from protocol.session.session import Session
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch
 from tests.support.nodes import Node, open_nodes

@@ -14,13 +14,13 @@ from node.authoring.drafting import Draft
 from node.sync import session_queries
 from node.sync.connection import Connection
 from node.sync.session_queries import RangeSet, StoredSet, topic_set
-from protocol.content import Post
-from protocol.hashing import symbol_key
+from protocol.crypto.hashing import symbol_key
+from protocol.formats.content import Post
 from protocol.ids import ItemId
-from protocol.reconciliation.range_items import END, START
-from protocol.reconciliation.riblt import Prefix, prefix_length
-from protocol.session_events import Reconciled
-from protocol.session_outputs import OpenReconciliation
+from protocol.session.events import Reconciled
+from protocol.session.outputs import OpenReconciliation
+from protocol.session.reconciliation.range_items import END, START
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
 from storage.repos.deletion import forget_repo
 from storage.topics.difference import REPLICA
 from storage.topics.sketches import _WRITTEN_FIRST, _WRITTEN_LEAVING, Sketches
@@ -92,7 +92,7 @@ async def test_what_is_asked_for_in_many_frames_comes_causes_first_all_the_same(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ids are named in no order: sent frame by frame, nearly all would wait for causes that come with a later one."""
-    monkeypatch.setattr("protocol.reconciliation.symbols.SHORT_ID_FRAME_COUNT_MAX", 8)
+    monkeypatch.setattr("protocol.session.reconciliation.symbols.SHORT_ID_FRAME_COUNT_MAX", 8)
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _apart(alice, bob, 50, 60)
         async with connected(bob, alice) as (of_bob, of_alice):

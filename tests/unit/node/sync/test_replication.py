@@ -8,9 +8,9 @@ from trio.testing import MockClock
 from node.authoring.author import Author
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.errors import ServiceError
-from protocol.block import encrypt_block
-from protocol.body import Permission
-from protocol.publication import create_publication
+from protocol.formats.block import encrypt_block
+from protocol.formats.body import Permission
+from protocol.formats.publication import create_publication
 from storage.commits.pending import UNREAD, count_pending
 from storage.engine.database import StorageError
 from storage.repos.repos import Branch

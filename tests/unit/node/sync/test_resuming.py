@@ -11,10 +11,10 @@ from trio.testing import MockClock
 
 from node.authoring.drafting import Draft, WrittenCommit
 from node.sync.connection import Connection
-from protocol import transfer
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.ids import TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, IDLE_TIMEOUT_SECONDS
+from protocol.session import transfer
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal

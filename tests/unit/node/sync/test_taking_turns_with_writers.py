@@ -13,7 +13,7 @@ from sqlalchemy import Engine, event
 from node.runtime.blocking import threads
 from node.runtime.errors import ServiceError
 from node.sync.session_queries import topic_set
-from protocol.content import Post
+from protocol.formats.content import Post
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes

@@ -13,12 +13,12 @@ from node.scuttlebutt.messages import ssb_id
 from node.timelines import tangles as tangles_module
 from node.timelines.commit_history import describe, list_past
 from node.timelines.tangles import TangleQuestion, show_tangle
-from protocol.body import Invite, Permission
-from protocol.content import Imported, Post
+from protocol.crypto.keys import InvitationSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Invite, Permission
+from protocol.formats.content import Imported, Post
+from protocol.formats.text import id_text
 from protocol.ids import AnyId
-from protocol.keys import InvitationSeed
-from protocol.signing import key_pair
-from protocol.text import id_text
 from tests.support.builders import World, give
 
 

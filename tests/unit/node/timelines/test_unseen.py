@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
-from protocol.text import id_text
+from protocol.formats.text import id_text
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.local_state import Unseen, load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo

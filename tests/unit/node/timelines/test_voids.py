@@ -12,11 +12,11 @@ from node.ingest import replica as replica_module
 from node.ingest import void_recheck
 from node.runtime.errors import ServiceError
 from node.timelines.why import explain, list_voids
-from protocol.body import Adopt, Permission, Remove
-from protocol.content import Post
-from protocol.keys import UserSeed
-from protocol.signing import public_key
-from protocol.text import id_text
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.body import Adopt, Permission, Remove
+from protocol.formats.content import Post
+from protocol.formats.text import id_text
 from storage.commits.heads import load_heads
 from storage.engine.database import StorageError
 from tests.support.machine import fail_after

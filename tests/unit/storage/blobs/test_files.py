@@ -9,11 +9,11 @@ from sqlalchemy import event, select
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
-from protocol.block import Reference
-from protocol.content import FileEntry, Files
+from protocol.crypto.keys import BlockKey
+from protocol.formats.block import Reference
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId
-from protocol.keys import BlockKey
-from protocol.publication import decode_publication
 from storage.blobs.files import load_files
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch

@@ -8,11 +8,11 @@ from sqlalchemy import insert, select, text
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content import files as node_files
-from protocol.block import encrypt_block, has_children
-from protocol.content import FileEntry, Files
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block, has_children
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.object import build_object
 from protocol.ids import BlockId, CommitId
-from protocol.keys import ConvergenceSecret
-from protocol.object import build_object
 from storage.blobs.garbage_collection import Garbage, collect_garbage, find_garbage
 from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
-from protocol.block import Block, encrypt_block
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import Block, encrypt_block
 from protocol.ids import BlockId
-from protocol.keys import ConvergenceSecret
 from storage.blobs import packs as packs_module
 from storage.blobs.packs import PackDraft, Packs
 from storage.commits.blocks import DamagedBlock

@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import func, select
 
 from node.content.files import FileService
-from protocol.deposits import short_file
 from protocol.ids import BlockId, PeerId, ShortId
 from protocol.limits.formats import LEAF_SIZE
+from protocol.session.deposits import short_file
 from storage.blobs import relayed_files as relayed
 from storage.blobs.files import load_files
 from storage.blobs.relayed_files import (

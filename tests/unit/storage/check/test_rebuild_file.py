@@ -12,8 +12,8 @@ from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.care.repair import repair_store
 from node.ingest.replica import Replica
-from protocol.body import BranchLink
-from protocol.content import Files
+from protocol.formats.body import BranchLink
+from protocol.formats.content import Files
 from storage.engine.database import read_store
 from storage.engine.losses import read_loss
 from storage.schema.schema import (

@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import select
 
 from node.authoring.author import Author
-from protocol.body import Grant, Permission, Remove
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Grant, Permission, Remove
 from storage.schema.schema import commits
 from tests.support.builders import NOW_MS, World
 

@@ -10,8 +10,8 @@ from node.authoring.author import Author
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
 from node.ingest.replica import Replica
-from protocol.body import Grant, Permission
-from protocol.keys import UserSeed
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Grant, Permission
 from storage.commits.commits import load_numbered
 from storage.commits.display import load_display_window
 from storage.commits.void_marks import load_judged, mark_void

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from node.authoring.author import Author
-from protocol.body import encode_body
-from protocol.content import Post
-from protocol.keys import UserSeed
-from protocol.publication import decode_publication
-from protocol.signing import key_pair
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import encode_body
+from protocol.formats.content import Post
+from protocol.formats.publication import decode_publication
 from storage.commits import feeds
 from storage.commits.feeds import FeedPath, load_feed_forks, load_feeds
 from tests.support.builders import NOW_MS, World, give

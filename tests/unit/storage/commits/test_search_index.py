@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
-from protocol.keys import HashKey
+from protocol.crypto.keys import HashKey
 from storage.commits import search_index as index_module
 from storage.commits.search_index import (
     IndexItem,

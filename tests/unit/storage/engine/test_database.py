@@ -14,9 +14,9 @@ from sqlalchemy import Connection, create_engine, insert, inspect, select, text,
 from sqlalchemy.exc import DBAPIError
 
 from node.runtime.errors import storage_failed
-from protocol.block import encrypt_block
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block
 from protocol.ids import BlockId
-from protocol.keys import ConvergenceSecret
 from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.engine.errors import StoreLocked

@@ -9,8 +9,8 @@ import pytest
 
 from node.care.backup import create_backup
 from node.home.home import create_home, lock_home
-from protocol.block import encrypt_block
-from protocol.keys import ConvergenceSecret
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import encrypt_block
 from storage.blobs.packs import Packs
 from storage.engine.database import Database
 from storage.engine.folders import make_folder, open_new, open_or_create

@@ -15,8 +15,8 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
-from protocol.block import encrypt_block
-from protocol.keys import ConvergenceSecret, StoreKey
+from protocol.crypto.keys import ConvergenceSecret, StoreKey
+from protocol.formats.block import encrypt_block
 from storage.blobs.packs import Packs
 from storage.check.check_integrity import count_rows
 from storage.commits.commits import digest_timeline, iterate_arrivals

@@ -10,11 +10,11 @@ from sqlalchemy.exc import OperationalError
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.ingest.replica import Replica
-from protocol.content import FileEntry, Files
+from protocol.crypto.keys import BlockKey, BranchSecret, ConvergenceSecret, StoreKey
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.links import BranchCapability, BranchChannel
+from protocol.formats.object import build_object
 from protocol.ids import BranchId, RepoId, TopicKey
-from protocol.keys import BlockKey, BranchSecret, ConvergenceSecret, StoreKey
-from protocol.links import BranchCapability, BranchChannel
-from protocol.object import build_object
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_rows
 from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place

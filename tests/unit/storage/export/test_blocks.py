@@ -7,10 +7,10 @@ import pyarrow.parquet as pq
 import pytest
 from sqlalchemy import update
 
-from protocol.block import Block, decode_block, encrypt_block
+from protocol.formats.block import Block, decode_block, encrypt_block
+from protocol.formats.publication import create_publication, decode_publication
 from protocol.ids import BlockId, CommitId, PeerId
 from protocol.limits.formats import MARK_SIZE
-from protocol.publication import create_publication, decode_publication
 from ravel.exports.schema import KEPT_NAME
 from storage.export.blocks import block_batches
 from storage.export.parts import gather_batches

@@ -18,11 +18,11 @@ from sqlalchemy import Connection, select, update
 from node.authoring.author import Author
 from node.exports.export_rights import open_rights
 from node.exports.export_worker import ExportRequest, write_export
-from protocol.body import Adopt, Grant, Invite, Permission, Remove
+from protocol.crypto.keys import HashKey, InvitationSeed, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import Adopt, Grant, Invite, Permission, Remove
+from protocol.formats.publication import decode_publication
 from protocol.ids import PeerId
-from protocol.keys import HashKey, InvitationSeed, UserSeed
-from protocol.publication import decode_publication
-from protocol.signing import key_pair
 from ravel.exports.schema import COMMITS, KEPT_NAME, MANIFEST_NAME, SCHEMA_VERSION, TABLES
 from storage.commits.commits import load_rows
 from storage.commits.damaged import mark_commits_damaged

@@ -16,8 +16,8 @@ import pytest
 from node.exports.export_worker import _open_source_authors
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
-from protocol.content import Imported
-from protocol.keys import HashKey
+from protocol.crypto.keys import HashKey
+from protocol.formats.content import Imported
 from ravel.exports.schema import SORTED, TABLES, TIME_END
 from storage.engine.database import Database
 from storage.export.destinations import LocalFolder

@@ -8,11 +8,11 @@ import pytest
 from sqlalchemy import Connection, delete, func, select, update
 
 from node.authoring.drafting import Draft
-from protocol.block import decode_block
-from protocol.content import FileEntry, Files
+from protocol.formats.block import decode_block
+from protocol.formats.content import FileEntry, Files
+from protocol.formats.object import build_object
 from protocol.ids import BlockId
 from protocol.limits.formats import LEAF_SIZE
-from protocol.object import build_object
 from storage.engine.id_keys import pack_nums, unpack_nums
 from storage.export import space_accounting as holdings
 from storage.export.manifest import Holdings

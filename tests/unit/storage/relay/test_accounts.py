@@ -7,10 +7,10 @@ from typing import Final
 
 import pytest
 
+from protocol.crypto.keys import AccountToken, TopicSeed
+from protocol.crypto.signing import public_key
 from protocol.ids import PeerId
-from protocol.keys import AccountToken, TopicSeed
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX
-from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.relay.accounts import (
     AccountRow,

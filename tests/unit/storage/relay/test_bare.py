@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, select
 
-from protocol.block import encrypt_block
-from protocol.ids import CommitId, ObjectId, PeerId
-from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
-from protocol.limits.formats import MARK_SIZE
-from protocol.limits.peers import RELAY_FILES_SHARE
-from protocol.publication import (
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.block import encrypt_block
+from protocol.formats.publication import (
     Publication,
     create_publication,
     decode_publication,
 )
-from protocol.signing import public_key
+from protocol.ids import CommitId, ObjectId, PeerId
+from protocol.limits.formats import MARK_SIZE
+from protocol.limits.peers import RELAY_FILES_SHARE
 from storage.engine.database import Database
 from storage.relay.bare import find_bare, find_lacking_topics, load_lacking
 from storage.relay.quotas import RelayQuotas, Visitor, find_body_room

@@ -9,12 +9,12 @@ from typing import Final
 import pytest
 from sqlalchemy import func, select, update
 
-from protocol.block import Block, encrypt_block
-from protocol.deposits import sign_deposit, size_of
+from protocol.crypto.keys import ConvergenceSecret, TopicSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.block import Block, encrypt_block
 from protocol.ids import BlockId, ObjectId, PeerId, ShortId
-from protocol.keys import ConvergenceSecret, TopicSeed
 from protocol.limits.peers import RELAY_FILES_SHARE, RELAYED_FILE_UNFINISHED_SECONDS
-from protocol.signing import public_key
+from protocol.session.deposits import sign_deposit, size_of
 from storage.engine.database import Database
 from storage.relay.damaged_files import drop_damaged_block
 from storage.relay.files import (

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from protocol.block import encrypt_block
+from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
+from protocol.crypto.signing import public_key
+from protocol.formats.block import encrypt_block
+from protocol.formats.publication import Publication, create_publication
 from protocol.ids import ItemId, PeerId, ShortId
-from protocol.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.limits.formats import MARK_SIZE
 from protocol.limits.peers import VARIANTS_WANTED_MAX
-from protocol.publication import Publication, create_publication
-from protocol.signing import public_key
 from storage.engine.database import Database
 from storage.relay.quotas import RelayQuotas, Room, Visitor
 from storage.relay.relay import (

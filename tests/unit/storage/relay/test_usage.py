@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 from sqlalchemy import Connection, insert, update
 
+from protocol.crypto.keys import AccountToken
 from protocol.ids import PeerId, TopicKey
-from protocol.keys import AccountToken
 from storage.engine.database import Database
 from storage.relay import usage
 from storage.relay.accounts import invite_to_account, join_account, revoke_account

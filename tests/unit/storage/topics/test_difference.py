@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from node.authoring.drafting import Draft
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.limits.peers import SUMMARY_HEAD_COUNT_MAX
 from storage.commits.heads import load_heads
 from storage.topics.difference import plan_sending, summarise

@@ -9,9 +9,9 @@ from sqlalchemy import func, select
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
 from node.sync.session_queries import topic_set
-from protocol.content import Post
+from protocol.formats.content import Post
 from protocol.ids import ItemId
-from protocol.reconciliation.riblt import Prefix, prefix_length
+from protocol.session.reconciliation.riblt import Prefix, prefix_length
 from storage.repos.epochs import Topic
 from storage.schema.schema import commits
 from storage.schema.schema import sketches as table

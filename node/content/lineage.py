@@ -1,0 +1,81 @@
+"""The chain of branches from which a branch was forked, with the commits of all of them.
+
+The *state* of a branch is what it continues up to where it forked, and its own commits. It is what merges compare, what
+`ravel log --whole` shows, and what documents are reduced from.
+"""
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection
+
+from node.ingest.replica import Replica, load_blocks_of, open_stored
+from node.ingest.tables import Tables
+from node.runtime.errors import ServiceError
+from node.timelines.commit_history import load_past
+from protocol.formats.body import BranchFork
+from protocol.ids import CommitId
+from protocol.limits.users import FORK_DEPTH_MAX, STATE_COUNT_MAX
+from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
+from storage.repos.repos import Branch
+
+
+def lineage(
+    replica: Replica | Tables, connection: Connection, branch: Branch
+) -> list[tuple[Branch, tuple[CommitId, ...]]]:
+    """List the branch (all of it: no commits are named) and what it continues, each up to these commits."""
+    found: list[tuple[Branch, tuple[CommitId, ...]]] = [(branch, ())]
+    while len(found) <= FORK_DEPTH_MAX:
+        root_id = found[-1][0].facts.root_id
+        row = load_rows(connection, [root_id]).get(root_id)
+        if row is None:
+            break
+        _, body = open_stored(replica, row, load_blocks_of(connection, [row])[row.num])
+        if not isinstance(body, BranchFork):
+            break
+        by_id = {one.branch_id: one for one in replica.branches_in(branch.repo_num)}
+        if body.origin not in by_id:
+            raise ServiceError("incomplete", "the branch that this one continues is not here")
+        found.append((by_id[body.origin], body.commits))
+    return found
+
+
+def whole_lineage(
+    replica: Replica | Tables, connection: Connection, branch: Branch
+) -> list[tuple[Branch, tuple[CommitId, ...]]]:
+    """List a branch and what it continues, where all of it is here. Raises ServiceError `incomplete`.
+
+    A fork may be here before the commits that it continues: they are no causes of its own.
+    """
+    parts = lineage(replica, connection, branch)
+    for part, commits in parts:
+        rows = load_rows(connection, commits)
+        if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
+            raise ServiceError(
+                "incomplete",
+                f"what {branch.name!r} continues has not come here whole",
+                "merge when this node is in sync",
+            )
+    return parts
+
+
+def load_state(
+    replica: Replica | Tables, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
+) -> list[TimelineRow]:
+    """Load the commits of a branch's state, causes first: what it continues, then its own; only of `kinds` if given.
+
+    Raises ServiceError `too_large`, `incomplete`.
+    """
+    rows: list[TimelineRow] = []
+    for part, commits in reversed(lineage(replica, connection, branch)):
+        if commits:
+            found = load_past(connection, part, commits, STATE_COUNT_MAX + 1)
+        elif kinds:
+            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1)
+        else:
+            found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1)
+        rows += [row for row in found if not kinds or row.body_kind in kinds]
+        if max(len(found), len(rows)) > STATE_COUNT_MAX:
+            raise ServiceError(
+                "too_large", f"the branch and what it continues have over {STATE_COUNT_MAX} commits"
+            )
+    return rows

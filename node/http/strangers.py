@@ -1,0 +1,101 @@
+"""Limits for API connections that have not shown a token: how many, for how long, and how fast they are served."""
+
+import math
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import trio
+
+from node.http.remote import Remote
+from protocol.limits.formats import KIB
+from protocol.limits.users import (
+    API_STRANGER_SECONDS,
+    API_STRANGERS_MAX,
+    REMOTE_STRANGERS_MAX,
+    REMOTE_STRANGERS_SUBNET_MAX,
+)
+
+_AT_ONCE_MAX: Final = 4
+_TURN_SECONDS: Final = 0.01
+"""Least time of a turn. With `_AT_ONCE_MAX` it allows 400 answers a second, a fifth of a processor: a page has 70 files."""
+_READ_SIZE: Final = 64 * KIB
+_STRANGER_READ_SIZE: Final = KIB
+"""Bytes read at a time. Chunks of one byte in 1 KiB are parsed in 0.02 ms, small requests in 0.07; of 64 KiB in 4 ms."""
+
+
+class Stranger:
+    """A connection, which is a stranger until one of its requests has shown a token."""
+
+    def __init__(self, turns: trio.Semaphore, subnet: str = "") -> None:
+        self.subnet = subnet
+        self.is_trusted = False
+        self.scope = trio.CancelScope()
+        self.asked_at = 0.0
+        """When it began to wait for its present request."""
+        self.leave: Callable[[], object] = bool
+        """Give up the place among strangers."""
+        self._turns = turns
+
+    def trust(self) -> None:
+        """Lift all limits: a request has shown a token."""
+        self.is_trusted = True
+        self.scope.deadline = math.inf
+        self.leave()
+
+    def begin_request(self) -> None:
+        """Start the time in which the next request must come whole."""
+        if not self.is_trusted:
+            self.asked_at = trio.current_time()
+            self.scope.deadline = self.asked_at + API_STRANGER_SECONDS
+
+    def end_request(self) -> None:
+        """Stop that time: the request has come whole, and its answer may take any time."""
+        self.scope.deadline = math.inf
+
+    @property
+    def read_size(self) -> int:
+        """Bytes that are read at a time."""
+        return _READ_SIZE if self.is_trusted else _STRANGER_READ_SIZE
+
+    async def take_turn(self) -> None:
+        """Wait for a turn of the strangers, so that they leave most of the processor to others."""
+        if not self.is_trusted:
+            async with self._turns:
+                await trio.sleep(_TURN_SECONDS)
+
+
+class Strangers:
+    """All strangers of one listener."""
+
+    def __init__(self, remote: Remote | None = None) -> None:
+        self.remote = remote
+        self._turns = trio.Semaphore(_AT_ONCE_MAX)
+        self._here: dict[Stranger, None] = {}  # the oldest first
+
+    @contextmanager
+    def admit(self, scope: trio.CancelScope, subnet: str = "") -> Iterator[Stranger]:
+        """Count a connection as a stranger while it lasts, or until it is trusted. `scope` ends all of it.
+
+        One over the limit of its subnet, or of all, ends the stranger with the oldest request.
+        """
+        near = [one for one in self._here if subnet and one.subnet == subnet]
+        if len(near) >= REMOTE_STRANGERS_SUBNET_MAX:
+            self._end_one(near)
+        elif len(self._here) >= (API_STRANGERS_MAX if self.remote is None else REMOTE_STRANGERS_MAX):
+            self._end_one(self._here)
+        stranger = Stranger(self._turns, subnet)
+        stranger.scope, stranger.leave = scope, partial(self._here.pop, stranger, None)
+        stranger.begin_request()
+        self._here[stranger] = None
+        try:
+            yield stranger
+        finally:
+            stranger.leave()
+
+    def _end_one(self, some: Collection[Stranger]) -> None:
+        # A connection that is about to show its token is among the newest.
+        found = min(some, key=lambda one: one.asked_at)
+        del self._here[found]
+        found.scope.cancel()

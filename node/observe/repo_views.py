@@ -1,0 +1,180 @@
+"""Describes repos as the API shows them: what this user may do there, how much there is, and how it stands with others."""
+
+from collections.abc import Mapping, Sequence
+
+from node.authoring.author import Author
+from node.contract.repos import RepoView
+from node.ingest.people import SHORT_ID_LENGTH
+from node.membership.inbox import Inbox
+from node.membership.joining import Joiner
+from node.membership.lobbies import find_repo, is_lobby
+from node.membership.requests import Requests
+from node.observe.absent import NOTHING_ABSENT, find_absence
+from node.observe.standing import Standings
+from node.observe.standing_view import NO_OUTLOOK, Outlook, RepoFacts, Unheld, describe_standing
+from node.sync.hub import Hub
+from node.timelines.views import repo_view
+from protocol.formats.links import find_kept_ask
+from protocol.formats.text import id_text
+from protocol.ids import RepoId, UserId
+from storage.commits.blocks import DamagedBlock
+from storage.commits.damaged import count_damaged_in
+from storage.commits.feeds import count_forks_of
+from storage.commits.pending import count_unread_in
+from storage.repos.repos import Branch, Repo
+
+
+class RepoViews:
+    """Describes repos for one user. `describe` is for worker threads."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        joiner: Joiner,
+        standings: Standings,
+        requests: Requests,
+        inbox: Inbox,
+    ) -> None:
+        self._hub = hub
+        self._author = author
+        self._joiner = joiner
+        self._standings = standings
+        self._requests = requests
+        self._inbox = inbox
+
+    def describe(
+        self,
+        repos: Sequence[Repo],
+        outlooks: Mapping[int, Outlook],
+        revisions: Mapping[int, int],
+        asked: frozenset[RepoId],
+    ) -> dict[int, RepoView | None]:
+        """Describe repos by number; None for one that is not shown, or was deleted meanwhile.
+
+        `asked` are repos that this user has asked to join. Raises StorageError.
+        """
+        replica = self._hub.replica
+        seen = {repo.num: outlooks.get(repo.num, NO_OUTLOOK) for repo in repos}
+        unheld = self._standings.count_unheld(self._author.user, seen)
+        branches = replica.shown.count_in(replica.database, list(seen))
+        with replica.database.read() as connection:
+            forks = count_forks_of(connection, self._author.user)
+            unread = count_unread_in(connection)
+            damaged = count_damaged_in(connection) if replica.has_damaged else {}
+        found: dict[int, RepoView | None] = {}
+        for repo in repos:
+            num, current = repo.num, replica.repos.get(repo.num)
+            if current is None:
+                found[num] = None
+            elif is_lobby(replica, current):
+                found[num] = self._ask_view(current, seen[num], revisions[num])
+            else:
+                found[num] = self._view(
+                    current,
+                    branches[num],
+                    seen[num],
+                    unheld[num],
+                    own_forks=forks.get(num, 0),
+                    unread=unread.get(num, 0),
+                    damaged=damaged.get(num, 0),
+                    revision=revisions[num],
+                    is_asked=current.repo_id in asked,
+                )
+        return found
+
+    def _view(
+        self,
+        repo: Repo,
+        branches: list[Branch],
+        outlook: Outlook,
+        unheld: Unheld,
+        *,
+        own_forks: int,
+        unread: int,
+        damaged: int,
+        revision: int,
+        is_asked: bool,
+    ) -> RepoView:
+        replica = self._hub.replica
+        permission, was_member, is_damaged = None, False, False
+        waiting, offers, absence = 0, 0, NOTHING_ABSENT
+        others: int | None = None
+        try:
+            permission = replica.permission(repo, self._author.user)
+            was_member = replica.was_member(repo, self._author.user)
+            waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
+            absence = find_absence(replica, repo, self._author.user)
+            if permission is not None and outlook.links:
+                others = len(replica.members(repo)) - 1
+        except DamagedBlock:
+            is_damaged = True
+        is_joining = permission is None and (repo.invitation is not None or is_asked)
+        facts = RepoFacts(
+            permission is not None,
+            was_member,
+            is_joining=is_joining,
+            is_damaged=is_damaged,
+            is_behind=absence.behind_since is not None,
+            has_members=repo.has_members,
+            refused=self._joiner.refused.get(repo.repo_id, ""),
+            behind_since=absence.behind_since or None,
+            requests=waiting,
+            waiting=absence.waiting,
+            holders=self._called(repo, absence.holders),
+            is_due=absence.is_due,
+            starters=self._called(repo, absence.starters),
+            uncertain=replica.own_feeds.why_uncertain(repo.repo_id),
+            own_forks=own_forks,
+            unread=unread,
+            damaged=damaged,
+            members=others,
+        )
+        return repo_view(
+            repo,
+            branches,
+            permission,
+            was_member=was_member,
+            standing=describe_standing(
+                facts,
+                outlook,
+                unheld,
+                replica.people.peer_name,
+                sum(one.commit_count - one.void_count for one in branches),
+            ),
+            is_joining=is_joining,
+            requests=waiting,
+            offers=offers,
+            revision=revision,
+            is_damaged=is_damaged,
+        )
+
+    def _called(self, repo: Repo, users: Sequence[UserId]) -> tuple[str, ...]:
+        """Return the members' names: this user's name for them, else the start of their ids."""
+        people = self._hub.replica.people
+        return tuple(people.name(repo.repo_id, user) or id_text(user)[:SHORT_ID_LENGTH] for user in users)
+
+    def _is_here(self, lobby: Repo) -> bool:
+        """Return True if the repo that a lobby asks for is here, where it is shown itself."""
+        link = find_kept_ask(lobby.invitation)
+        return link is not None and find_repo(self._hub.replica, link.repo) is not None
+
+    def _ask_view(self, lobby: Repo, outlook: Outlook, revision: int) -> RepoView | None:
+        """Describe a repo that this user asked for while nothing of it is here. Lobbies of others have no view."""
+        replica = self._hub.replica
+        ask = self._requests.made_in(lobby)
+        if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):
+            return None
+        facts = RepoFacts(False, False, True, False, False, True, ask=ask)
+        return {
+            "repo": ask["repo"],
+            "name": ask["repo_name"],
+            "permission": "joining",
+            "whole": True,
+            "branches": 0,
+            "commits": 0,
+            "requests": 0,
+            "offers": 0,
+            "revision": revision,
+            "standing": describe_standing(facts, outlook, Unheld(), replica.people.peer_name),
+        }

@@ -1,0 +1,78 @@
+"""A commit's signed header declares the kind of its body, so a node can judge the commit without the body.
+
+A body whose kind is said changes no verdict, so a commit can be judged by who never sees its body. One that cannot be
+opened or decoded, or is of another kind than was said, is *unreadable*: it says nothing, to anyone. Any other metadata
+means nothing. What follows for verdicts is `verifier.verify`'s (V9).
+"""
+
+from typing import Final
+
+from protocol.codec import DecodeError, Wire, encode
+from protocol.crypto.keys import ConvergenceSecret
+from protocol.formats.block import WrongKey
+from protocol.formats.body import Body, UnknownBody, UnopenedBody, UnreadableBody, decode_body, kind_name
+from protocol.formats.commit import Commit
+from protocol.formats.content import Imported, Post
+from protocol.formats.document_kinds import DOCUMENT_KINDS
+from protocol.formats.object import BlockLookup, MissingBlocks, open_object
+from protocol.limits.formats import BODY_SIZE_MAX
+
+WORDS: Final[tuple[type[Body], ...]] = tuple(body for kind in DOCUMENT_KINDS for body in kind.declared)
+ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
+"""Kinds of bodies that no verdict rests on, and that may be erased. Carried ones stay: they say by which name a word is
+known."""
+
+
+class _SaidKind(Wire, frozen=True, tag="kind1"):
+    body_tag: str
+
+
+_METADATA: Final[dict[type[Body], bytes]] = {
+    kind: encode(_SaidKind(str(kind.__struct_config__.tag))) for kind in ERASABLE
+}
+_KINDS: Final = {encoded: kind for kind, encoded in _METADATA.items()}
+"""Every value has one encoding, so to compare bytes is to decode."""
+_UNOPENED: Final = {kind: UnopenedBody(kind_name(kind)) for kind in ERASABLE}
+
+
+def declare_kind(body: Body) -> bytes:
+    """Return the metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
+    return _METADATA.get(type(body), b"")
+
+
+def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
+    """Return the kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no
+    word.
+    """
+    return None if is_root_branch else _KINDS.get(commit.content.metadata)
+
+
+def unopened_body(kind: type[Body]) -> UnopenedBody:
+    """Return what stands for a body whose kind the header declares, whatever it turns out to be: all that a verdict rests
+    on.
+    """
+    return _UNOPENED[kind]
+
+
+def read_body(
+    commit: Commit, lookup: BlockLookup, convergence_secret: ConvergenceSecret, *, is_root_branch: bool
+) -> tuple[Body | UnknownBody, bytes]:
+    """Return a commit's body and its encoding. Of a body whose kind is said and that is not so an UnreadableBody, and
+    nothing.
+
+    Raises MissingBlocks where the body's block is not found; of bodies whose kind is not said also where another one is
+    not, WrongKey, DecodeError.
+    """
+    said = declared_kind(commit, is_root_branch=is_root_branch)
+    if said is not None and lookup(commit.content.body.object_id) is None:
+        raise MissingBlocks((commit.content.body.object_id,))
+    try:
+        encoded = open_object(commit.content.body, lookup, convergence_secret, size_max=BODY_SIZE_MAX)
+        body = decode_body(encoded)
+    except (MissingBlocks, WrongKey, DecodeError):
+        if said is None:
+            raise
+        return UnreadableBody(kind_name(said)), b""
+    if said is not None and type(body) is not said:
+        return UnreadableBody(kind_name(said)), b""
+    return body, encoded

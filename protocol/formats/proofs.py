@@ -1,0 +1,85 @@
+"""Signatures outside commits: the founding of a repo, the admission of an invited user, the pairing of two devices."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from protocol.codec import Wire, encode
+from protocol.crypto import hashing, signing
+from protocol.crypto.keys import InvitationSeed, RepoSeed
+from protocol.formats.body import RepoInit
+from protocol.formats.content import Name, UnixMilliseconds
+from protocol.formats.devices import Device, DeviceEnd
+from protocol.ids import Digest, InvitationKey, RepoId, Signature, UserId
+from protocol.limits.formats import OWNER_COUNT_MAX
+
+
+class _Certified(Wire, frozen=True):
+    repo: RepoId
+    name: Name
+    owners: Annotated[tuple[UserId, ...], Meta(min_length=1, max_length=OWNER_COUNT_MAX)]
+
+
+class _Admitted(Wire, frozen=True):
+    repo: RepoId
+    user: UserId
+
+
+class _Paired(Wire, frozen=True):
+    repo: RepoId
+    person: UserId
+    device: UserId
+    time: UnixMilliseconds
+
+
+def certify_repo(repo_seed: RepoSeed, name: str, owners: tuple[UserId, ...]) -> Signature:
+    """Return the repo key's one signature: over its own id, the name and the founding owners."""
+    repo_id, secret = signing.key_pair(repo_seed)
+    return signing.sign(secret, hashing.repo_digest(encode(_Certified(repo_id, name, owners))))
+
+
+def verify_certificate(repo_id: RepoId, body: RepoInit) -> None:
+    """Raise BadSignature unless the repo's key certified this body."""
+    digest = hashing.repo_digest(encode(_Certified(repo_id, body.name, body.owners)))
+    signing.verify_signature(repo_id, digest, body.certificate)
+
+
+def prove_invitation(invitation_seed: InvitationSeed, repo_id: RepoId, user: UserId) -> Signature:
+    """Return the invitation key's signature that admits `user` to the repo, and nobody else."""
+    return signing.sign(
+        signing.key_pair(invitation_seed)[1], hashing.invitation_digest(encode(_Admitted(repo_id, user)))
+    )
+
+
+def verify_invitation_proof(
+    invitation_key: InvitationKey, repo_id: RepoId, user: UserId, proof: Signature
+) -> None:
+    """Raise BadSignature unless the invitation's key admitted this user to this repo."""
+    signing.verify_signature(
+        invitation_key, hashing.invitation_digest(encode(_Admitted(repo_id, user))), proof
+    )
+
+
+def device_digest(repo_id: RepoId, person: UserId, device: UserId, since: int) -> Digest:
+    """Return what both sign, so that members of the repo are shown `device` as a device of `person`; `since` in unix ms."""
+    return hashing.device_digest(encode(_Paired(repo_id, person, device, since)))
+
+
+def device_end_digest(repo_id: RepoId, person: UserId, device: UserId, until: int) -> Digest:
+    """Return what one of them signs to take that back; `until` in unix ms."""
+    return hashing.device_end_digest(encode(_Paired(repo_id, person, device, until)))
+
+
+def verify_device(repo_id: RepoId, body: Device) -> None:
+    """Raise BadSignature unless both said so, of two users and in this repo."""
+    if body.person == body.device:
+        raise signing.BadSignature("nobody is a device of its own")
+    digest = device_digest(repo_id, body.person, body.device, body.since)
+    signing.verify_signature(body.person, digest, body.person_signature)
+    signing.verify_signature(body.device, digest, body.device_signature)
+
+
+def verify_device_end(repo_id: RepoId, body: DeviceEnd) -> None:
+    """Raise BadSignature unless the one that it names took it back."""
+    digest = device_end_digest(repo_id, body.person, body.device, body.until)
+    signing.verify_signature(body.person if body.by_person else body.device, digest, body.signature)

@@ -1,0 +1,204 @@
+"""Comparison of the topics of a session by summaries in rounds, plans and reconciliation. Pure.
+
+Both sides say a summary (round 0). Whose set is part of the other's holds less; so
+
+- who knows all heads of the other sends what these do not imply (where that is nothing, they imply what is not there);
+- who holds more, and does not know them all, knows that both lack something, and answers in a reconciliation
+  (`protocol.session.reconciliation.reconciler`), which it opens; the other waits, for commits or for the first frame.
+
+Where the digests differed, the topic stays in doubt: once nothing more is on its way, who held more begins another round.
+From then on heads are not believed (a relay may hold what lacks its causes), and the third time ranges are compared.
+
+Many topics may differ. At most RECONCILIATIONS_MAX are reconciled at a time; the asker says when one has ended.
+
+What follows what stands in a table, `protocol.session.machines.comparing`. Here is how each of its outputs is done.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Final
+
+from protocol.ids import SHORT_ID_SIZE, ShortId
+from protocol.limits.peers import (
+    RECONCILIATION_QUEUED_MAX,
+    RECONCILIATION_QUIET_CHECKS_MAX,
+    RECONCILIATIONS_MAX,
+)
+from protocol.session.events import PlanLoaded, Reconciled, SummaryLoaded
+from protocol.session.machines.comparing import (
+    ANSWERER,
+    ASKER,
+    CHECKED,
+    COMPARING,
+    SETTLED,
+    CompareAction,
+    Compared,
+    Comparing,
+)
+from protocol.session.machines.table import PeerFault
+from protocol.session.messages import Reconcile, Summary
+from protocol.session.outputs import HandleFrame, LoadPlan, LoadSummary, OpenReconciliation, Output, Send
+from protocol.session.topic_progress import TopicProgress
+from protocol.session.transfer import Transfer
+
+_RANGES_FROM_ROUND: Final = 2
+"""The round in which ranges are compared, and the last one that this side begins."""
+
+_Brought = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
+
+
+class Comparison:
+    """Comparisons of one session's topics. Not to be used after a PeerFault."""
+
+    def __init__(self, transfer: Transfer) -> None:
+        """Queue what is found to be lacking in `transfer`."""
+        self._transfer = transfer
+        self._to_open: deque[TopicProgress] = deque()
+        self._answering = 0
+        self._asking = 0
+        self.settling_count = 0
+        """Joined topics in which something is still to be found out."""
+
+    def joined(self, progress: TopicProgress) -> list[Output]:
+        """Begin: the topic was announced by the second side, or again."""
+        return self._run(progress, Compared.JOIN)
+
+    def summary_loaded(self, progress: TopicProgress, event: SummaryLoaded) -> list[Output]:
+        """Say this node's summary of the topic's round."""
+        return self._run(progress, Compared.LOADED, event)
+
+    def summarised(self, progress: TopicProgress, message: Summary) -> list[Output]:
+        """Take the peer's summary of this round, or of the next one, which it may begin."""
+        return self._run(progress, Compared.SUMMARY, message)
+
+    def planned(self, progress: TopicProgress, event: PlanLoaded) -> list[Output]:
+        """Queue what the heads of the peer's summary do not imply, and decide whether sets are reconciled."""
+        own, peer = progress.rounds.own, progress.rounds.peer
+        assert own is not None, "a plan follows both summaries"
+        assert peer is not None, "a plan follows both summaries"
+        ours, theirs = (own.count, own.digest), (peer.count, peer.digest)
+        if ours == theirs:
+            compared = Compared.PLAN_EQUAL
+        elif ours < theirs:
+            compared = Compared.PLAN_SMALLER
+        elif progress.outbox.upto is None and event.is_exact and len(event.nums):
+            compared = Compared.PLAN_SENDS
+        else:
+            compared = Compared.PLAN_OPENS
+        return [*self._run(progress, compared, event), *self._transfer.pump()]
+
+    def handle_frame(self, progress: TopicProgress, message: Reconcile) -> list[Output]:
+        """Take a frame of a reconciliation: the first one that the peer sends as its answerer begins it."""
+        return self._run(progress, Compared.FRAME, message)
+
+    def reconciled(self, progress: TopicProgress, event: Reconciled) -> list[Output]:
+        """Go on after opening a reconciliation, or after its first frame that waited."""
+        if event.fault:
+            raise PeerFault(event.fault)
+        frames = progress.rounds.frames
+        if frames:
+            del frames[0]
+        if event.is_over:
+            compared = Compared.OVER_MORE if frames else Compared.OVER
+        else:
+            compared = Compared.STEP_MORE if frames else Compared.STEP
+        return [*self._run(progress, compared, event), *self._transfer.pump()]
+
+    def check(self, topics: Iterable[TopicProgress]) -> list[Output]:
+        """Begin another round of what is in doubt, where nothing more is on its way. Part from who leaves one open."""
+        outputs: list[Output] = []
+        for progress in topics:
+            if progress.comparing in CHECKED:  # of thousands of topics a few
+                outputs += self._run(progress, _check(progress))
+        return outputs
+
+    def _run(self, progress: TopicProgress, event: Compared, brought: _Brought = None) -> list[Output]:
+        before = progress.comparing
+        step = COMPARING.find(before, event)
+        progress.comparing = step.to
+        self._answering += (step.to in ANSWERER) - (before in ANSWERER)
+        self._asking += (step.to in ASKER) - (before in ASKER)
+        self.settling_count += (step.to not in SETTLED) - (before not in SETTLED)
+        outputs: list[Output] = []
+        for action in step.outputs:
+            outputs += self._do(action, progress, brought)
+        return outputs
+
+    def _do(self, action: CompareAction, progress: TopicProgress, brought: _Brought) -> list[Output]:
+        """Carry out an output. The table says of which kind is what the event `brought`."""
+        rounds = progress.rounds
+        match action, brought:
+            case CompareAction.LOAD_SUMMARY, _:
+                rounds.own = None
+                return [LoadSummary(progress.topic)]
+            case CompareAction.SAY_SUMMARY, SummaryLoaded():
+                rounds.own, rounds.came = brought, progress.came
+                heads = tuple(ShortId(head[:SHORT_ID_SIZE]) for head in brought.heads)
+                return [Send(Summary(progress.blind, rounds.number, heads, brought.count, brought.digest))]
+            case CompareAction.TAKE_SUMMARY, Summary():
+                _check_order(progress, brought)
+                rounds.peer, rounds.number = brought, brought.round
+            case CompareAction.KEEP_SUMMARY, Summary():
+                _check_order(progress, brought)
+                rounds.kept = brought
+            case CompareAction.READ_KEPT, _:
+                kept, rounds.kept = rounds.kept, None
+                return self.summarised(progress, kept) if kept is not None else []
+            case CompareAction.NEXT_ROUND, _:
+                rounds.number += 1
+            case CompareAction.LOAD_PLAN, _:
+                assert rounds.peer is not None, "a plan follows both summaries"
+                return [LoadPlan(progress.topic, rounds.peer.heads)]
+            case CompareAction.QUEUE_PLAN, PlanLoaded():
+                assert rounds.own is not None, "a plan follows both summaries"
+                # What came after the summary is in no plan that is not exact.
+                upto = brought.upto if brought.is_exact else rounds.own.upto
+                self._transfer.planned(progress, (brought.nums, brought.unread), upto)
+            case CompareAction.AWAIT_TURN, _:
+                self._to_open.append(progress)
+            case CompareAction.GIVE_TURN, _:
+                return self._give_turns()
+            case CompareAction.OPEN, _:
+                return [OpenReconciliation(progress.topic, rounds.number >= _RANGES_FROM_ROUND)]
+            case CompareAction.ADMIT, _:
+                if self._asking > RECONCILIATIONS_MAX:
+                    raise PeerFault("too_many_reconciliations")
+            case CompareAction.KEEP_FRAME, Reconcile():
+                if len(rounds.frames) == RECONCILIATION_QUEUED_MAX:
+                    raise PeerFault("too_many_frames")
+                rounds.quiet_checks = 0
+                rounds.frames.append(HandleFrame(progress.topic, brought.kind, brought.frame))
+            case CompareAction.HANDLE_FRAME, _:
+                return [rounds.frames[0]]
+            case CompareAction.SAY_FRAMES, Reconciled():
+                rounds.quiet_checks = 0  # it is the peer's turn from now on
+                self._transfer.queue(progress, brought.nums)
+                return [Send(Reconcile(progress.blind, kind, frame)) for kind, frame in brought.frames]
+            case CompareAction.DROP_FRAMES, _:
+                rounds.frames.clear()
+            case CompareAction.COUNT_CHECK, _:
+                rounds.quiet_checks += 1
+                if rounds.quiet_checks > RECONCILIATION_QUIET_CHECKS_MAX:
+                    raise PeerFault("reconciliation_stalled")
+            case _:
+                raise AssertionError(f"{action.name} is not done about {brought}")
+        return []
+
+    def _give_turns(self) -> list[Output]:
+        outputs: list[Output] = []
+        while self._to_open and self._answering < RECONCILIATIONS_MAX:
+            outputs += self._run(self._to_open.popleft(), Compared.TURN)
+        return outputs
+
+
+def _check(progress: TopicProgress) -> Compared:
+    is_left = progress.rounds.number < _RANGES_FROM_ROUND
+    is_ahead = progress.comparing is Comparing.AHEAD
+    return Compared.QUIET if is_ahead and is_left and progress.is_quiet else Compared.CHECK
+
+
+def _check_order(progress: TopicProgress, message: Summary) -> None:
+    """Rounds neither repeat nor skip, and one is kept at most."""
+    last = progress.rounds.peer
+    if message.round != (0 if last is None else last.round + 1) or progress.rounds.kept is not None:
+        raise PeerFault("unasked_summary")

@@ -1,0 +1,334 @@
+"""Input events of the state machine in `protocol.session.session`. Its output commands: `protocol.session.outputs`."""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from protocol.crypto.keys import AccountToken
+from protocol.formats.links import PeerAddress
+from protocol.ids import (
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    Digest,
+    ItemId,
+    PeerId,
+    ShortId,
+    TopicKey,
+)
+from protocol.session.messages import FileDeposit, Message
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFollowed:
+    """Topic that this node follows from now on. `is_own`: it is an epoch's own topic.
+
+    `is_entrusted`: if the peer is a relay, it is asked to keep it.
+    """
+
+    topic: TopicKey
+    is_own: bool
+    is_entrusted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReceived:
+    """Message from the peer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLoaded:
+    """Answer to LoadSummary."""
+
+    topic: TopicKey
+    heads: tuple[ItemId, ...]
+    count: int
+    digest: Digest
+    upto: int  # number of the last commit that it is about
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLoaded:
+    """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
+
+    Where a head of the peer's is not here (`is_exact` is false), they are not known yet, and there are none.
+
+    Numbers below 0 are of `unread` commits, whose format version this node does not know and which it passes on.
+    """
+
+    topic: TopicKey
+    nums: "array[int]"
+    upto: int
+    unread: Sequence[int] = ()
+    is_exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WantedFound:
+    """Answer to FindWanted and FindBodies: numbers of those that are here, in order."""
+
+    topic: TopicKey
+    nums: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLoaded:
+    """Answer to LoadBatch: how many of the asked numbers these publications cover (one at least)."""
+
+    topic: TopicKey
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchIngested:
+    """Answer to IngestBatch: the batch is durable; `wanted` are causes that were named and are missing."""
+
+    topic: TopicKey
+    accepted: int
+    wanted: tuple[CommitId, ...]
+    refused: str = ""  # why no more is taken: a relay's quota
+    dropped: int = 0  # publications that were at fault
+    known: int = 0  # commits that others had brought since the peer was told what is here
+    bodiless: int = 0  # of these, bare ones that cannot be judged without their bodies
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsAccepted:
+    """Commits that were accepted: made here, or brought by another peer."""
+
+    topic: TopicKey
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsReleased:
+    """Count of commits that were accepted now: the peer had sent them, and they had waited for others or for keys."""
+
+    topic: TopicKey
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsWanted:
+    """Request for publications of commits, as far as the peer was not asked for them on this session."""
+
+    topic: TopicKey
+    ids: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BodiesWanted:
+    """Request for whole commits, or for publications where these are compared; for a peer that knows `bodies`."""
+
+    topic: TopicKey
+    ids: tuple[ItemId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksWanted:
+    """Request for blocks that this node needs of a joined topic."""
+
+    topic: TopicKey
+    ids: tuple[BlockId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BlocksLoaded:
+    """Answer to LoadBlocks: the first of the asked blocks (one at least), each encoded, or empty where it is not here."""
+
+    topic: TopicKey
+    items: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Answer to OpenReconciliation and HandleFrame: frames to say (kind and content), and numbers of commits to send."""
+
+    topic: TopicKey
+    frames: tuple[tuple[int, bytes], ...]
+    nums: Sequence[int]
+    is_over: bool = False
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsRefused:
+    """Answer to OpenTopics, of those that this relay does not keep, and why (a stable code)."""
+
+    topics: tuple[TopicKey, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PeersFound:
+    """Peers that the peer may be told of on a topic, the more important ones first."""
+
+    topic: TopicKey
+    peers: tuple[PeerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitsTaken:
+    """Decision to take circuits: as a relay that passes them on, or from a relay that is trusted with them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitAsked:
+    """Request for a circuit of a new number to a node."""
+
+    circuit: int
+    address: CircuitAddress
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitGranted:
+    """Credit of this side: bytes that it takes more on a circuit."""
+
+    circuit: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitSent:
+    """Bytes to send on a circuit, for which there is credit."""
+
+    circuit: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitEnded:
+    """End of a circuit by this side; `reason` is a `circuits.CircuitEnd`."""
+
+    circuit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RendezvousWanted:
+    """Request to be named to the other nodes of a joined topic, and to be told of them."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodesFound:
+    """Nodes that the peer is to be told of, which meet on a topic."""
+
+    topic: TopicKey
+    nodes: tuple[PeerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceTold:
+    """Presence to tell the peer of: somebody has the text of a joined topic open."""
+
+    topic: TopicKey
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FileListWanted:
+    """Question for a relay: which files of a joined topic it keeps, above this id."""
+
+    topic: TopicKey
+    after: ShortId
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOffered:
+    """Request to a relay to keep files of a joined topic."""
+
+    topic: TopicKey
+    files: tuple[FileDeposit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileListLoaded:
+    """Answer to LoadFileList."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileSettled:
+    """Answer to KeepFiles, for one of them: it is kept ("") or not, and why."""
+
+    topic: TopicKey
+    file: ShortId
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountWanted:
+    """Link to an account, to be shown to a relay."""
+
+    token: AccountToken
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSettled:
+    """Answer to GiveAccount."""
+
+    refusal: str
+    quota: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDue:
+    """Tick: time to look whether topics that differed are equal now."""
+
+
+@dataclass(frozen=True, slots=True)
+class PunchWanted:
+    """Request for a direct connection, with this side's addresses; the relay sees the first."""
+
+    addresses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PunchAnswered:
+    """Answer to PunchHeard: this side's addresses; none where nobody sees it, or the peer may not know."""
+
+    addresses: tuple[str, ...]
+
+
+Event = (
+    TopicFollowed
+    | PunchWanted
+    | PunchAnswered
+    | MessageReceived
+    | SummaryLoaded
+    | PlanLoaded
+    | WantedFound
+    | BatchLoaded
+    | BatchIngested
+    | CommitsAccepted
+    | CommitsReleased
+    | CommitsWanted
+    | BodiesWanted
+    | BlocksWanted
+    | BlocksLoaded
+    | Reconciled
+    | TopicsRefused
+    | PeersFound
+    | CircuitsTaken
+    | CircuitAsked
+    | CircuitGranted
+    | CircuitSent
+    | CircuitEnded
+    | RendezvousWanted
+    | NodesFound
+    | PresenceTold
+    | FileListWanted
+    | FilesOffered
+    | FileListLoaded
+    | FileSettled
+    | AccountWanted
+    | AccountSettled
+    | CheckDue
+)

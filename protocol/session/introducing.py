@@ -1,0 +1,100 @@
+"""Rate limits and rules for peer introductions (peer exchange) within one session. Pure.
+
+Only on epochs' own topics, which both sides have shown to know, and only where both have said that they take part. A
+relay takes none: it knows its topics' followers, who did not ask it to make them known to one another.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from protocol.formats.links import PeerAddress
+from protocol.ids import TopicKey
+from protocol.limits.peers import (
+    INTRODUCED_COUNT_MAX,
+    INTRODUCED_TO_ONE_MAX,
+    INTRODUCED_TOPIC_COUNT_MAX,
+    INTRODUCTIONS_SENT_AT_ONCE_MAX,
+    INTRODUCTIONS_TAKEN_AT_ONCE_MAX,
+)
+from protocol.session.events import PeersFound
+from protocol.session.machines.table import PeerFault
+from protocol.session.messages import Introduce
+from protocol.session.outputs import FindPeers, LearnPeers, Output, Send
+from protocol.session.topic_progress import TopicProgress
+
+_CHECKS_BETWEEN: Final = 10
+"""Keep-alives between two looks for peers that nobody has said to have come: a topic may be the present epoch's by now."""
+
+
+class _Budget:
+    """Introductions of one topic: how many may be sent and taken now, and what was told."""
+
+    def __init__(self) -> None:
+        self.sendable = INTRODUCTIONS_SENT_AT_ONCE_MAX
+        self.takeable = INTRODUCTIONS_TAKEN_AT_ONCE_MAX
+        self.told: set[PeerAddress] = set()
+        self.is_behind = False  # there was more to tell than could be told
+
+
+class Introducing:
+    """Introductions that may be sent and taken on one session."""
+
+    def __init__(self, *, takes_part: bool) -> None:
+        self._takes_part = takes_part
+        self._peer_takes_part = False
+        self._budgets: dict[TopicKey, _Budget] = {}  # by topic
+        self._checks = 0
+
+    def peer_takes_part(self) -> None:
+        """Note that the peer takes introductions, and gives them."""
+        self._peer_takes_part = True
+
+    def peer_is_relay(self) -> None:
+        """Introduce nobody to the peer, and the peer to nobody: it is a relay."""
+        self._takes_part = False
+
+    def joined(self, progress: TopicProgress) -> list[Output]:
+        """Introduce peers on a topic that was joined, where that is allowed."""
+        is_open = self._takes_part and self._peer_takes_part and progress.is_own
+        if not is_open or len(self._budgets) >= INTRODUCED_TOPIC_COUNT_MAX:
+            return []
+        self._budgets[progress.topic] = _Budget()
+        return [FindPeers(progress.topic)]
+
+    def check(self) -> list[Output]:
+        """Allow some more introductions: called at each keep-alive."""
+        for budget in self._budgets.values():
+            budget.sendable = min(budget.sendable + 1, INTRODUCTIONS_SENT_AT_ONCE_MAX)
+            budget.takeable = min(budget.takeable + 2, INTRODUCTIONS_TAKEN_AT_ONCE_MAX)
+        self._checks += 1
+        is_time = self._checks % _CHECKS_BETWEEN == 0
+        return [FindPeers(topic) for topic, budget in self._budgets.items() if budget.is_behind or is_time]
+
+    def introduce(self, progress: TopicProgress, event: PeersFound) -> list[Output]:
+        """Introduce peers that were not yet, as many as allowed now; the rest is found again at the next check."""
+        budget = self._budgets.get(progress.topic)
+        if budget is None:
+            return []
+        room = min(INTRODUCED_COUNT_MAX, INTRODUCED_TO_ONE_MAX - len(budget.told)) if budget.sendable else 0
+        found = _unique(event.peers, budget.told)
+        fresh = found[:room]
+        budget.is_behind = len(fresh) < len(found)
+        if not fresh:
+            return []
+        budget.sendable -= 1
+        budget.told.update(fresh)
+        return [Send(Introduce(progress.blind, fresh))]
+
+    def handle_introduce(self, progress: TopicProgress, message: Introduce) -> list[Output]:
+        """Take peers that the peer introduces. Raises PeerFault where it may not."""
+        budget = self._budgets.get(progress.topic)
+        if budget is None:
+            raise PeerFault("unasked_introduction")
+        if budget.takeable == 0:
+            raise PeerFault("too_many_introductions")
+        budget.takeable -= 1
+        return [LearnPeers(progress.topic, message.peers)]
+
+
+def _unique(peers: Sequence[PeerAddress], told: set[PeerAddress]) -> tuple[PeerAddress, ...]:
+    return tuple(dict.fromkeys(one for one in peers if one not in told))

@@ -1,0 +1,342 @@
+"""Output commands of the state machine in `protocol.session.session`. Its input events: `protocol.session.events`."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+from protocol.crypto.keys import AccountToken
+from protocol.formats.links import PeerAddress
+from protocol.ids import (
+    AnnouncedTopic,
+    BlockId,
+    CircuitAddress,
+    CommitId,
+    ItemId,
+    PeerId,
+    ShortId,
+    TopicKey,
+)
+from protocol.limits.peers import TOPIC_COUNT_MAX
+from protocol.session.messages import Announce, Deposit, FileDeposit, Message
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Say this to the peer."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class LoadSummary:
+    """Summarise a topic."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
+
+    topic: TopicKey
+    held: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindWanted:
+    """Look up numbers of these commits."""
+
+    topic: TopicKey
+    ids: tuple[CommitId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindBodies:
+    """Look up numbers of those of these commits that are here with their bodies; publications, where these are compared."""
+
+    topic: TopicKey
+    ids: tuple[ItemId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBatch:
+    """Read publications of these commits, as many as fit a batch."""
+
+    topic: TopicKey
+    nums: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class IngestBatch:
+    """Publications from the peer: verify and store them, those of epochs' own topics before what comes later."""
+
+    topic: TopicKey
+    items: tuple[bytes, ...]
+    is_own: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoadBlocks:
+    """Read the first of these blocks, as many as fit a frame."""
+
+    topic: TopicKey
+    ids: tuple[BlockId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HandOver:
+    """Answers to BlocksWanted: the ids, each with the block's encoding, or None where the peer has not got it."""
+
+    topic: TopicKey
+    blocks: tuple[tuple[BlockId, bytes | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReconciliation:
+    """Begin to find out what differs of a topic, as its answerer."""
+
+    topic: TopicKey
+    by_ranges: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandleFrame:
+    """A frame of a reconciliation; the first one begins it, as its asker."""
+
+    topic: TopicKey
+    kind: int
+    frame: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTopics:
+    """Topics that the peer asks this relay to keep: follow them, where that may be."""
+
+    topics: tuple[TopicKey, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FindPeers:
+    """Find peers of which the peer may be told on this topic."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class AddressSeen:
+    """Address at which the peer says to see this node (host:port), which need not be true."""
+
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class PresenceSeen:
+    """Presence from the peer, which may be forged: somebody has the text of a joined topic open."""
+
+    topic: TopicKey
+    box: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PunchHeard:
+    """Wish of the peer for a direct connection. Answered by PunchAnswered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PunchDue:
+    """Dial the peer at these. `is_later`: when it has heard what was said last."""
+
+    addresses: tuple[str, ...]
+    is_later: bool
+
+
+PunchOutput = PunchHeard | PunchDue
+ReachOutput = AddressSeen | PunchOutput
+"""Outputs about where nodes are."""
+
+
+@dataclass(frozen=True, slots=True)
+class LearnPeers:
+    """Addresses of followers of a topic, as the peer says."""
+
+    topic: TopicKey
+    peers: tuple[PeerAddress, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitsAgreed:
+    """Offer of the peer to take circuits: answer with CircuitsTaken to accept."""
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitOffered:
+    """Request of the peer for a circuit to a node: accept it (CircuitGranted) or end it (CircuitEnded)."""
+
+    circuit: int
+    address: CircuitAddress
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitCredited:
+    """Credit of the peer: bytes that may be sent more on a circuit. The first one accepts the circuit."""
+
+    circuit: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitReceived:
+    """Bytes that came on a circuit."""
+
+    circuit: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitClosed:
+    """End of a circuit by the peer, with the reason in its own words."""
+
+    circuit: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RendezvousPossible:
+    """Chance of a rendezvous: the peer, which passes circuits on, has joined an epoch's own topic that it keeps."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class RendezvousAsked:
+    """Wish of the peer for a rendezvous on a topic: name it and others to each other (NodesFound)."""
+
+    topic: TopicKey
+
+
+@dataclass(frozen=True, slots=True)
+class NodesLearned:
+    """Nodes to which circuits can be asked for at the peer, which follow a topic."""
+
+    topic: TopicKey
+    nodes: tuple[PeerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadFileList:
+    """Question of the peer: which files of a topic this relay keeps, above this id."""
+
+    topic: TopicKey
+    after: ShortId
+
+
+@dataclass(frozen=True, slots=True)
+class KeepFiles:
+    """Files that the peer asks this relay to keep: fetch their blocks, and answer each (FileSettled)."""
+
+    topic: TopicKey
+    files: tuple[FileDeposit, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesListed:
+    """Answer to FileListWanted."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAnswered:
+    """Answer to FilesOffered, for some of them: the peer keeps them (""), or says why not."""
+
+    topic: TopicKey
+    files: tuple[ShortId, ...]
+    refusal: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveAccount:
+    """Link to an account of this relay that the peer shows: answer it (AccountSettled)."""
+
+    token: AccountToken
+
+
+@dataclass(frozen=True, slots=True)
+class AccountAnswered:
+    """Answer to AccountWanted: what the account may keep at the peer and does; or why there is none."""
+
+    refusal: str
+    quota: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """End the session; `reason` is a stable code."""
+
+    reason: str
+
+
+Output = (
+    Send
+    | LoadSummary
+    | LoadPlan
+    | FindWanted
+    | FindBodies
+    | LoadBatch
+    | IngestBatch
+    | LoadBlocks
+    | HandOver
+    | OpenTopics
+    | FindPeers
+    | LearnPeers
+    | AddressSeen
+    | PresenceSeen
+    | PunchHeard
+    | PunchDue
+    | OpenReconciliation
+    | HandleFrame
+    | CircuitsAgreed
+    | CircuitOffered
+    | CircuitCredited
+    | CircuitReceived
+    | CircuitClosed
+    | RendezvousPossible
+    | RendezvousAsked
+    | NodesLearned
+    | LoadFileList
+    | KeepFiles
+    | FilesListed
+    | FilesAnswered
+    | GiveAccount
+    | AccountAnswered
+    | Close
+)
+
+
+_Topic = TypeVar("_Topic", AnnouncedTopic, TopicKey)
+
+
+def _parts(topics: list[_Topic]) -> list[tuple[_Topic, ...]]:
+    """Split topics into parts of one message each."""
+    return [
+        tuple(topics[start : start + TOPIC_COUNT_MAX]) for start in range(0, len(topics), TOPIC_COUNT_MAX)
+    ]
+
+
+def say_together(outputs: list[Output]) -> list[Output]:
+    """Merge announcements (and deposits) of one topic each into ones of TOPIC_COUNT_MAX topics."""
+    announced: list[AnnouncedTopic] = []
+    deposited: list[TopicKey] = []
+    others: list[Output] = []
+    for output in outputs:
+        match output:
+            case Send(Announce(topics)):
+                announced += topics
+            case Send(Deposit(topics)):
+                deposited += topics
+            case _:
+                others.append(output)
+    said = [Send(Announce(part)) for part in _parts(announced)]
+    asked = [Send(Deposit(part)) for part in _parts(deposited)]
+    return [*said, *asked, *others]

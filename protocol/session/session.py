@@ -1,0 +1,550 @@
+"""Sync protocol with one peer as a pure state machine: events in, outputs out; no clock, store or network.
+
+Life of a topic on a session: both sides announce it (blinded), both send a summary, each plans what the other lacks,
+and streams it in batches; commits accepted later are appended.
+
+    us: Announce ->   <- Announce :them      topic joined
+    us: Summary  ->   <- Summary  :them      LoadPlan
+    us: Publications -> ... <- Receipt :them
+
+Two tables at the end of this file are the way in: `MESSAGES` says when the peer may say a message and what handles it,
+`EVENTS` what handles an event of this side. A new message takes its codec (`protocol.session.messages`) and one row there.
+Each subject's rules are in a module of its own, and its states in tables of `protocol.session.machines`.
+
+The shell (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. A fault of
+the peer ends in one output, `Close`, with a stable reason; after it the machine is dead.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from protocol.crypto.hashing import announced_topic, blind_topic
+from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
+from protocol.limits.peers import TOPIC_COUNT_MANY_MAX, TOPIC_COUNT_MAX
+from protocol.session import events, messages
+from protocol.session.accounts import Accounts
+from protocol.session.circuits import SessionCircuits
+from protocol.session.comparison import Comparison
+from protocol.session.deposits import Deposits
+from protocol.session.features import MANY_TOPICS, PRESENCE, WIDE_CIRCUITS
+from protocol.session.introducing import Introducing
+from protocol.session.machines.conversation import (
+    FEATURES,
+    INTRODUCTIONS,
+    RELAY,
+    HandshakeEvent,
+    HandshakeMessage,
+    TopicStanding,
+)
+from protocol.session.machines.table import PeerFault
+from protocol.session.outputs import (
+    AddressSeen,
+    Close,
+    OpenTopics,
+    Output,
+    PresenceSeen,
+    RendezvousPossible,
+    Send,
+)
+from protocol.session.presence import PresencePlace
+from protocol.session.punching import Punching
+from protocol.session.rendezvous import Rendezvous
+from protocol.session.topic_progress import TopicProgress
+from protocol.session.transfer import Transfer
+
+M = TypeVar("M")
+_HANDSHAKE: Final = {
+    messages.Features: FEATURES,
+    messages.Relay: RELAY,
+    messages.Introductions: INTRODUCTIONS,
+}
+
+
+class Session:
+    """Session machine. `handle` is its only entrance; its parts are for the tables below alone.
+
+    A relay (`is_relay`) keeps topics that the peer names to it. A node that `introduces` tells peers of each other.
+    """
+
+    def __init__(
+        self, session_id: SessionId, *, is_dialer: bool, is_relay: bool = False, introduces: bool = False
+    ) -> None:
+        self._session_id = session_id
+        self.introducing = Introducing(takes_part=introduces)
+        self.circuits = SessionCircuits(is_dialer=is_dialer)
+        self.rendezvous = Rendezvous()
+        self.accounts = Accounts(is_relay=is_relay)
+        self.deposits = Deposits(is_relay=is_relay)
+        self.punching = Punching(is_dialer=is_dialer)
+        self.transfer = Transfer()
+        self.comparison = Comparison(self.transfer)
+        self._is_dialer = is_dialer
+        self.is_relay = is_relay
+        self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
+        self.peer_features: frozenset[str] | None = None
+        """Features that the peer has said to know; None: it has not said."""
+        self._deposited = 0
+        self._topics: dict[BlindTopic, TopicProgress] = {}
+        self._by_key: dict[TopicKey, TopicProgress] = {}
+        self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce the topic
+        self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
+        self._changed: set[TopicKey] = set()
+        self._is_dead = False
+        self.joined_count = 0
+        """Topics that were joined so far."""
+
+    @property
+    def peer_is_relay(self) -> bool:
+        """Return True if the peer keeps topics for others."""
+        return self._handshake[messages.Relay] is HandshakeMessage.SAID
+
+    @property
+    def compares_publications(self) -> bool:
+        """Return True if publications are compared instead of commits: one side is a relay, which opens none."""
+        return self.is_relay or self.peer_is_relay
+
+    @property
+    def topic_count_max(self) -> int:
+        """Return how many topics this side may announce, by what the peer has said until now."""
+        knows = self.peer_features is not None and MANY_TOPICS in self.peer_features
+        if knows and self.joined_count and not self.compares_publications:
+            return TOPIC_COUNT_MANY_MAX
+        return TOPIC_COUNT_MAX
+
+    @property
+    def settling_count(self) -> int:
+        """Count the topics whose comparison is not over."""
+        return self.comparison.settling_count
+
+    @property
+    def topics(self) -> list[TopicProgress]:
+        """List the progress of the topics that this node follows."""
+        return list(self._topics.values())
+
+    def progress_of(self, topic: TopicKey) -> TopicProgress | None:
+        """Return the progress of one topic; None where this side has not announced it."""
+        return self._by_key.get(topic)
+
+    def take_changed(self) -> set[TopicKey]:
+        """Return topics whose progress may have changed since the last call: of thousands, most have not."""
+        changed, self._changed = self._changed, set()
+        return changed
+
+    def has_joined(self, topic: TopicKey) -> bool:
+        """Return True if both sides follow a topic."""
+        progress = self._by_key.get(topic)
+        return progress is not None and progress.is_joined
+
+    def has_room_for_bodies(self, count: int) -> bool:
+        """Return True if the peer may be asked for so many bodies more on this session."""
+        return self.transfer.has_room_for_bodies(count)
+
+    def takes_presence(self, topic: TopicKey) -> bool:
+        """Return True if the peer may be told who has the text of a topic open."""
+        knows = self.peer_features is not None and PRESENCE in self.peer_features
+        return knows and not self.peer_is_relay and self.has_joined(topic)
+
+    def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
+        """Name the place for which one side seals a presence, so that it opens nowhere else."""
+        by_dialer = self._is_dialer is by_us
+        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=by_dialer))
+
+    def handle(self, event: events.Event) -> list[Output]:
+        """Return what to do about an event, in order."""
+        if self._is_dead:
+            return []
+        try:
+            outputs = EVENTS[type(event)](self, event)
+        except PeerFault as fault:
+            self._is_dead = True
+            return [Close(fault.reason)]
+        self._note_changed(event, outputs)
+        return outputs
+
+    def _note_changed(self, event: events.Event, outputs: list[Output]) -> None:
+        """Note topics that may have changed: that of the event, and those of its outputs."""
+        if isinstance(event, events.MessageReceived):
+            progress = self._find(event.message)
+            topics = [None if progress is None else progress.topic]
+        else:
+            topics = [getattr(event, "topic", None)]
+        topics += [getattr(output, "topic", None) for output in outputs]
+        self._changed.update(topic for topic in topics if topic in self._by_key)
+
+    def receive(self, event: events.MessageReceived) -> list[Output]:
+        """Have a message handled. Raises PeerFault where its topic stands so that the peer may not say it."""
+        message = event.message
+        row = MESSAGES[type(message)]
+        if not row.standings:
+            return row.handler(self, message)
+        progress = self._find(message)
+        standing = TopicStanding.FOREIGN if progress is None else progress.standing
+        if standing not in row.standings:
+            raise PeerFault("unknown_topic")
+        return row.handler(self, progress, message)
+
+    def _find(self, message: messages.Message) -> TopicProgress | None:
+        """Return the topic that a message names; None where it names none, or one that is not followed here."""
+        blind: BlindTopic | None = getattr(message, "topic", None)
+        return None if blind is None else self._topics.get(blind)
+
+    # --- topics ---
+
+    def peer_name_of(self, topic: TopicKey) -> AnnouncedTopic:
+        """Return the name by which the peer announces a topic, if it follows it."""
+        return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
+
+    def has_heard_of(self, topic: TopicKey) -> bool:
+        """Return True if the peer has announced a topic that this side has not."""
+        return self.peer_name_of(topic) in self._heard
+
+    def follow(self, event: events.TopicFollowed) -> list[Output]:
+        """Announce a topic, and join it where the peer has announced it."""
+        topic = event.topic
+        if topic in self._by_key:
+            return []
+        blind, theirs = blind_topic(topic, self._session_id), self.peer_name_of(topic)
+        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted)
+        self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
+        entrusted = [Send(messages.Deposit((topic,)))] if self.peer_is_relay and event.is_entrusted else []
+        ours = announced_topic(topic, self._session_id, by_dialer=self._is_dialer)
+        outputs: list[Output] = [Send(messages.Announce((ours,))), *entrusted]
+        if theirs in self._heard:
+            self._heard.discard(theirs)
+            outputs += self._join(progress)
+        return outputs
+
+    def _join(self, progress: TopicProgress) -> list[Output]:
+        is_first = not progress.is_joined
+        outputs = self.comparison.joined(progress)
+        if not is_first:
+            return outputs
+        self.joined_count += 1
+        self.transfer.joined(progress)
+        return [*outputs, *self.introducing.joined(progress), *self._offer_rendezvous(progress)]
+
+    def _offer_rendezvous(self, progress: TopicProgress) -> list[Output]:
+        is_asked = progress.is_joined and progress.is_own and progress.is_entrusted
+        is_possible = is_asked and self.peer_is_relay and self.circuits.are_agreed
+        return [RendezvousPossible(progress.topic)] if is_possible else []
+
+    def take_circuits(self, _: events.CircuitsTaken) -> list[Output]:
+        """Take circuits from now on."""
+        outputs = self.circuits.take()
+        for progress in self.topics:
+            outputs += self._offer_rendezvous(progress)
+        return outputs
+
+    def accept_commits(self, event: events.CommitsAccepted) -> list[Output]:
+        """Queue commits of a joined topic for the peer."""
+        progress = self._by_key.get(event.topic)
+        if progress is None or not progress.is_joined:
+            return []
+        return self.transfer.accepted(progress, event.nums)
+
+    def release_commits(self, event: events.CommitsReleased) -> list[Output]:
+        """Count commits that the peer had sent and that had waited."""
+        progress = self._by_key.get(event.topic)
+        if progress is not None and progress.is_joined:
+            progress.received += event.count
+        return []
+
+    def tell_presence(self, event: events.PresenceTold) -> list[Output]:
+        """Say a presence, if the peer knows what that is."""
+        if not self.takes_presence(event.topic):
+            return []
+        return [Send(messages.PresenceSaid(self._by_key[event.topic].blind, event.box))]
+
+    def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
+        """Tell the peer which topics this relay does not keep, and why."""
+        blinds = (blind_topic(topic, self._session_id) for topic in event.topics)
+        return [Send(messages.Refused(blind, event.reason)) for blind in blinds]
+
+    def check(self, _: events.CheckDue) -> list[Output]:
+        """Look whether topics that differed are equal now, and for peers to introduce."""
+        return [*self.comparison.check(self._topics.values()), *self.introducing.check()]
+
+    # --- messages that are about no one topic ---
+
+    def handle_announce(self, message: messages.Announce) -> list[Output]:
+        """Join topics that are followed here, and note the others."""
+        outputs: list[Output] = []
+        for announced in message.topics:
+            progress = self._expected.get(announced)
+            if progress is not None:
+                outputs += self._join(progress)
+            else:
+                self._heard.add(announced)
+        if len(self._heard) > self._heard_count_max():
+            raise PeerFault("too_many_topics")
+        if message.topics:
+            for kind, machine in _HANDSHAKE.items():
+                self._handshake[kind] = machine.find(self._handshake[kind], HandshakeEvent.ANNOUNCEMENT).to
+        return outputs
+
+    def _heard_count_max(self) -> int:
+        """Return how many topics the peer may announce that are not followed here: fewer of a stranger."""
+        if self.joined_count and not self.compares_publications:
+            return TOPIC_COUNT_MANY_MAX
+        return 2 * TOPIC_COUNT_MAX - min(len(self._topics), TOPIC_COUNT_MAX)
+
+    def _agree(self, kind: type[messages.Features | messages.Relay | messages.Introductions]) -> None:
+        self._handshake[kind] = _HANDSHAKE[kind].find(self._handshake[kind], HandshakeEvent.MESSAGE).to
+
+    def handle_features(self, message: messages.Features) -> list[Output]:
+        """Note what the peer knows."""
+        self._agree(messages.Features)
+        self.peer_features = frozenset(message.features)
+        self.circuits.is_wide = WIDE_CIRCUITS in message.features
+        return []
+
+    def handle_relay(self, _: messages.Relay) -> list[Output]:
+        """Note that the peer is a relay, and ask it to keep topics."""
+        self._agree(messages.Relay)
+        self.introducing.peer_is_relay()
+        entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+        return [Send(messages.Deposit(entrusted))] if entrusted else []
+
+    def handle_introductions(self, _: messages.Introductions) -> list[Output]:
+        """Note that the peer takes introductions."""
+        self._agree(messages.Introductions)
+        self.introducing.peer_takes_part()
+        return []
+
+    def handle_deposit(self, message: messages.Deposit) -> list[Output]:
+        """Ask the shell to follow topics that the peer wants kept."""
+        if not self.is_relay:
+            raise PeerFault("no_relay")
+        self._deposited += len(message.topics)
+        if self._deposited > TOPIC_COUNT_MAX:
+            raise PeerFault("too_many_topics")
+        return [OpenTopics(message.topics)]
+
+    def handle_goodbye(self, _: messages.Goodbye) -> list[Output]:
+        """End the session: the peer has left."""
+        raise PeerFault("peer_left")
+
+
+@dataclass(frozen=True, slots=True)
+class MessageRow:
+    """Row of `MESSAGES`. `does` and `faults` are for the reference page and the tests."""
+
+    standings: frozenset[TopicStanding]
+    """How its topic may stand; empty: the message names no topic, and may always be said."""
+    does: str
+    handler: Callable[..., list[Output]]
+    faults: tuple[str, ...]
+    """Faults of the peer that the handler itself finds, beyond those of the machine that `does` names."""
+
+
+def _plain(
+    kind: type[M], does: str, handler: Callable[[Session, M], list[Output]], *faults: str
+) -> tuple[type[Any], MessageRow]:
+    """Make the row of a message that is about no one topic."""
+    return kind, MessageRow(frozenset(), does, handler, faults)
+
+
+def _joined(
+    kind: type[M],
+    does: str,
+    handler: Callable[[Session, TopicProgress, M], list[Output]],
+    *faults: str,
+    also: frozenset[TopicStanding] = frozenset(),
+) -> tuple[type[Any], MessageRow]:
+    """Make the row of a message about a topic that both sides have announced."""
+    return kind, MessageRow(also | {TopicStanding.JOINED}, does, handler, faults)
+
+
+_SERVE: Final = "*Answering want1, want-bodies1 and fetch1*"
+_CIRCUIT: Final = "*A circuit on one session*"
+
+MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
+    (
+        _plain(messages.KeepAlive, "nothing", lambda s, m: []),
+        _plain(messages.Goodbye, "end the session", Session.handle_goodbye, "peer_left"),
+        _plain(messages.Features, "*Saying features1*", Session.handle_features),
+        _plain(messages.Relay, "*Saying relay2*", Session.handle_relay),
+        _plain(messages.Introductions, "*Saying introductions1*", Session.handle_introductions),
+        _plain(
+            messages.Announce,
+            "join topics that are followed here, and note the others",
+            Session.handle_announce,
+            "too_many_topics",
+        ),
+        _plain(
+            messages.Deposit,
+            "follow the topics, where that may be",
+            Session.handle_deposit,
+            "no_relay",
+            "too_many_topics",
+        ),
+        _plain(
+            messages.JoinAccount,
+            "see whose link it is, and say `account-joined1`",
+            lambda s, m: s.accounts.handle_join(m),
+            "no_relay",
+            "too_many_account_links",
+        ),
+        _plain(
+            messages.AccountJoined,
+            "note what the account may keep there",
+            lambda s, m: s.accounts.handle_joined(m),
+            "unasked_account",
+        ),
+        _plain(messages.Seen, "note where the peer sees this node", lambda s, m: [AddressSeen(m.address)]),
+        _plain(messages.PunchAddresses, "*Dialing at one moment*", lambda s, m: s.punching.handle_punch(m)),
+        _plain(messages.PunchNow, "*Dialing at one moment*", lambda s, m: s.punching.handle_now(m)),
+        _plain(messages.Circuits, "*Saying circuits1*", lambda s, m: s.circuits.handle_circuits(m)),
+        _plain(messages.CircuitOpen, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitData, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitCredit, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _plain(messages.CircuitClose, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
+        _joined(
+            messages.Summary, "*Comparison of a topic*", lambda s, topic, m: s.comparison.summarised(topic, m)
+        ),
+        _joined(
+            messages.Reconcile,
+            "*Comparison of a topic*",
+            lambda s, topic, m: s.comparison.handle_frame(topic, m),
+        ),
+        _joined(
+            messages.Publications,
+            "verify and store the batch, then say `receipt1`",
+            lambda s, topic, m: s.transfer.received(topic, m),
+            "too_many_batches",
+        ),
+        _joined(messages.Receipt, "*Sending on a topic*", lambda s, topic, m: s.transfer.receipted(topic, m)),
+        # A relay says so of a topic that it does not keep, which cannot be joined then.
+        _joined(
+            messages.Refused,
+            "*Sending on a topic*",
+            lambda s, topic, m: s.transfer.refused(topic, m),
+            also=frozenset({TopicStanding.ENTRUSTED}),
+        ),
+        _joined(messages.Want, _SERVE, lambda s, topic, m: s.transfer.wanted(topic, m)),
+        _joined(messages.WantBodies, _SERVE, lambda s, topic, m: s.transfer.wanted(topic, m)),
+        _joined(
+            messages.FoundBodies,
+            "note how many of the bodies are to come",
+            lambda s, topic, m: s.transfer.bodies_found(topic, m),
+            "unasked_bodies",
+        ),
+        _joined(messages.Fetch, _SERVE, lambda s, topic, m: s.transfer.fetched(topic, m)),
+        _joined(
+            messages.Blocks,
+            "hand the blocks to who asked for them",
+            lambda s, topic, m: s.transfer.blocks_came(topic, m),
+            "unasked_blocks",
+            "wrong_block",
+        ),
+        _joined(
+            messages.ListFiles,
+            "say `listed-files1`",
+            lambda s, topic, m: s.deposits.handle_list(topic, m),
+            "no_relay",
+            "too_many_lists",
+        ),
+        _joined(
+            messages.ListedFiles,
+            "note which files the peer keeps",
+            lambda s, topic, m: s.deposits.handle_listed(topic, m),
+            "unasked_files",
+        ),
+        _joined(
+            messages.DepositFiles,
+            "fetch the files' blocks, keep them, and say `settled-files1`",
+            lambda s, topic, m: s.deposits.handle_deposit(topic, m),
+            "no_relay",
+            "too_many_deposits",
+        ),
+        _joined(
+            messages.SettledFiles,
+            "note which files the peer keeps now, or why not",
+            lambda s, topic, m: s.deposits.handle_settled(topic, m),
+            "unasked_files",
+        ),
+        _joined(
+            messages.Introduce,
+            "note where peers can be dialed",
+            lambda s, topic, m: s.introducing.handle_introduce(topic, m),
+            "unasked_introduction",
+            "too_many_introductions",
+        ),
+        _joined(
+            messages.Meet,
+            "name other nodes on the topic to the peer, and the peer to them",
+            lambda s, topic, m: s.rendezvous.handle_meet(
+                topic.topic, is_agreed=s.is_relay and s.circuits.are_agreed
+            ),
+            "no_circuits",
+            "too_many_meetings",
+        ),
+        _joined(
+            messages.Nodes,
+            "note to which nodes circuits can be asked for",
+            lambda s, topic, m: s.rendezvous.handle_nodes(topic, m),
+            "unasked_nodes",
+            "too_many_nodes",
+        ),
+        _joined(
+            messages.PresenceSaid,
+            "show who has the text open, where it is no forgery",
+            lambda s, topic, m: [PresenceSeen(topic.topic, m.box)],
+        ),
+    )
+)
+"""Every message: when the peer may say it, and what handles it. Else the peer is at fault: `unknown_topic`."""
+
+
+def _event(
+    kind: type[M], handler: Callable[[Session, M], list[Output]]
+) -> tuple[type[Any], Callable[[Session, Any], list[Output]]]:
+    return kind, handler
+
+
+def _topic_event(
+    kind: type[M], handler: Callable[[Session, TopicProgress, M], list[Output]]
+) -> tuple[type[Any], Callable[[Session, Any], list[Output]]]:
+    """Make the row of an event about a topic that this side follows."""
+    return kind, lambda s, event: handler(s, s._by_key[event.topic], event)
+
+
+EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]]] = dict(
+    (
+        _event(events.MessageReceived, Session.receive),
+        _event(events.TopicFollowed, Session.follow),
+        _event(events.TopicsRefused, Session.refuse_topics),
+        _event(events.CommitsAccepted, Session.accept_commits),
+        _event(events.CommitsReleased, Session.release_commits),
+        _event(events.CheckDue, Session.check),
+        _event(events.PresenceTold, Session.tell_presence),
+        _event(events.CircuitsTaken, Session.take_circuits),
+        _event(events.CircuitAsked, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitGranted, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitSent, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitEnded, lambda s, e: s.circuits.handle(e)),
+        _event(events.PunchWanted, lambda s, e: s.punching.ask(e)),
+        _event(events.PunchAnswered, lambda s, e: s.punching.answer(e)),
+        _event(events.AccountWanted, lambda s, e: s.accounts.ask(e)),
+        _event(events.AccountSettled, lambda s, e: s.accounts.settle(e)),
+        _topic_event(events.SummaryLoaded, lambda s, topic, e: s.comparison.summary_loaded(topic, e)),
+        _topic_event(events.PlanLoaded, lambda s, topic, e: s.comparison.planned(topic, e)),
+        _topic_event(events.Reconciled, lambda s, topic, e: s.comparison.reconciled(topic, e)),
+        _topic_event(events.WantedFound, lambda s, topic, e: s.transfer.wanted_found(topic, e)),
+        _topic_event(events.BatchLoaded, lambda s, topic, e: s.transfer.loaded(topic, e)),
+        _topic_event(events.BatchIngested, lambda s, topic, e: s.transfer.ingested(topic, e)),
+        _topic_event(events.BlocksLoaded, lambda s, topic, e: s.transfer.blocks_loaded(topic, e)),
+        _topic_event(events.BlocksWanted, lambda s, topic, e: s.transfer.fetch(topic, e.ids)),
+        _topic_event(events.CommitsWanted, lambda s, topic, e: s.transfer.ask(topic, e.ids)),
+        _topic_event(events.BodiesWanted, lambda s, topic, e: s.transfer.ask_bodies(topic, e.ids)),
+        _topic_event(events.PeersFound, lambda s, topic, e: s.introducing.introduce(topic, e)),
+        _topic_event(events.RendezvousWanted, lambda s, topic, e: s.rendezvous.ask(topic)),
+        _topic_event(events.NodesFound, lambda s, topic, e: s.rendezvous.tell(topic, e)),
+        _topic_event(events.FileListWanted, lambda s, topic, e: s.deposits.ask_list(topic, e)),
+        _topic_event(events.FilesOffered, lambda s, topic, e: s.deposits.offer(topic, e)),
+        _topic_event(events.FileListLoaded, lambda s, topic, e: s.deposits.answer_list(topic, e)),
+        _topic_event(events.FileSettled, lambda s, topic, e: s.deposits.settle(topic, e)),
+    )
+)
+"""Every event of this side, and what handles it."""

@@ -1,0 +1,213 @@
+"""Progress of one topic on a session: states of its machines, and the counters and queues beside them.
+
+Queues of few parts are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MANY_MAX topics.
+"""
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
+from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
+from protocol.session.events import SummaryLoaded
+from protocol.session.machines.comparing import RESTING, Comparing
+from protocol.session.machines.conversation import TopicStanding
+from protocol.session.machines.transfer import SERVING, Sending, Served, Serving, ServingAction
+from protocol.session.messages import Summary, Want, WantBodies
+from protocol.session.outputs import HandleFrame
+
+QuestionT = TypeVar("QuestionT")
+
+
+@dataclass(slots=True)
+class Rounds:
+    """Beside `Comparing`: the summaries of the present round, and what waits."""
+
+    number: int = 0
+    own: SummaryLoaded | None = None
+    came: int = 0  # how much of the peer's had come when it was made
+    peer: Summary | None = None  # the last one, of this round or the one before
+    kept: Summary | None = None  # of the next round, which the peer began meanwhile
+    frames: list[HandleFrame] = field(default_factory=list)  # the first is being worked on
+    quiet_checks: int = 0  # without a frame from the peer, while it is its turn
+
+
+@dataclass(slots=True)
+class Outbox:
+    """Beside `Sending`: numbers of commits that are to be sent, and what was sent and has no receipt."""
+
+    upto: int | None = (
+        None  # set once the first plan is loaded: later commits have numbers above it, or below 0
+    )
+    early: "array[int]" = field(default_factory=lambda: array("q"))  # accepted before the plan was
+    queue: "list[array[int]]" = field(default_factory=list)  # a few parts, each of one kind (`enqueue`)
+    sizes: list[int] = field(default_factory=list)  # commits of each batch without a receipt
+    refusal: str = ""  # why the peer takes no more
+    sent: int = 0
+    confirmed: int = 0  # of those, whose receipt has come: what the peer takes of them is durable there
+
+    def enqueue(self, nums: Sequence[int]) -> None:
+        """Queue numbers to be sent: a batch is either of commits that this node has read, or (negative) of others."""
+        for part in ([num for num in nums if num < 0], [num for num in nums if num >= 0]):
+            if not part:
+                continue
+            if self.queue and (self.queue[-1][-1] < 0) == (part[-1] < 0):
+                self.queue[-1].extend(part)  # eight bytes each, however long a peer takes none
+            else:
+                self.queue.append(array("q", part))
+
+    def pass_over(self, count: int) -> None:
+        """Go on behind so many numbers of the first part."""
+        rest = self.queue[0][count:]
+        if rest:
+            self.queue[0] = rest
+        else:
+            del self.queue[0]
+
+
+@dataclass(slots=True)
+class Questions(Generic[QuestionT]):
+    """Beside `Serving`: what the peer asked for and was not answered; the first ones are being looked up."""
+
+    serving: Serving = Serving.IDLE
+    waiting: list[QuestionT] = field(default_factory=list)
+
+    def ask(self, questions: Sequence[QuestionT]) -> bool:
+        """Note questions of the peer. Return True if they are to be looked up now."""
+        return self._run(Served.ASKED, questions, 0)
+
+    def answer(self, count: int) -> bool:
+        """Drop so many answered questions. Return True if others are to be looked up now."""
+        return self._run(Served.FOUND if len(self.waiting) > count else Served.FOUND_LAST, (), count)
+
+    def _run(self, event: Served, questions: Sequence[QuestionT], answered: int) -> bool:
+        step = SERVING.find(self.serving, event)
+        self.serving = step.to
+        for what in step.outputs:
+            match what:
+                case ServingAction.NOTE:
+                    self.waiting.extend(questions)
+                case ServingAction.ANSWER:
+                    del self.waiting[:answered]
+        return ServingAction.LOOK_UP in step.outputs
+
+
+@dataclass(slots=True)
+class TopicProgress:
+    """Progress of one topic on one session; read by status."""
+
+    topic: TopicKey
+    blind: BlindTopic  # its name in messages of this session
+    is_own: bool  # an epoch's own topic: all who hold the epoch publish there
+    is_entrusted: bool  # to the peer, if it is a relay
+    comparing: Comparing = Comparing.UNJOINED
+    rounds: Rounds = field(default_factory=Rounds)
+    sending: Sending = Sending.OPEN
+    outbox: Outbox = field(default_factory=Outbox)
+    wants: Questions[Want | WantBodies] = field(default_factory=Questions)
+    served: Questions[BlockId] = field(default_factory=Questions)
+    # Commits that the peer was asked for; an empty set takes three times the memory of an empty dict.
+    asked: dict[CommitId, None] = field(default_factory=dict)
+    bodies_unanswered: int = 0  # questions for bodies that the peer has not answered
+    bodies_found: int | None = None  # how many it has of those of the last one; None: it has not said yet
+    fetched: list[BlockId] = field(default_factory=list)  # blocks that the peer was asked for
+    unreceipted: int = 0  # batches of the peer's that are not stored yet
+    received: int = 0
+    dropped: int = 0  # publications of the peer's that were at fault
+    known: int = 0  # commits of the peer's that others had brought since the topic was compared
+    bodiless: int = (
+        0  # of these, commits that came without the bodies they are judged by, for the peer has erased them
+    )
+
+    @property
+    def is_joined(self) -> bool:
+        """Return True if both sides have announced it."""
+        return self.comparing is not Comparing.UNJOINED
+
+    @property
+    def standing(self) -> TopicStanding:
+        """Return the state by which messages about the topic are allowed."""
+        if self.is_joined:
+            return TopicStanding.JOINED
+        return TopicStanding.ENTRUSTED if self.is_entrusted else TopicStanding.FOLLOWED
+
+    @property
+    def sent(self) -> int:
+        """Count the publications that were sent."""
+        return self.outbox.sent
+
+    @property
+    def confirmed(self) -> int:
+        """Count the publications that were sent and receipted."""
+        return self.outbox.confirmed
+
+    @property
+    def in_flight(self) -> int:
+        """Count the batches without a receipt."""
+        return len(self.outbox.sizes)
+
+    @property
+    def is_loading(self) -> bool:
+        """Return True if a batch is being read, which counts as one in flight: it will be."""
+        return self.sending in (Sending.LOADING, Sending.REFUSED_LOADING)
+
+    @property
+    def is_ready(self) -> bool:
+        """Return True if the next batch may be loaded, as far as the topic itself goes."""
+        return (
+            self.sending is Sending.OPEN
+            and bool(self.outbox.queue)
+            and len(self.outbox.sizes) < BATCHES_OF_TOPIC_MAX
+        )
+
+    @property
+    def to_send(self) -> int:
+        """Count the commits that wait to be sent."""
+        return sum(map(len, self.outbox.queue))
+
+    @property
+    def unconfirmed(self) -> int:
+        """Count the commits that are to be sent, or were and have no receipt."""
+        return self.to_send + self.outbox.sent - self.outbox.confirmed
+
+    @property
+    def came(self) -> int:
+        """Count the peer's publications that were dealt with, of those that the comparison let it send."""
+        return self.received + self.dropped + self.known
+
+    @property
+    def here(self) -> int | None:
+        """Count the commits that are here, without what only others brought. None: not counted yet."""
+        own = self.rounds.own
+        return None if own is None else own.count + self.came - self.rounds.came
+
+    @property
+    def behind(self) -> int:
+        """Count the commits that the peer says to hold beyond those that are here and those that were no use, at least.
+
+        STATED_COUNT_MAX stands for any number above.
+        """
+        here, peer = self.here, self.rounds.peer
+        if here is None or peer is None:
+            return 0
+        return max(0, min(peer.count - here, STATED_COUNT_MAX))
+
+    @property
+    def is_quiet(self) -> bool:
+        """Return True if nothing is on its way: no batch unsent, unreceipted or unstored; and all may be sent."""
+        is_sending = self.outbox.queue or self.outbox.sizes or self.sending is not Sending.OPEN
+        return not is_sending and self.unreceipted == 0
+
+    @property
+    def state(self) -> str:
+        """Return the state that status shows."""
+        if self.sending in (Sending.REFUSED, Sending.REFUSED_LOADING):
+            return f"refused: {self.outbox.refusal}"
+        if not self.is_joined:
+            return "not joined"
+        if self.outbox.queue or self.outbox.sizes or self.is_loading:
+            return "sending"
+        if self.unreceipted:
+            return "receiving"
+        return "in sync" if self.comparing in RESTING else "comparing"

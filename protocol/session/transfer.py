@@ -1,0 +1,276 @@
+"""Sends publications of a session's topics, and answers what the peer asks for. Pure.
+
+A batch stays in flight until its receipt, and at most BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the
+store instead of filling memory. Topics take turns, epochs' own topics first: an init that stands there gives the keys of
+others. Questions of the peer's are looked up one after the other.
+
+What follows what stands in tables, `protocol.session.machines.transfer`. Here is how each of their outputs is done.
+"""
+
+import heapq
+from collections.abc import Iterable, Sequence
+from itertools import count
+
+from protocol.crypto.hashing import block_id
+from protocol.ids import AnyId, BlockId, CommitId, ItemId, TopicKey
+from protocol.limits.peers import (
+    BATCH_COUNT_MAX,
+    BATCHES_IN_FLIGHT_MAX,
+    BODIES_WANTED_COUNT_MAX,
+    FETCHED_COUNT_MAX,
+    WANT_COUNT_MAX,
+    WANTED_COUNT_MAX,
+)
+from protocol.session.events import BatchIngested, BatchLoaded, BlocksLoaded, WantedFound
+from protocol.session.machines.table import PeerFault
+from protocol.session.machines.transfer import SENDING, SendingAction, Sent
+from protocol.session.messages import (
+    Blocks,
+    Fetch,
+    FoundBodies,
+    Publications,
+    Receipt,
+    Refused,
+    Want,
+    WantBodies,
+)
+from protocol.session.outputs import (
+    FindBodies,
+    FindWanted,
+    HandOver,
+    IngestBatch,
+    LoadBatch,
+    LoadBlocks,
+    Output,
+    Send,
+)
+from protocol.session.topic_progress import TopicProgress
+
+
+class Transfer:
+    """Commits and blocks in flight on one session. Not to be used after a PeerFault."""
+
+    def __init__(self) -> None:
+        # Counted and not added up when asked for: a node may join thousands of topics with one peer.
+        self._turn = count()
+        self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
+        # Topics whose next batch may be read, once each: epochs' own first, the others in turn. Some may not any more.
+        self._ready: list[tuple[bool, int, TopicProgress]] = []
+        self._offered: set[TopicKey] = set()
+        self._busy = 0  # batches that are being read or have no receipt
+        self._unreceipted = 0
+        self._serving = 0  # blocks that the peer asks for
+        self._asked_count = 0
+        self._wanted_count = 0
+
+    def joined(self, progress: TopicProgress) -> None:
+        """Let a topic that was joined take its turns."""
+        self._turns[progress.topic] = next(self._turn)
+
+    # --- publications to the peer ---
+
+    def queue(self, progress: TopicProgress, nums: Sequence[int]) -> None:
+        """Queue commits to be sent on a topic, as far as the peer takes more."""
+        for action in self._send(progress, Sent.MORE):
+            assert action is SendingAction.QUEUE, "the table says no otherwise"
+            progress.outbox.enqueue(nums)
+            self._offer(progress)
+
+    def planned(self, progress: TopicProgress, plan: Iterable[Sequence[int]], upto: int) -> None:
+        """Queue the first plan. Later plans name only what is queued anyway."""
+        outbox = progress.outbox
+        if outbox.upto is not None:
+            return
+        outbox.upto = upto
+        early = [num for num in outbox.early if num > upto or num < 0]
+        del outbox.early[:]
+        for nums in (*plan, early):
+            self.queue(progress, nums)
+
+    def accepted(self, progress: TopicProgress, nums: Sequence[int]) -> list[Output]:
+        """Queue commits that were accepted on a joined topic and that the peer has not sent."""
+        upto = progress.outbox.upto
+        if upto is None:
+            progress.outbox.early.extend(nums)
+            return []
+        self.queue(progress, [num for num in nums if num > upto or num < 0])
+        return self.pump()
+
+    def loaded(self, progress: TopicProgress, event: BatchLoaded) -> list[Output]:
+        """Send a batch that was read."""
+        outbox = progress.outbox
+        outputs: list[Output] = []
+        self._busy -= 1
+        for action in self._send(progress, Sent.BATCH if event.items else Sent.NOTHING):
+            if action is SendingAction.SAY:
+                self._busy += 1
+                outbox.sent += len(event.items)
+                outbox.sizes.append(len(event.items))
+                outputs.append(Send(Publications(progress.blind, event.items)))
+            outbox.pass_over(max(len(event.items), 1))  # what is no longer there is passed over
+        self._offer(progress)
+        return [*outputs, *self.pump()]
+
+    def receipted(self, progress: TopicProgress, message: Receipt) -> list[Output]:
+        """Count a batch that the peer has taken."""
+        for action in self._send(progress, Sent.RECEIPT):
+            assert action is SendingAction.CONFIRM, "the table says no otherwise"
+            if not progress.outbox.sizes:
+                raise PeerFault("unasked_receipt")
+            progress.outbox.confirmed += progress.outbox.sizes.pop(0)
+            self._busy -= 1
+        self._offer(progress)
+        return self.pump()
+
+    def refused(self, progress: TopicProgress, message: Refused) -> list[Output]:
+        """Stop sending on a topic: the peer takes no more."""
+        for action in self._send(progress, Sent.REFUSAL):
+            assert action is SendingAction.FORGET, "the table says no otherwise"
+            progress.outbox.refusal = message.reason
+            progress.outbox.queue.clear()
+        return self.pump()
+
+    def pump(self) -> list[Output]:
+        """Ask for batches while the window has room: of epochs' own topics first, of the others in turn.
+
+        No topic takes all of it: what another one gets meanwhile goes out at once. Thousands may wait for their turn: only
+        those that get it are looked at.
+        """
+        outputs: list[Output] = []
+        while self._ready and self._busy < BATCHES_IN_FLIGHT_MAX:
+            *_, progress = heapq.heappop(self._ready)
+            self._offered.discard(progress.topic)
+            if not progress.is_ready:
+                continue  # the peer has refused it meanwhile
+            self._busy += 1
+            for action in self._send(progress, Sent.TURN):
+                assert action is SendingAction.LOAD, "the table says no otherwise"
+                nums = progress.outbox.queue[0][:BATCH_COUNT_MAX]
+                outputs.append(LoadBatch(progress.topic, tuple(nums)))
+            self._turns[progress.topic] = next(self._turn)
+        return outputs
+
+    def _offer(self, progress: TopicProgress) -> None:
+        """Let a topic wait for its turn, if its next batch may be read."""
+        if progress.is_ready and progress.topic not in self._offered:
+            self._offered.add(progress.topic)
+            heapq.heappush(self._ready, (not progress.is_own, self._turns[progress.topic], progress))
+
+    @staticmethod
+    def _send(progress: TopicProgress, event: Sent) -> tuple[SendingAction, ...]:
+        step = SENDING.find(progress.sending, event)
+        progress.sending = step.to
+        return step.outputs
+
+    # --- publications from the peer ---
+
+    def received(self, progress: TopicProgress, message: Publications) -> list[Output]:
+        """Take a batch in."""
+        progress.unreceipted += 1
+        self._unreceipted += 1
+        if self._unreceipted > BATCHES_IN_FLIGHT_MAX:
+            raise PeerFault("too_many_batches")
+        return [IngestBatch(progress.topic, message.items, progress.is_own)]
+
+    def ingested(self, progress: TopicProgress, event: BatchIngested) -> list[Output]:
+        """Say that a batch is stored."""
+        progress.unreceipted -= 1
+        self._unreceipted -= 1
+        progress.received += event.accepted
+        progress.dropped += event.dropped
+        progress.known += event.known
+        progress.bodiless += event.bodiless
+        refusal: list[Output] = [Send(Refused(progress.blind, event.refused))] if event.refused else []
+        return [Send(Receipt(progress.blind)), *self.ask(progress, event.wanted), *refusal]
+
+    def ask(self, progress: TopicProgress, ids: tuple[CommitId, ...]) -> list[Output]:
+        """Ask for commits, each once on a topic."""
+        if not progress.is_joined:
+            return []
+        room = WANTED_COUNT_MAX - self._asked_count
+        wanted = [commit_id for commit_id in dict.fromkeys(ids) if commit_id not in progress.asked][:room]
+        progress.asked.update(dict.fromkeys(wanted))
+        self._asked_count += len(wanted)
+        parts = (wanted[start : start + WANT_COUNT_MAX] for start in range(0, len(wanted), WANT_COUNT_MAX))
+        return [Send(Want(progress.blind, tuple(part))) for part in parts]
+
+    def ask_bodies(self, progress: TopicProgress, ids: tuple[ItemId, ...]) -> list[Output]:
+        """Ask for commits whole. What the peer has not got now it may have later, so an id may be asked for again."""
+        if not progress.is_joined or not self.has_room_for_bodies(len(ids)):
+            return []
+        self._asked_count += len(ids)
+        progress.bodies_unanswered += 1
+        progress.bodies_found = None
+        return [Send(WantBodies(progress.blind, tuple(map(AnyId, ids))))]
+
+    def has_room_for_bodies(self, count: int) -> bool:
+        """Return True if so many bodies may still be asked for: the rest of what a peer answers is for causes."""
+        return self._asked_count + count <= BODIES_WANTED_COUNT_MAX
+
+    def bodies_found(self, progress: TopicProgress, message: FoundBodies) -> list[Output]:
+        """Note how many of the wanted bodies the peer has."""
+        if not progress.bodies_unanswered:
+            raise PeerFault("unasked_bodies")
+        progress.bodies_unanswered -= 1
+        progress.bodies_found = None if progress.bodies_unanswered else message.count
+        return []
+
+    # --- what the peer asks for ---
+
+    def wanted(self, progress: TopicProgress, message: Want | WantBodies) -> list[Output]:
+        """Take a question for commits or bodies."""
+        self._wanted_count += len(message.ids)
+        if self._wanted_count > WANTED_COUNT_MAX:
+            raise PeerFault("too_many_wants")
+        return self._find(progress) if progress.wants.ask((message,)) else []
+
+    def wanted_found(self, progress: TopicProgress, event: WantedFound) -> list[Output]:
+        """Queue the commits that were found for the first question."""
+        of_bodies = isinstance(progress.wants.waiting[0], WantBodies)
+        self.queue(progress, event.nums)
+        said: list[Output] = [Send(FoundBodies(progress.blind, len(event.nums)))] if of_bodies else []
+        more = self._find(progress) if progress.wants.answer(1) else []
+        return [*said, *more, *self.pump()]
+
+    def fetched(self, progress: TopicProgress, message: Fetch) -> list[Output]:
+        """Take a question for blocks."""
+        is_first = progress.served.ask(message.ids)
+        self._serving += len(message.ids)
+        if self._serving > FETCHED_COUNT_MAX:
+            raise PeerFault("too_many_fetches")
+        return self._read(progress) if is_first else []
+
+    def blocks_loaded(self, progress: TopicProgress, event: BlocksLoaded) -> list[Output]:
+        """Send blocks that were read for the peer."""
+        self._serving -= len(event.items)
+        more = self._read(progress) if progress.served.answer(len(event.items)) else []
+        return [Send(Blocks(progress.blind, event.items)), *more]
+
+    @staticmethod
+    def _find(progress: TopicProgress) -> list[Output]:
+        first = progress.wants.waiting[0]
+        if isinstance(first, WantBodies):
+            return [FindBodies(progress.topic, first.ids)]
+        return [FindWanted(progress.topic, first.ids)]
+
+    @staticmethod
+    def _read(progress: TopicProgress) -> list[Output]:
+        return [LoadBlocks(progress.topic, tuple(progress.served.waiting))]
+
+    # --- blocks from the peer ---
+
+    def fetch(self, progress: TopicProgress, ids: tuple[BlockId, ...]) -> list[Output]:
+        """Ask the peer for blocks."""
+        progress.fetched.extend(ids)
+        return [Send(Fetch(progress.blind, ids))]
+
+    def blocks_came(self, progress: TopicProgress, message: Blocks) -> list[Output]:
+        """Take the first of the blocks that were asked for, in the order of asking."""
+        if len(message.items) > len(progress.fetched):
+            raise PeerFault("unasked_blocks")
+        count = len(message.items)
+        came = tuple(zip(progress.fetched[:count], (item or None for item in message.items), strict=True))
+        del progress.fetched[:count]
+        if any(item is not None and block_id(item) != wanted for wanted, item in came):
+            raise PeerFault("wrong_block")
+        return [HandOver(progress.topic, came)]

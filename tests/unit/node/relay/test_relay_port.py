@@ -1,0 +1,169 @@
+"""What a relay's connections look at when its topics change: what has room, and what was forgotten, alone."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+from sqlalchemy import update
+
+from node.api.relay_admin import Relaying
+from node.sync.hub import Hub
+from node.sync.relay_port import RelayPort
+from node.sync.session_queries import topic_place
+from protocol.formats.text import id_text
+from protocol.ids import PeerId, TopicKey
+from protocol.session.outputs import Output
+from storage.relay.quotas import Visitor
+from storage.relay.relay import KeptTopic
+from storage.schema.relay_schema import relay_topics
+from storage.topics.difference import TopicTables
+from tests.support.relays import PLENTY, open_relay
+
+
+class CountedTopic(bytes):
+    """A topic's key that counts how often it is looked up."""
+
+    lookups = 0
+
+    def __hash__(self) -> int:
+        CountedTopic.lookups += 1
+        return super().__hash__()
+
+
+class Topics(dict[TopicKey, KeptTopic]):
+    """Kept topics that count how many of them are looked at."""
+
+    looked_at = 0
+
+    def values(self) -> Any:  # noqa: ANN401  # as of a dict
+        for one in super().values():
+            self.looked_at += 1
+            yield one
+
+
+class Owner:
+    """A connection with its followed topics, as far as a relay's port needs them."""
+
+    has_ended = False
+
+    def __init__(self, room: int) -> None:
+        self.peer = PeerId(b"p" * 32)
+        self.room = room
+        self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
+        self.reason = ""
+
+    def announce_kept(self, kept: Sequence[KeptTopic], *_: object, is_entrusted: bool) -> list[Output]:
+        del is_entrusted
+        self.follow_kept(kept)
+        return []
+
+    def follow_kept(self, kept: Sequence[KeptTopic]) -> None:
+        self.places.update((one.topic, topic_place(one)) for one in kept)
+        self.room -= len(kept)
+
+    def perform(self, outputs: Sequence[Output]) -> None:
+        assert outputs == []
+
+    def part(self, reason: str) -> None:
+        self.reason = reason
+
+
+def _port(hub: Hub, owner: Owner) -> RelayPort:
+    port = RelayPort(cast(Any, owner), cast(Any, owner), hub)
+    hub._when_kept_changed.append(port.kept_changed)
+    return port
+
+
+def _topics(count: int) -> Iterator[KeptTopic]:
+    for number in range(count):
+        topic = TopicKey(number.to_bytes(32, "big"))
+        yield KeptTopic(number, topic, False, 0, 0, 0, number % 7, True, False, None)
+
+
+def test_a_partner_is_told_of_no_more_topics_than_have_room(tmp_path: Path) -> None:
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        topics = service.topics = Topics((one.topic, one) for one in _topics(300))
+        service.is_partner = lambda _: False
+        peer = Owner(100)
+        _port(relay.hub, peer).follow_partners()
+        assert (peer.places, topics.looked_at) == ({}, 0), "other peers say themselves what they follow"
+        service.is_partner = lambda _: True
+        partner = Owner(100)
+        port = _port(relay.hub, partner)
+        port.follow_partners()
+        assert (len(partner.places), partner.room, topics.looked_at) == (100, 0, 300)
+        assert min(topics[one].touched_at for one in partner.places) >= 4, "the latest touched"
+        for _ in range(1000):
+            port.follow_partners()
+        assert topics.looked_at == 300, "no more where there is no room"
+
+
+def _counted(numbers: range) -> list[KeptTopic]:
+    kept = list(_topics(numbers.stop))[numbers.start :]
+    return [replace(one, topic=TopicKey(CountedTopic(one.topic))) for one in kept]
+
+
+def test_what_a_relay_has_forgotten_is_looked_for_and_nothing_else(tmp_path: Path) -> None:
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        kept = _counted(range(50))
+        owners = [Owner(0) for _ in range(1000)]
+        for owner in owners:
+            owner.follow_kept(kept[1:])
+            _port(relay.hub, owner)
+        owners[7].follow_kept(kept)
+        for forgotten, most in (
+            ({kept[0].topic}, 1000),
+            ({one.topic for one in _counted(range(50, 5000))}, 49_000),
+        ):
+            service._forgotten.append(forgotten)
+            CountedTopic.lookups = 0
+            relay.hub.relay_forgot()
+            assert [owner.reason for owner in owners if owner.reason] == ["topic_forgotten"]
+            assert CountedTopic.lookups <= most + 5010, (
+                "a look-up for each of the smaller set, and the set is made once"
+            )
+        assert owners[7].reason
+        CountedTopic.lookups = 0
+        relay.hub.relay_forgot()
+        assert CountedTopic.lookups == 0, "each is told once"
+
+
+def test_a_topic_that_was_opened_again_is_followed_on_by_its_new_number(tmp_path: Path) -> None:
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        (old,) = _topics(1)
+        new = replace(old, num=9)
+        service.topics = {new.topic: new}
+        owners = [Owner(1), Owner(1)]
+        for owner, kept in zip(owners, (old, new), strict=True):
+            owner.follow_kept([kept])
+            _port(relay.hub, owner)
+        service._forgotten.append({old.topic})
+        relay.hub.relay_forgot()
+        assert [owner.reason for owner in owners] == ["topic_forgotten", ""]
+
+
+async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_path: Path) -> None:
+    """Strangers of many subnets can have a relay forget empty topics as often as they like."""
+    with open_relay(tmp_path, replace(PLENTY, topic_count=4)) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        owner = Owner(100)
+        _port(relay.hub, owner)
+        topics = [one.topic for one in _topics(80)]
+        for first in range(0, 80, 4):
+            stranger = Visitor(PeerId(first.to_bytes(32, "big")), f"10.0.{first}.0/24")
+            opened = await service.open(topics[first : first + 4], stranger)
+            owner.follow_kept(opened.kept)
+            assert (len(opened.kept), opened.has_lost, len(service._forgotten)) == (4, False, 0)
+        with relay.replica.database.write() as connection:
+            connection.execute(update(relay_topics).values(commit_count=1))
+        await Relaying(relay.hub).pin(id_text(topics[0]))
+        assert owner.reason == "topic_forgotten", "one of the last four, which had something"
+        assert not service._forgotten
