@@ -9,10 +9,10 @@ import importlib.util
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
 from functools import cache
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -304,3 +304,49 @@ def test_a_page_of_no_folder_of_a_reader_counts_to_the_rest() -> None:
         "start page",
         "rest",
     ]
+
+
+MAPS: Final = [
+    ROOT / "ARCHITECTURE.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((DOCS / "contributing").glob("*.md")),
+]
+"""Pages that lead to code by its names."""
+_DEFINED: Final = re.compile(r"^\s*(?:async def|def|class) (\w+)|^(\w+)(?:: [^=]+)? = ", re.MULTILINE)
+
+
+def _sources() -> dict[str, str]:
+    """Return the text of each Python file of the product and its tests, by path from the root."""
+    return {
+        path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+        for top in ("analytics", "benchmarks", "clients", "node", "protocol", "storage", "tests", "verifier")
+        for path in sorted((ROOT / top).rglob("*.py"))
+    }
+
+
+def _is_absent(code: str, sources: Mapping[str, str], defined: Mapping[str, set[str]]) -> bool:
+    """Return True if a span of code names a file or a definition that is not there."""
+    path, _, names = code.partition(":")
+    if path.endswith(".py"):
+        found = [one for one in sources if one == path or one.endswith(f"/{path}")]
+        wanted = [part for part in names.split(".") if part]
+        return not found or any(all(part not in defined[one] for one in found) for part in wanted)
+    if re.fullmatch(r"_?[A-Z]\w*[a-z]\w*(\.\w+)?", code):
+        owner, _, member = code.partition(".")
+        homes = [one for one in sources if owner in defined[one]]
+        if not homes and not member:
+            taken = re.compile(rf"^(from .* import .*{owner}|    {owner},$)", re.MULTILINE)
+            return not any(taken.search(text) for text in sources.values())
+        return not homes or bool(member and all(member not in defined[one] for one in homes))
+    return False
+
+
+@pytest.mark.slow
+def test_maps_of_the_code_name_what_is_there() -> None:
+    sources = _sources()
+    defined = {path: {*chain.from_iterable(_DEFINED.findall(text))} for path, text in sources.items()}
+    absent = {}
+    for page in MAPS:
+        spans = re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8"))
+        absent[page.name] = [code for code in spans if _is_absent(code, sources, defined)]
+    assert {page: codes for page, codes in absent.items() if codes} == {}
