@@ -116,7 +116,7 @@ class NodeService:
             "relay": self._hub.relay is not None,
             "uptime_seconds": int(self._clock() - self._started_at),
             "repos": len(replica.repos) - count_lobbies(replica),
-            "commits": (await self._hub.run_blocking(replica.read_tables)).commit_count,
+            "commits": await self._hub.run_blocking(lambda: replica.read_tables().commit_count),
             "pending": waiting,
             "damaged": {"commits": damaged.commits, "blocks": damaged.blocks},
             "lost_writes": {

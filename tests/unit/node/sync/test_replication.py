@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
-from node.authoring.author import Author
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
 from protocol.formats.block import encrypt_block
 from protocol.formats.body import Permission
 from protocol.formats.publication import create_publication
@@ -80,17 +80,17 @@ async def test_a_join_is_finished_after_the_store_has_failed(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     failures = iter([StorageError("disk full")] * 2)
-    write = Author.write_many
+    write = Hub.write_grouped
 
-    def fail_first(author: Author, *arguments: object, **options: object) -> object:
+    async def fail_first(hub: Hub, *arguments: object) -> object:
         error = next(failures, None)
         if error is not None:
             raise error
-        return write(author, *arguments, **options)  # type: ignore[arg-type]  # passed on as they are
+        return await write(hub, *arguments)  # type: ignore[arg-type]  # passed on as they are
 
     with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _join(alice, bob)
-        monkeypatch.setattr(Author, "write_many", fail_first)
+        monkeypatch.setattr(Hub, "write_grouped", fail_first)
         async with connected(bob, alice):
             await until_equal(alice, bob)
             repo = next(iter(bob.replica.repos.values()))
