@@ -408,7 +408,6 @@ def _configs() -> Seeds:
     return {
         "default": default_config_text().encode(),
         "peer": f'[network]\nlisten = "[::]:0"\nadvertise = "example.org:7474"\n{peer}'.encode(),
-        "older": b'[node]\nname = "of an older version"\n',
         "empty": b"",
     }
 

@@ -48,6 +48,7 @@ def test_no_installation_is_fine() -> None:
     check_installation("ravel-trial")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "theirs, named",
     [
@@ -67,6 +68,7 @@ def test_a_package_of_the_same_name_is_named(site: Path, theirs: dict[str, str],
     assert "pipx install" in refused.value.advice
 
 
+@pytest.mark.slow
 def test_files_that_no_installation_lists_are_named_too(site: Path) -> None:
     _install(site, "ravel-trial", OURS)
     (site / "node" / "daemon.py").write_text("x = 2\n")
