@@ -184,6 +184,7 @@ class _Run:
         return True
 
     def _acts_of(self, removal: Operation) -> frozenset[Right]:
+        """Return the rights by which a removal counts."""
         known = self._acts.get(removal.commit_id)
         if known is not None:
             return known

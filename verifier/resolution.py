@@ -34,7 +34,7 @@ class Resolution:
         # Of all there is, membership need not be looked up; what comes later is not within.
         self._is_whole = self.heads is operations.heads() or self.heads == operations.heads()
         self._size = len(operations)
-        self._rights = Rights(operations, self.is_within, self.acts_of, is_calm=not settled.count)
+        self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
         self._held: dict[UserId, Permission | None] = {}
         self._epoch_tips: tuple[Operation, ...] | None = None
         self._counting: frozenset[CommitId] | None = None
@@ -72,7 +72,7 @@ class Resolution:
         return self._is_whole and self._size == len(self._operations)
 
     @property
-    def is_calm(self) -> bool:
+    def has_no_removals(self) -> bool:
         """Return True if the set has no removals and revocations, so that all of it counts."""
         return not self.settled.count
 

@@ -80,17 +80,17 @@ class Rights:
         is_within: Callable[[Operation], bool],
         acts: Callable[[Operation], Collection[Right]],
         *,
-        is_calm: bool = False,
+        has_no_removals: bool = False,
     ) -> None:
         """Ask about the operations of which `is_within` returns True.
 
         `acts` returns the rights that hold a removal or revocation of the set, and none of another one. A set without any
-        `is_calm`: all of it counts.
+        `has_no_removals`: all of it counts.
         """
         self._operations = operations
         self._is_within = is_within
         self._acts = acts
-        self._is_calm = is_calm
+        self._is_calm = has_no_removals
         self._verdicts: dict[UserId, dict[CommitId, bool]] = {}
         self._verdicts_below: dict[Right, dict[CommitId, bool]] = {}
 

@@ -100,7 +100,7 @@ def linearize_batches(
             raise ValueError(f"{name} is null in {table[name].null_count:,} commits, which no export has")
     branches: Any = table["branch_id"].combine_chunks()
     commit_ids = columns.ids(table["commit_id"])
-    acks, ack_offsets = columns.id_lists(table["acks"])
+    acks, ack_offsets = columns.flatten_id_lists(table["acks"])
     order = kernel.linearize_tangles(
         kernel.Tangles(
             tangle=branches.indices.to_numpy().astype(np.int64),

@@ -26,8 +26,8 @@ def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
     return np.concatenate(parts)
 
 
-def id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see above
-    """Return a chunked column of lists of ids: all ids one after the other, and where each list starts and the last ends."""
+def flatten_id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see above
+    """Return all ids of a column of lists in one array, and the offset of each list, as Arrow lays lists out."""
     flat = [ids(pa.chunked_array([chunk.flatten()], pa.binary())) for chunk in column.chunks]
     lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
     offsets = np.cumsum(np.concatenate([np.zeros(1, np.int64), *lengths]), dtype=np.int64)

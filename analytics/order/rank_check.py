@@ -201,7 +201,7 @@ def check_rows(
     table: pa.Table, commit_ids: Bytes, is_placed: NDArray[np.bool_], part: int
 ) -> Iterator["pa.StructArray"]:
     """Yield the sums of range `part` as CHECKED_KIND. `rank` is the stated one; `is_placed` marks rows that are not void."""
-    acks, ack_offsets = columns.id_lists(table["acks"])
+    acks, ack_offsets = columns.flatten_id_lists(table["acks"])
     tangle, sequence, stated = (table[name].to_numpy() for name in ("tangle", "sequence", "rank"))
     checked = check_range(Range(tangle, commit_ids, ack_offsets, acks, sequence, stated))
     is_checkpoint = table["mark"].to_numpy() == kernel.MARKED_CHECKPOINT

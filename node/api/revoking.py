@@ -161,7 +161,7 @@ class Revoking:
         invitations = dict[str, dict[str, InvitationView]]()
         for token in tokens:
             for thing in reversed(token.made):
-                view = self._tokens.show_made(thing)
+                view = self._tokens.view_made_thing(thing)
                 found.append(view)
                 link = await self._find_link(thing, invitations)
                 if link is not None and link["revoked"]:

@@ -24,9 +24,9 @@ from node.home.tokens import (
     has_ended,
     mark_of,
     new_secret,
-    settled,
+    not_ended,
+    prune_revoked,
     size_of_made,
-    standing,
 )
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
@@ -227,7 +227,7 @@ class Tokens:
         """Refuse a caller whose token has made as much as may be listed with it. Raises ServiceError `too_large`."""
         if caller.token is None:
             return
-        made = standing(self._latest(caller.token).made, self.file.now())
+        made = not_ended(self._latest(caller.token).made, self.file.now())
         if size_of_made(made) >= API_TOKEN_MADE_SIZE_MAX:
             raise ServiceError(
                 "too_large",
@@ -290,7 +290,7 @@ class Tokens:
         ]
 
     async def _write(self, tokens: Sequence[Token]) -> None:
-        await self._run_blocking(lambda: self.file.replace(settled(tokens, self.file.now())))
+        await self._run_blocking(lambda: self.file.replace(prune_revoked(tokens, self.file.now())))
 
     async def show(self, caller: Caller) -> TokenView:
         """Return the token of a caller."""
@@ -360,10 +360,10 @@ class Tokens:
             "last_used_at": token.last_used_at,
             "expired": self.file.is_expired(token),
             "revoked": token.revoked_at is not None,
-            "made": [self.show_made(one) for one in reversed(token.made)],
+            "made": [self.view_made_thing(one) for one in reversed(token.made)],
         }
 
-    def show_made(self, made: Made) -> MadeThing:
+    def view_made_thing(self, made: Made) -> MadeThing:
         """Return what the API says of a thing that was made."""
         repo = made.repo.partition(":")[0]
         ended = has_ended(made, self.file.now())
@@ -405,7 +405,7 @@ def _count_apps(tokens: Sequence[Token]) -> int:
 def _with_made(token: Token, made: Made, now: int) -> Token:
     """Return a token with one more made thing. Of too many, ended ones are dropped; `check_room` refuses more."""
     is_full = size_of_made(token.made) >= API_TOKEN_MADE_SIZE_MAX
-    return structs.replace(token, made=(*(standing(token.made, now) if is_full else token.made), made))
+    return structs.replace(token, made=(*(not_ended(token.made, now) if is_full else token.made), made))
 
 
 def _swapped(token: Token, thing: Made, *others: Made) -> tuple[Made, ...]:

@@ -154,8 +154,8 @@ def _given(chosen: Iterable[EpochId], held: Mapping[EpochId, Epoch]) -> tuple[Gi
     return tuple(GivenEpoch(one, held[one].key) for one in sorted(islice(chosen, EPOCH_KEY_COUNT_MAX)))
 
 
-def make_hand(epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]]) -> EpochHand:
-    """Make what hands an epoch to some users, each with whether it may write. Costs 60 us for each box."""
+def make_epoch_hand(epoch: Epoch, states: EpochStatement, users: list[tuple[UserId, bool]]) -> EpochHand:
+    """Seal an epoch's keys for users, given with whether each may write. Costs 60 us for each box."""
     sealer = Sealer.of_epoch(epoch.key, epoch.repo_id)
     writers = None
     if epoch.writers_secret is not None and epoch.writers_seed is not None:

@@ -1,1 +1,1 @@
-"""The `ravel` command: one file for each group of commands, no logic, the same service as the HTTP API."""
+"""The `ravel` command: one file for each group of commands, each a call of the HTTP API and a printer."""

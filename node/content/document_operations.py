@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import Connection
 
 from node.content.lineage import lineage, load_state
-from node.ingest.replica import Replica, load_blocks_of, open_encoded
+from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Carried, UnreadableBody, content_of, kind_name
@@ -95,7 +95,7 @@ class DocumentOperationReader:
     def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
-            _, body, encoded = open_encoded(self._replica, row, blocks[row.num])
+            _, body, encoded = open_stored_commit(self._replica, row, blocks[row.num])
             said = empty_body(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
             content = said if isinstance(said, ValuesEdit | ValuesSnapshot) else None
             yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))

@@ -20,7 +20,7 @@ from node.contract.branches import BranchMerge, MergeResult
 from node.contract.commits import StateItem
 from node.contract.repos import RepoFork
 from node.contract.timelines import BranchState
-from node.ingest.replica import Replica, load_blocks_of, open_encoded
+from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from node.timelines.commit_fields import author_fields, stored_fields
@@ -293,7 +293,7 @@ class MergePlan:
             part = rows[start : start + _LOADED_AT_ONCE]
             blocks = load_blocks_of(connection, part)
             for row in part:
-                yield row, *open_encoded(self.replica, row, blocks[row.num])
+                yield row, *open_stored_commit(self.replica, row, blocks[row.num])
 
     def _draft(
         self, row: TimelineRow, commit: Commit, body: Body | UnknownBody, encoded: bytes

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from node.content.document_operations import find_depths
 from node.content.lineage import lineage, load_state
-from node.ingest.replica import Replica, load_blocks_of, open_encoded
+from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from protocol.crypto.hashing import block_key, text_clients
@@ -276,7 +276,7 @@ class TextReader:
             part = rows[start : start + _LOADED_AT_ONCE]
             blocks = load_blocks_of(connection, list(part))
             for row in part:
-                commit, body, encoded = open_encoded(self._replica, row, blocks[row.num])
+                commit, body, encoded = open_stored_commit(self._replica, row, blocks[row.num])
                 said = content_of(body)
                 update = said if isinstance(said, TextUpdate) else None
                 if update is None and row.body_kind == _UPDATE:
@@ -285,7 +285,7 @@ class TextReader:
 
     def _open_snapshot(self, connection: Connection, row: TimelineRow) -> tuple[SaidUpdate, ...]:
         blocks = load_blocks_of(connection, [row])
-        _, body, _ = open_encoded(self._replica, row, blocks[row.num])
+        _, body, _ = open_stored_commit(self._replica, row, blocks[row.num])
         return body.updates if isinstance(body, TextSnapshot) else ()
 
     def _keepable(self, row: TimelineRow, said: TextUpdate, origin: Carried | None, size: int) -> _Kept:

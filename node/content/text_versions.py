@@ -127,7 +127,7 @@ class TextIndex:
             self._deleted[client] = join_spans([*self._deleted.get(client, ()), *spans])
 
     def find(self, client: int, start: int, end: int) -> Iterator[tuple[Span, Said | None]]:
-        """Yield all clocks of a span in order, in parts: with what says them, or None."""
+        """Cut a span into parts, in order: each with the piece that contains its clocks, or None where none does."""
         found = self._said.get(client, [])
         place = max(bisect_right(found, start, key=_start_of) - 1, 0)
         while start < end:

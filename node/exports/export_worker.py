@@ -23,7 +23,7 @@ import pyarrow as pa
 from sqlalchemy import Connection
 
 from node.exports.export_rights import open_rights
-from node.ingest.replica import load_blocks_of, open_encoded
+from node.ingest.replica import load_blocks_of, open_stored_commit
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
 from protocol.crypto.keys import HashKey, StoreKey
@@ -169,7 +169,7 @@ def _open_rows(connection: Connection, tables: Tables, rows: list[TimelineRow]) 
         return [
             (row, body, encoded)
             for row in rows
-            for _, body, encoded in [open_encoded(tables, row, blocks[row.num])]
+            for _, body, encoded in [open_stored_commit(tables, row, blocks[row.num])]
             if encoded
         ]
     except UNREADABLE:  # `ravel fsck` names it; nobody misses an export for it

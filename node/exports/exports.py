@@ -20,6 +20,7 @@ import trio
 from node.contract.node import ExportResult, ExportStatus
 from node.home.export_config import ExportConfig
 from node.home.home import Home, load_pseudonym_key
+from node.runtime.backoff import doubled_pause
 from node.runtime.errors import ServiceError
 from node.runtime.install_hint import install_command
 from node.runtime.metrics import Family, Sample
@@ -114,7 +115,7 @@ class Exports:
             try:
                 summary = await self.write()
             except (StorageError, ServiceError) as error:
-                pause = min(interval, RETRY_SECONDS * 2**in_a_row)
+                pause = doubled_pause(in_a_row, RETRY_SECONDS, interval)
                 in_a_row += 1
                 log.error("export failed, to be tried again", error=str(error), seconds=pause)
             else:

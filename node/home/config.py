@@ -273,7 +273,7 @@ def read_config(
     reader = _Reader(path, document, origins)
     return Config(
         NodeConfig(
-            reader.whole("node", "workers", WORKERS_DEFAULT, low=0, high=WORKERS_MAX),
+            reader.integer("node", "workers", WORKERS_DEFAULT, low=0, high=WORKERS_MAX),
         ),
         NetworkConfig(
             reader.address("network", "listen", LISTEN_DEFAULT),
@@ -298,7 +298,7 @@ def read_config(
         ),
         StorageConfig(
             reader.database("storage", "url"),
-            reader.whole("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
+            reader.integer("storage", "erase_after_days", 0, low=0, high=ERASE_AFTER_DAYS_MAX),
         ),
         SearchConfig(reader.flag("search", "enabled", default=True)),
         LogConfig(reader.choice("log", "level", "info", LOG_LEVELS)),
@@ -343,7 +343,7 @@ class _Reader:
             raise self._bad(section, key, f"[{section}] {key} is true or false, not {value!r}")
         return value
 
-    def whole(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
+    def integer(self, section: str, key: str, default: int, *, low: int = 1, high: int = SIZE_MAX_MIB) -> int:
         value = self._document.get(section, {}).get(key, default)
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self._bad(
@@ -353,7 +353,7 @@ class _Reader:
 
     def relay_number(self, key: str) -> int:
         low, high = RELAY_BOUNDS.get(key, (1, SIZE_MAX_MIB))
-        return self.whole("relay", key, getattr(RelayConfig(), key), low=low, high=high)
+        return self.integer("relay", key, getattr(RelayConfig(), key), low=low, high=high)
 
     def choice(self, section: str, key: str, default: str, choices: tuple[str, ...]) -> str:
         value = self.text(section, key, default)

@@ -191,19 +191,19 @@ def has_ended(made: Made, now: int) -> bool:
     return made.until is not None and made.until <= now
 
 
-def standing(made: Sequence[Made], now: int) -> tuple[Made, ...]:
+def not_ended(made: Sequence[Made], now: int) -> tuple[Made, ...]:
     """Return the things whose time is not over."""
     return tuple(one for one in made if not has_ended(one, now))
 
 
-def settled(tokens: Sequence[Token], now: int) -> list[Token]:
+def prune_revoked(tokens: Sequence[Token], now: int) -> list[Token]:
     """Return tokens without the revoked ones that nothing is left of, or that are too old or too many."""
     ended = {
         one.digest: left
         for one in tokens
         if one.revoked_at is not None
         and one.revoked_at > now - ENDED_TOKEN_SECONDS
-        and (left := standing(one.made, now))
+        and (left := not_ended(one.made, now))
     }
     times = {one.digest: one.revoked_at or 0 for one in tokens}
     kept = sorted(ended, key=lambda digest: times[digest])[-ENDED_TOKENS_MAX:]

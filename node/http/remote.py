@@ -1,8 +1,8 @@
 """The listener for other machines: its certificate, the names it answers to, and what strangers may cost it.
 
 Requests that reach it carry it in their extensions (`REMOTE`), so that `authentication` knows which rules hold: another
-scheme, other names, no token of the node's own, and bounds for each subnet. Left to others: `http_server` serves the
-connections, `browsers` pairs.
+scheme, other names, no token of the node's own, and bounds for each subnet. Left to others: `server` serves the
+connections, `node.api.browsers` pairs.
 """
 
 import ipaddress

@@ -1,6 +1,6 @@
 """Server of the API (ASGI) on an open socket: of loopback, or over TLS for other machines.
 
-`http_connection` serves each connection, and `http_strangers` limits those without a token.
+`connection` serves each connection, and `strangers` limits those without a token.
 """
 
 import socket

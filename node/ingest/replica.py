@@ -426,14 +426,14 @@ def open_stored(
     tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody]:
     """Load an accepted commit and its body: an ErasedBody where it is not here, an UnreadableBody where another was said."""
-    commit, body, _ = open_encoded(tables, row, encoded)
+    commit, body, _ = open_stored_commit(tables, row, encoded)
     return commit, body
 
 
-def open_encoded(
+def open_stored_commit(
     tables: Tables | Replica, row: TimelineRow, encoded: list[bytes]
 ) -> tuple[Commit, Body | UnknownBody, bytes]:
-    """Load an accepted commit, its body, and the body's bytes: empty where it says nothing here. Blocks are found by hash.
+    """Open an accepted commit from its encoded blocks; the body's bytes are empty where it was erased or is unreadable.
 
     Raises DamagedBlock: what was accepted could be opened, so the row or one of its blocks has changed since.
     """

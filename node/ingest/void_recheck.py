@@ -72,7 +72,7 @@ class VoidRecheck:
     ) -> None:
         """Look at these commits of a branch, where anything could make them void. Those that `are_back` were damaged; the
         others are accepted in this transaction."""
-        if self._membership.now().is_calm:
+        if self._membership.now().has_no_removals:
             return
         branch = self._tables.branches[branch_num]
         judged = load_judged(self._connection, branch.num, ids)
@@ -124,7 +124,7 @@ class VoidRecheck:
 
     def find_reason(self, branch: Branch, one: Judged) -> Void | None:
         """Return why a commit is void; None if it counts."""
-        if self._membership.now().is_calm:
+        if self._membership.now().has_no_removals:
             return None
         place = self._open(one).place(GROUP)
         assert place is not None, "V3"
@@ -142,7 +142,7 @@ class VoidRecheck:
     def find_voids(self, branch: Branch, ids: Sequence[CommitId]) -> dict[CommitId, bool]:
         """Judge which of these commits are void, by id; one that damage hides is left out."""
         facts = branch.facts
-        if not facts.has_members or facts.is_root_branch or self._membership.now().is_calm:
+        if not facts.has_members or facts.is_root_branch or self._membership.now().has_no_removals:
             return dict.fromkeys(ids, False)
         found: dict[CommitId, bool] = {}
         for one in load_judged(self._connection, branch.num, ids):

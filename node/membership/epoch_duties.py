@@ -14,7 +14,7 @@ import structlog
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.authoring.epoch_starts import make_hand
+from node.authoring.epoch_starts import make_epoch_hand
 from node.ingest.ingest_result import IngestResult
 from node.ingest.replica import Replica
 from protocol.formats.body import Join, Permission
@@ -215,7 +215,7 @@ class EpochDuties:
             for part in chunks(users, EPOCH_HANDED_COUNT_MAX):
                 if len(heads) > ACK_COUNT_MAX:
                     return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
-                body = make_hand(epoch, epoch_statement(started), list(part))
+                body = make_epoch_hand(epoch, epoch_statement(started), list(part))
                 stored.add(self._author.write_in(root, place, Draft(body, heads)))
                 heads = self._heads(membership)
         return bool(told)

@@ -40,7 +40,7 @@ class Admission:
         if is_known:
             self._known += 1
             return None
-        network = network_key(address)
+        network = share_name(address)
         if network and self._strangers[network] >= self._per_host:
             return "too_many_connections_of_host"
         self._strangers[network] += 1
@@ -56,7 +56,7 @@ class Admission:
         if is_known:
             self._known -= 1
             return
-        network = network_key(address)
+        network = share_name(address)
         self._strangers[network] -= 1
         if not self._strangers[network]:
             del self._strangers[network]
@@ -75,7 +75,7 @@ class HalfOpen:
         if len(self._held) >= self._places:
             self._make_room()
         with trio.CancelScope(deadline=trio.current_time() + HANDSHAKE_ACCEPT_SECONDS) as scope:
-            mine = (network_key(address), scope)
+            mine = (share_name(address), scope)
             self._held.append(mine)
             try:
                 yield scope
@@ -91,8 +91,11 @@ class HalfOpen:
         chosen[1].cancel()
 
 
-def network_key(address: str) -> str:
-    """Name the host, or the relay of circuits, that an address counts for. Empty: this machine, or a peer that has gone."""
+def share_name(address: str) -> str:
+    """Return the name under which connections share a bound: the address's network, or the relay of a circuit.
+
+    Empty for what is not counted: this machine, or a peer that has gone.
+    """
     if relay_at(address) is not None:
         return address
     host = host_of(address)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import structlog
 import trio
 
-from node.network.admission import Admission, network_key
+from node.network.admission import Admission, share_name
 from node.network.dialing import HostAllowance
 from node.network.line import Line
 from node.network.own_addresses import OwnAddresses
@@ -74,7 +74,7 @@ class Conversing:
             lambda topic: registry.may_keep(state.peer, topic),
             subnet_of(state.address),
             self._introducer if self._introduces else None,
-            network=network_key(state.address),
+            network=share_name(state.address),
             is_known=met is None,
             met=met,
             across=across,

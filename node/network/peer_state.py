@@ -90,8 +90,8 @@ class PeerState:
         """The addresses that the user has named; those of links where only these named any."""
         return [one for one in (self.address, *self.others) if one not in self.from_links]
 
-    def begin_try(self) -> None:
-        """Note that no session has come of this try yet."""
+    def forget_session(self) -> None:
+        """Forget when the last session began: none has come of this try yet."""
         self.met_at = -math.inf
 
     @property

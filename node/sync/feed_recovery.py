@@ -35,7 +35,7 @@ class FeedRecovery:
         while True:
             changes = self._hub.changes.count
             try:
-                await self.recover()
+                await self.settle_all()
             except StorageError as error:  # a full disk, say: it goes on when there is room
                 log.error("own feeds stay uncertain", error=str(error))
                 await trio.sleep(backoff.fail())
@@ -43,8 +43,8 @@ class FeedRecovery:
             backoff.succeed()
             await self._hub.changes.wait(changes)
 
-    async def recover(self) -> None:
-        """Look at peers until the own feeds of all repos that are here are certain."""
+    async def settle_all(self) -> None:
+        """Look at connected peers again and again until the own feeds of all repos here are certain."""
         replica, own_feeds = self._hub.replica, self._hub.replica.own_feeds
         seen, noted = set[_Level](), own_feeds.noted_count
         while any(repo_id in replica.tables.roots for repo_id in own_feeds.uncertain):

@@ -241,7 +241,7 @@ def text_clients(user: UserId, branch_id: BranchId) -> int:
 
 
 def symbol_key(topic: TopicKey) -> HashKey:
-    """Return the key of a topic's coded symbols. Who knows the topic knows it, so a prefix can be kept."""
+    """Return the key of a topic's coded symbols. It depends on the topic alone, so a prefix can be kept."""
     return HashKey(_derive(_SYMBOL_KEY, topic))
 
 

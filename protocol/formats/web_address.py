@@ -66,7 +66,7 @@ def parse_web_address(text: str) -> WebAddress | None:
     scheme, separator, rest = text.partition("://")
     host, slash, path = rest.partition("/")
     found = _WRITTEN.fullmatch(f"{scheme.lower()}{separator}{host.lower()}{slash}{path}")
-    return None if found is None else _fitting(found[1], found[2], found[3], found[4])
+    return None if found is None else _address_if_it_fits(found[1], found[2], found[3], found[4])
 
 
 def is_web_path(path: str) -> bool:
@@ -88,11 +88,16 @@ def to_link(address: str) -> str:
 def from_link(address: str) -> str:
     """Return the address that a link's form stands for; any other address, and a malformed one, as it is."""
     found = _IN_LINK.fullmatch(address)
-    web = None if found is None else _fitting(found[3], found[1], found[4], found[2].replace(".=", "/"))
+    web = (
+        None
+        if found is None
+        else _address_if_it_fits(found[3], found[1], found[4], found[2].replace(".=", "/"))
+    )
     return address if web is None else str(web)
 
 
-def _fitting(scheme: str, host: str, port: str | None, path: str | None) -> WebAddress | None:
+def _address_if_it_fits(scheme: str, host: str, port: str | None, path: str | None) -> WebAddress | None:
+    """Return the address, or None where a link has no room for it."""
     is_secure = scheme == "wss"
     number = int(port) if port else _PORTS[is_secure]
     web = WebAddress(is_secure, host, number, path or WEB_PATH)

@@ -31,7 +31,7 @@ from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, move_file, open_new, sync_file, sync_folder
 from storage.engine.id_keys import id_key, pack_ids, pack_nums
 from storage.engine.last_write import read_last_write
-from storage.engine.losses import Loss, keep_files, note_loss
+from storage.engine.losses import Loss, copy_to_quarantine, note_loss
 from storage.engine.revisions import create, is_revision, newest_revision
 from storage.engine.sqlite import DATABASE_NAME, SqliteBackend
 from storage.schema.schema import (
@@ -134,7 +134,7 @@ def rebuild_store(folder: Path, store_key: StoreKey | None) -> RebuildResult:
     files = [one for one in (path, log) if one.exists()]
     draft = folder / "rebuilt.part"
     try:
-        kept = keep_files(folder, "damaged", files)
+        kept = copy_to_quarantine(folder, "damaged", files)
         with suppress(*UNREADABLE), closing(sqlite3.connect(path)) as connection:
             connection.execute(
                 "PRAGMA wal_checkpoint(TRUNCATE)"

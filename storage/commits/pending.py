@@ -207,7 +207,7 @@ def _keep(
 
 
 def _complete(connection: Connection, item: PendingPublication, room: int) -> int:
-    """Store a whole publication where a bare one waits, if it takes at most `room` bytes more; return how many."""
+    """Replace a waiting bare publication by the whole one, within `room` more bytes; return how many it took."""
     query = select(pending.c.num, pending_publications.c.publication).join(
         pending_publications, pending_publications.c.pending_num == pending.c.num
     )

@@ -214,7 +214,7 @@ def discard_lost_store(folder: Path, database: Path) -> None:
     """
     log = database.with_name(f"{database.name}-wal")
     if log.exists() and log.stat().st_size:
-        keep_files(folder, "log", [one for one in (log, database) if one.exists()])
+        copy_to_quarantine(folder, "log", [one for one in (log, database) if one.exists()])
     write_loss(folder, Loss(read_last_write(folder), 0))
     for left in (database, log, database.with_name(f"{database.name}-shm"), folder / LAST_WRITE_NAME):
         left.unlink(missing_ok=True)
@@ -240,7 +240,7 @@ def check_log(folder: Path, database: Path, acknowledged: int | None) -> Loss | 
     if state is not None and not lost and state.lost_count < _LOST_ENOUGH:
         return None
     try:
-        kept = keep_files(folder, "log", [log, database])
+        kept = copy_to_quarantine(folder, "log", [log, database])
     except OSError as error:
         raise StorageError(
             f"{log} is damaged, and could not be copied before it is used ({error}); make room there, and try again"
@@ -267,8 +267,8 @@ def check_count(folder: Path, here: int, acknowledged: int | None) -> Loss | Non
     return loss
 
 
-def keep_files(folder: Path, label: str, files: list[Path]) -> Path:
-    """Copy files into a quarantine folder named by the first one's content, so that a second start copies nothing.
+def copy_to_quarantine(folder: Path, label: str, files: list[Path]) -> Path:
+    """Copy files to quarantine. The first file's hash names the folder, so a second start finds it and copies nothing.
 
     Costs O(bytes).
     """

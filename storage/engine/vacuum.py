@@ -81,7 +81,7 @@ def _plan(folder: Path, use: FileUse | None, unused: int) -> VacuumResult:
         )
     needed: dict[str, tuple[Path, int]] = {}
     for place in (folder, temporary_folder(os.environ)):
-        device = _device_of(place)
+        device = _filesystem_of(place)
         needed[device] = (place, needed.get(device, (place, _RESERVE_SIZE))[1] + use.size - unused)
     for place, size in needed.values():
         if (free := shutil.disk_usage(place).free) < size:
@@ -91,7 +91,8 @@ def _plan(folder: Path, use: FileUse | None, unused: int) -> VacuumResult:
     return VacuumResult(unused)
 
 
-def _device_of(place: Path) -> str:
+def _filesystem_of(place: Path) -> str:
+    """Return the number of the file system of a path."""
     return str(place.stat().st_dev)
 
 

@@ -19,7 +19,7 @@ from node.contract.relay_accounts import INVITE_TO_RELAY
 from node.contract.table import AnyEndpoint
 from node.contract.tokens import CREATE_TOKEN
 from node.home.config_sections import ApiConfig
-from node.home.tokens import Made, Token, TokenFile, digest_of, encode_tokens, settled, size_of_made
+from node.home.tokens import Made, Token, TokenFile, digest_of, encode_tokens, prune_revoked, size_of_made
 from node.network.line import open_listener
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
@@ -332,10 +332,10 @@ def test_ended_tokens_are_few_and_kept_for_a_month() -> None:
         structs.replace(token, digest=f"{number:064}", revoked_at=number)
         for number in range(ENDED_TOKENS_MAX + 1)
     ]
-    assert settled([*ended, token], ENDED_TOKENS_MAX) == [*ended[1:], token]
-    assert settled([*ended, token], ENDED_TOKENS_MAX + ENDED_TOKEN_SECONDS - 1) == [ended[-1], token]
+    assert prune_revoked([*ended, token], ENDED_TOKENS_MAX) == [*ended[1:], token]
+    assert prune_revoked([*ended, token], ENDED_TOKENS_MAX + ENDED_TOKEN_SECONDS - 1) == [ended[-1], token]
     link = Made("invitation", "a" * 52, "b", 0, 60)
-    assert settled([structs.replace(ended[0], made=(link,))], 60) == []
+    assert prune_revoked([structs.replace(ended[0], made=(link,))], 60) == []
 
 
 async def test_a_later_thing_of_the_same_name_is_not_ended(tmp_path: Path) -> None:

@@ -116,7 +116,7 @@ async def test_a_user_who_wrote_elsewhere_forks_no_feed(
                 await until_equal(again, bob, "root")
                 again.author.write(again.branch(), Post("before a peer was compared"))
             assert caught.value.code == "feed_uncertain"
-            await FeedRecovery(again.hub).recover()
+            await FeedRecovery(again.hub).settle_all()
             assert again.digest(again.branch()) == whole
             again.write(again.branch(), "behind what others hold")
             await until_equal(again, bob)
@@ -233,7 +233,7 @@ async def test_a_store_that_a_snapshot_brought_back_is_noticed_when_own_commits_
             assert alice.replica.own_feeds.elsewhere_at is not None
             with pytest.raises(ServiceError, match="set back, or another one uses your key"):
                 alice.author.write(alice.branch(), Post("there may be more"))
-            await FeedRecovery(alice.hub).recover()
+            await FeedRecovery(alice.hub).settle_all()
             alice.write(alice.branch(), "behind them")
             await until_equal(alice, bob)
         assert _forks(bob) == 0

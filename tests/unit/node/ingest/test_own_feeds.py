@@ -77,7 +77,7 @@ async def test_a_node_whose_log_was_damaged_asks_a_peer_before_it_writes(
         _, fresh = again.create_repo("another")
         again.write(fresh, "of a feed that is new")
         async with connected(again, bob):
-            await FeedRecovery(again.hub).recover()
+            await FeedRecovery(again.hub).settle_all()
             assert again.digest(again.branch()) == whole
             assert not _refused(again)
             await until_equal(again, bob)
@@ -110,7 +110,7 @@ async def test_a_peer_that_is_not_level_yet_settles_nothing(
         source = Ahead()
         alice.hub.sources.append(source)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(FeedRecovery(alice.hub).recover)
+            nursery.start_soon(FeedRecovery(alice.hub).settle_all)
             await trio.sleep(60)
             assert _refused(alice)
             source.is_behind = False
@@ -175,7 +175,7 @@ async def test_a_restored_node_asks_a_peer_before_it_writes_unless_the_backup_is
             if not is_latest:
                 assert "from a backup of 2023-11-14 22:13" in again.replica.own_feeds.detail
                 async with connected(again, bob):
-                    await FeedRecovery(again.hub).recover()
+                    await FeedRecovery(again.hub).settle_all()
                     assert again.digest(again.branch()) == whole
                     assert not _refused(again)
                     await until_equal(again, bob)

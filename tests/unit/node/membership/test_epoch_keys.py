@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import update
 
-from node.authoring.epoch_starts import EpochStarting, make_hand, make_init
+from node.authoring.epoch_starts import EpochStarting, make_epoch_hand, make_init
 from node.ingest import key_givers
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
@@ -125,7 +125,7 @@ def test_what_waits_gives_the_key_of_an_init_that_waits(people: list[Person], *,
     epoch_id = tell(bob, made, by=alice)
     assert not bob.take()
     named = made.named(epoch_id)
-    body = make_hand(named, made.body.states, [(bob.user, False)])
+    body = make_epoch_hand(named, made.body.states, [(bob.user, False)])
     if not is_handed:
         body = EpochOpen((GivenEpoch(epoch_id, made.epoch.key),))  # type: ignore[assignment]  # the other kind
     bob.receive(carol.says(body)[1])
@@ -151,7 +151,7 @@ def test_a_hand_over_for_others_gives_nothing(people: list[Person]) -> None:
     alice, bob, carol = people
     made = boxed(alice, alice.user)
     epoch_id = tell(bob, made, by=alice)
-    bob.receive(alice.says(make_hand(made.named(epoch_id), made.body.states, [(carol.user, True)]))[1])
+    bob.receive(alice.says(make_epoch_hand(made.named(epoch_id), made.body.states, [(carol.user, True)]))[1])
     assert not bob.take()
 
 
@@ -212,7 +212,7 @@ def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: boo
     alice.author.start_epoch(alice.repo)
     body: Body = EpochOpen((GivenEpoch(alice.epoch.epoch_id, alice.epoch.key),))
     if is_handed:
-        body = make_hand(alice.epoch, epoch_statement(alice.epochs[-1]), [(bob.user, False)])
+        body = make_epoch_hand(alice.epoch, epoch_statement(alice.epochs[-1]), [(bob.user, False)])
     operations = bob.replica.membership(bob.repo.repo_id).operations
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     result = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1])
@@ -542,7 +542,7 @@ def test_a_reader_gets_the_key_alone_until_the_writers_secret_is_handed_over(peo
     assert bob.epoch.writers_secret is None
     alice.grant(bob)
     states = epoch_statement(alice.epochs[-1])
-    alice.author.write(alice.root, make_hand(alice.epoch, states, [(bob.user, True)]))
+    alice.author.write(alice.root, make_epoch_hand(alice.epoch, states, [(bob.user, True)]))
     bob.hear(alice)
     assert bob.epoch.writers_secret == alice.epoch.writers_secret
 
@@ -553,7 +553,7 @@ def test_a_false_writers_box_is_passed_over_and_a_right_one_taken(people: list[P
     alice.author.start_epoch(alice.repo)
     alice.grant(bob)
     states = epoch_statement(alice.epochs[-1])
-    right = make_hand(alice.epoch, states, [(bob.user, True)])
+    right = make_epoch_hand(alice.epoch, states, [(bob.user, True)])
     (box,) = right.boxes
     false = replace(right, boxes=(replace(box, writers_box=bytes(BOX_SIZE)),))
     alice.author.write(alice.root, false)

@@ -78,7 +78,7 @@ async def test_a_repo_is_deleted_whole_and_its_feed_goes_on_once_it_is_back(
             await until_equal(alice, bob)
             with pytest.raises(ServiceError, match="deleted here once"):
                 bob.author.write(bob.branch(), Post("before a peer was asked"))
-            await FeedRecovery(bob.hub).recover()
+            await FeedRecovery(bob.hub).settle_all()
             assert ids(bob) == whole
             bob.write(bob.branch(), "behind what others hold")
             await until_equal(alice, bob)

@@ -68,7 +68,7 @@ async def test_who_lost_a_disk_comes_back_by_an_invitation(
         async with connected(again, alice):
             await until_equal(alice, again)
             await until_equal(alice, again, "root")
-            await FeedRecovery(again.hub).recover()
+            await FeedRecovery(again.hub).settle_all()
             again.write(again.branch(), "after")
             await until_equal(alice, again)
         assert alice.replica.members(alice.repo()) == members, "the same member, not a second one"
@@ -95,7 +95,7 @@ async def test_who_may_only_be_shown_a_capability_writes_on_and_an_admin_renews(
             await until_equal(bob, again, "root")
             assert again.replica.permission(again.repo(), again.author.user) == Permission.OWNER
             assert again.epoch().writers_secret is None
-            await FeedRecovery(again.hub).recover()
+            await FeedRecovery(again.hub).settle_all()
             again.write(again.branch(), "where all who read publish")
             again.hub.announce(again.author.start_epoch(again.repo()))
             assert again.epoch().writers_seed is not None
@@ -123,7 +123,7 @@ async def test_secrets_that_were_sealed_for_a_member_open_again(
         async with connected(again, alice):
             await until_equal(alice, again)
             await until_equal(alice, again, "root")
-            await FeedRecovery(again.hub).recover()
+            await FeedRecovery(again.hub).settle_all()
             again.write(again.branch(), "after")
             await until_equal(alice, again)
         assert _fork_count(alice) == 0

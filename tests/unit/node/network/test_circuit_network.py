@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from node.circuits.dialing import place_of, relay_at
 from node.circuits.switch import CircuitSwitch
-from node.network.admission import network_key
+from node.network.admission import share_name
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
 from node.relay.relay import RelayService
@@ -220,7 +220,7 @@ async def test_a_place_behind_a_relay_is_no_address(tmp_path: Path) -> None:
     relay = PeerId(b"r" * 32)
     assert relay_at(place_of(relay)) == relay
     assert [relay_at(one) for one in ("127.0.0.1:7474", "relay:nonsense", "unknown")] == [None] * 3
-    assert network_key(place_of(relay)) == place_of(relay)
+    assert share_name(place_of(relay)) == place_of(relay)
 
 
 async def test_strangers_through_one_relay_share_the_places_of_one_host(tmp_path: Path) -> None:

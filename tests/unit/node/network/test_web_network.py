@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from node.network.admission import network_key
+from node.network.admission import share_name
 from node.network.dialing import HostAllowance, order_addresses
 from node.network.line import listening_address, open_listener
 from node.network.network import Network
@@ -63,7 +63,7 @@ async def test_two_nodes_talk_through_a_reverse_proxy(tmp_path: Path, autojump_c
         (at_her,) = at_alice.peers
         assert at_her.is_web
         assert at_her.address.rpartition(":")[0] == "203.0.113.7", "as the proxy says"
-        assert network_key(at_her.address) == "203.0.113.7", "strangers count where they come from"
+        assert share_name(at_her.address) == "203.0.113.7", "strangers count where they come from"
         assert at_alice.book.all == at_bob.book.all == [], "neither tells the other where the proxy is"
         at_bob.forget(alice.key)
         await until(lambda: at_alice.peers == [])

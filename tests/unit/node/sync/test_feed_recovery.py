@@ -38,7 +38,7 @@ async def test_one_that_follows_one_topic_alone_settles_nothing(
         both = alice.epoch().topic, alice.epoch().writers_topic
         alice.hub.sources.append(_Follower(both[0] if is_own else both[1]))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(FeedRecovery(alice.hub).recover)
+            nursery.start_soon(FeedRecovery(alice.hub).settle_all)
             await trio.sleep(60)
             assert alice.replica.own_feeds.uncertain == {alice.repo().repo_id}
             alice.hub.sources[:] = [_Follower(*both)]
@@ -72,7 +72,7 @@ async def test_a_repo_that_is_deleted_while_it_is_looked_at_keeps_its_mark(
             return False
 
         monkeypatch.setattr(feed_recovery, "has_incomplete", has_incomplete)
-        await FeedRecovery(alice.hub).recover()
+        await FeedRecovery(alice.hub).settle_all()
         assert not alice.replica.repos
         assert alice.replica.own_feeds.uncertain == {repo_id}
         loss = read_loss(tmp_path / "alice")
@@ -99,7 +99,7 @@ async def test_what_is_noted_while_it_is_looked_at_is_compared_anew(
             return False
 
         monkeypatch.setattr(feed_recovery, "has_incomplete", has_incomplete)
-        await FeedRecovery(alice.hub).recover()
+        await FeedRecovery(alice.hub).settle_all()
         assert not own_feeds.uncertain
         first, second = looked_at
         assert second - first >= 2 * DAMAGED_PAUSE_SECONDS
@@ -115,5 +115,5 @@ async def test_each_recovery_compares_a_peer_in_two_rounds(tmp_path: Path, autoj
             write_loss(tmp_path / "alice", Loss(9, 3))
             alice.replica.own_feeds.load([repo_id])
             began = trio.current_time()
-            await recovery.recover()
+            await recovery.settle_all()
             assert trio.current_time() - began >= 2 * DAMAGED_PAUSE_SECONDS

@@ -113,7 +113,7 @@ def test_without_room_it_stays_and_says_so(
     monkeypatch.setattr(
         shutil, "disk_usage", lambda path: _Usage(roomy.total, 0, 1000 if path == full else roomy.total)
     )
-    monkeypatch.setattr(shrinking, "_device_of", str)  # as if they were two disks
+    monkeypatch.setattr(shrinking, "_filesystem_of", str)  # as if they were two disks
     shrunk = vacuum_store(home, "")
     assert shrunk.size == 0
     assert f"in {full}, and 1000 are free" in shrunk.because
