@@ -24,6 +24,7 @@ from analytics.command import (
     show,
 )
 from analytics.reading.limits import NAMES_SIZE_MAX
+from analytics.report.page import counted
 
 if TYPE_CHECKING:
     from analytics.analyze import AnalysisResult
@@ -156,7 +157,7 @@ def _as_json(result: "AnalysisResult") -> dict[str, Any]:
 
 def _as_text(result: "AnalysisResult") -> str:
     lines = [
-        f"{result.commits:,} commits of {result.branches:,} branches in {result.seconds:.1f} s",
+        f"{counted(result.commits, 'commit')} of {counted(result.branches, 'branch')} in {result.seconds:.1f} s",
         f"report   {result.report}",
         f"tables   {result.tables}",
         f"digests  {result.digests}",

@@ -92,8 +92,9 @@ def short(text: str) -> str:
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number with its noun."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    """Return a number with its noun, in the plural where it is not one."""
+    plural = "es" if noun.endswith("ch") else "s"
+    return f"{count:,} {noun}{'' if count == 1 else plural}"
 
 
 def moment(milliseconds: int | None) -> str:

@@ -3,7 +3,7 @@
 Each change is one commit in the repo's root branch, which every node judges by the rules of `verifier.membership`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final, TypedDict
 
@@ -303,6 +303,7 @@ def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False
         users = list(dict.fromkeys([*users, *replica.people.of(repo.repo_id)]))
     named = replica.people.find(repo.repo_id, text, users)
     if named is None:
+        _check_stated(text, replica.people, repo.repo_id, users)
         try:
             return resolve("member", text, [(one, "", one) for one in users])
         except ServiceError as error:
@@ -317,6 +318,16 @@ def find_user(text: str, replica: Replica, repo: Repo, *, everyone: bool = False
             "give the whole id",
         )
     return named
+
+
+def _check_stated(text: str, people: People, repo_id: RepoId, users: Iterable[UserId]) -> None:
+    """Raise ServiceError `not_found` where a user states that name and has a petname here, which hides it."""
+    stated = people.stated(repo_id)
+    for user in users:
+        petname, said = people.petname(user), stated.get(user)
+        if petname and said is not None and said.name == text:
+            message = f"nobody is called {text!r} here: who states that name is called {petname!r}"
+            raise ServiceError("not_found", message, "give that name, or the id")
 
 
 class _NameFields(TypedDict):

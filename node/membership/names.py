@@ -26,6 +26,9 @@ class Names(RepoActions):
             raise ServiceError("bad_request", "say a name, or whether it is archived")
         if name is not None:
             name = check_name(name)
+        if name in (None, target.name) and archived in (None, target.is_archived):
+            raise ServiceError("already_exists", f"the branch {target.name!r} is so already")
+        if name is not None:
             named = self._hub.replica.tables.with_name(name)
             if any(one.repo_num == target.repo_num and one.num != target.num for one in named):
                 raise ServiceError(

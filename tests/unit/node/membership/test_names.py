@@ -54,6 +54,19 @@ async def test_concurrent_names_end_equal(nodes: list[Node], autojump_clock: Moc
         assert _shown(alice) == [("main", True), ("root", False)]
 
 
+async def test_an_edit_that_changes_nothing_is_refused_and_writes_nothing(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        before = alice.digest(alice.branch("root"))
+        for name, archived in (("main", None), (None, False), ("main", False)):
+            with pytest.raises(ServiceError, match="the branch 'main' is so already") as refused:
+                await _names(alice).edit_branch("main", name, archived=archived)
+            assert refused.value.code == "already_exists"
+        assert alice.digest(alice.branch("root")) == before
+        await _names(alice).edit_branch("main", "main", archived=True)
+        assert _shown(alice) == [("main", True), ("root", False)]
+
+
 @pytest.mark.slow
 async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autojump_clock: MockClock) -> None:
     alice, bob = nodes

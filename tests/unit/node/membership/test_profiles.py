@@ -146,6 +146,11 @@ async def test_members_see_the_names_of_others_and_readers_state_none(
         await members_of(alice).grant("", id_text(bob.author.user), "write")
         await together(alice, bob)  # bob's node states it by itself
         assert (names(alice, bob), names(bob, bob)) == ("Bob", "Bob")
+        petnames = service_of(alice, tmp_path).people.profiles
+        await petnames.set_petname("Bob", "Robert", peer=False)
+        with pytest.raises(ServiceError, match="who states that name is called 'Robert'"):
+            await members_of(alice).remove("", "Bob", "")
+        await petnames.set_petname("Robert", None, peer=False)
         await members_of(alice).remove("", "Bob", "")
         assert names(alice, bob) == "Bob", "a former member is shown by its name"
         (member,) = (await members_of(alice).list_all(""))["members"]
