@@ -2,8 +2,8 @@
 
 `Tangle` takes commits in any order. What lacks something that it follows is set aside and enters once that has come;
 nothing that is merely incomplete raises. Which commits a tangle is made of, and what each follows, is for
-`tangle_kinds` to say; whether they may be believed, for `verify`. The canonical order of a branch lives in the
-database, and does not need this.
+`tangle_kinds` to say; whether they may be believed, for `verify`. The canonical order of a branch does not need
+this: it is an index of the store (`storage.commits.position_index`).
 
 No method recurses, and iterators do no more than is taken from them. n below is the number of commits.
 """

@@ -1,6 +1,7 @@
 """CANONICAL_ORDER, the order of a timeline, and its position index: commit to position and back by a tree of counts.
 
-The order itself is the index (branch, checkpoints passed, rank, commit id). Beside it stands a tree of counts: level 0
+The order itself is the index (branch, checkpoints passed, rank, commit id). The author states the rank, which rule V6
+checks; `storage.commits.checkpoints` computes the checkpoints passed. Beside it stands a tree of counts: level 0
 cuts the order into *spans* of some hundred commits, each level above cuts the one below into spans of its spans, and the
 highest level is one span. A row says where a span begins, what it has (`size`), and how many commits that are not void
 stand in it (`shown`). It ends where the next one of its level begins, and the first one of each level begins at `FIRST`,

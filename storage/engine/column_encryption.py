@@ -5,7 +5,8 @@ place and secret, so that equal secrets of one place have equal boxes, which can
 single commits and files, of which there are millions: the key and 32 bytes of keyed BLAKE3 of its place, XORed. A place
 keeps one key for ever, so no mask covers two; that a masked key was altered is found when it opens nothing.
 
-A place is a name and what tells the row, so that a secret that was moved into another row is not taken for its own.
+`storage.engine.store_seal` lists the columns. A place is a name and what tells the row, so that a secret that was moved
+into another row is not taken for its own.
 """
 
 from typing import Final, Protocol
