@@ -209,11 +209,6 @@ commits = Table(
         *("branch_num", "about", "relation", "is_void", "passed", "rank", "commit_id"),
         sqlite_where=text("about IS NOT NULL"),
     ),
-    Index(
-        "commits_unread_relations",
-        "num",
-        sqlite_where=text("relation IS NULL AND body_kind = 'post'"),
-    ),
 )
 
 erasures = Table(
