@@ -14,7 +14,7 @@ from node.sync.sync_progress import topic_progress
 from protocol.formats.text import id_text
 from protocol.formats.web_address import is_web_address
 from protocol.limits.peers import STALLED_SECONDS
-from protocol.session.topic_progress import TopicProgress
+from protocol.session.topic_progress import IN_SYNC, TopicProgress
 from storage.repos.epochs import Topic
 
 
@@ -79,7 +79,7 @@ def view_topics(
 
 def _state_of(topic: TopicProgress, waiting: int) -> str:
     """Return what stands between this node and a peer on a topic: not "in sync" while commits wait here for others."""
-    return "waiting" if waiting and topic.state == "in sync" else topic.state
+    return "waiting" if waiting and topic.state == IN_SYNC else topic.state
 
 
 def _name_topic(tables: Tables, topic: Topic) -> TopicName:

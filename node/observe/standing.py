@@ -29,7 +29,7 @@ from node.sync.given_blocks import keep_fetched
 from node.sync.hub import Hub
 from node.sync.sync_progress import TransferRates
 from protocol.ids import BlockId, PeerId, RepoId, TopicKey, UserId
-from protocol.session.topic_progress import TopicProgress
+from protocol.session.topic_progress import IN_SYNC, TopicProgress
 from storage.blobs.unfetched import count_unfetched
 from storage.commits.commits import has_newer
 from storage.commits.own_commits import load_author_num, load_last_num, load_latest, load_since
@@ -354,7 +354,7 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
 
     Where it has erased bodies that commits are judged by, it gives no more: what follows these waits here.
     """
-    return state == "in sync" and (not behind or bodiless)
+    return state == IN_SYNC and (not behind or bodiless)
 
 
 def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey]) -> Link:
@@ -373,7 +373,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
         _sum_rates(rates.arriving, coming, now),
         _sum_rates(rates.leaving, [one.topic for one in each if one.unconfirmed], now),
-        frozenset(one.topic for one in each if one.state == "in sync" and not one.unconfirmed),
+        frozenset(one.topic for one in each if one.state == IN_SYNC and not one.unconfirmed),
         _quiet_for(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),

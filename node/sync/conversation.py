@@ -29,7 +29,7 @@ from protocol.session.features import BODIES, FILES, RELAY_FILES, has_feature
 from protocol.session.messages import Goodbye, Message
 from protocol.session.outputs import Output
 from protocol.session.session import Session
-from protocol.session.topic_progress import TopicProgress
+from protocol.session.topic_progress import IN_SYNC, TopicProgress
 from storage.engine.database import StorageError
 
 log = structlog.get_logger()
@@ -91,7 +91,7 @@ class Conversation:
     def is_level(self, topic: TopicKey) -> bool:
         """Return True if the peer follows a topic too, and has nothing of it that is not here."""
         progress = self.session.progress_of(topic)
-        return progress is not None and progress.state == "in sync" and not progress.behind
+        return progress is not None and progress.state == IN_SYNC and not progress.behind
 
     # --- what happens on this node ---
 

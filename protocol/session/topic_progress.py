@@ -6,7 +6,7 @@ Queues of few parts are lists: an empty deque takes 600 bytes, and a connection 
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from protocol.ids import BlindTopic, BlockId, CommitId, TopicKey
 from protocol.limits.peers import BATCHES_OF_TOPIC_MAX, STATED_COUNT_MAX
@@ -18,6 +18,10 @@ from protocol.session.messages import Summary, Want, WantBodies
 from protocol.session.outputs import HandleFrame
 
 QuestionT = TypeVar("QuestionT")
+
+
+IN_SYNC: Final = "in sync"
+"""State of a topic on which nothing is on its way. What the peer lacks or has not confirmed is told apart from it."""
 
 
 @dataclass(slots=True)
@@ -210,4 +214,4 @@ class TopicProgress:
             return "sending"
         if self.unreceipted:
             return "receiving"
-        return "in sync" if self.comparing in RESTING else "comparing"
+        return IN_SYNC if self.comparing in RESTING else "comparing"
