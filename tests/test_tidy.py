@@ -230,6 +230,7 @@ def _is_property(definition: ast.AST) -> bool:
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_docstrings_open_with_a_verb_or_name_a_thing() -> None:
     found = []
     for path in modules():

@@ -144,6 +144,7 @@ def test_figures_find_rows(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 
 @pytest.mark.slow
+@pytest.mark.extended
 def test_spark_finds_rows(spark: SparkSession, folder: Path) -> None:
     names = run(CODE[8], folder)
     assert names["order"].where("fault IS NULL").count() == 9

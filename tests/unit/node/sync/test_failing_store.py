@@ -154,7 +154,7 @@ async def test_a_store_that_fails_while_feeds_are_uncertain_ends_nothing(
             tries += 1
             raise StorageError("the disk is full")
 
-        monkeypatch.setattr(recovery, "recover", fail)
+        monkeypatch.setattr(recovery, "settle_all", fail)
         with trio.move_on_after(HOUR):
             await recovery.run()
     assert 4 <= tries <= TRIES_MAX
