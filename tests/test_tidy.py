@@ -123,6 +123,7 @@ def test_top_level_folders_are_the_fixed_ones() -> None:
     assert {path.partition("/")[0] for path in tracked() if "/" in path} - FOLDERS == set()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_every_module_has_a_docstring() -> None:
     # An empty __init__.py only marks its folder as a package.

@@ -46,6 +46,7 @@ def _run(name: str, **more: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.extended
 def test_cut_and_refused_requests() -> None:
     _run("cut.test.js")
 

@@ -157,6 +157,7 @@ def test_a_daemon_that_cannot_start_says_why_and_who_has_its_port(home: Path) ->
     assert "config set network.listen 127.0.0.1:PORT" in refused["next"]
 
 
+@pytest.mark.extended
 def test_sealed_keys_are_opened_before_and_by_a_pipe(home: Path) -> None:
     at = ("--passphrase-file", "-", "up")
     assert _json(home, *at, "--listen", "127.0.0.1:0", "--api", "127.0.0.1:0", stdin="eight words")["started"]

@@ -119,6 +119,7 @@ def test_the_timeline_is_followed_and_what_others_wrote_is_text(tmp_path: Path, 
         assert [text for text in page.complaints() if "ERR_CONNECTION_REFUSED" not in text] == []
 
 
+@pytest.mark.extended
 def test_people_are_shown_by_their_names(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann", color=3)
@@ -167,6 +168,7 @@ def test_a_page_goes_on_after_the_daemon_was_started_again(tmp_path: Path, page:
         assert _firsts(page)[0] == "written after"
 
 
+@pytest.mark.extended
 def test_only_repos_that_have_changed_are_asked_for(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice") as (alice,):
         ids = {name: alice.client.create_repo(name)["repo"] for name in ("one", "two", "three")}

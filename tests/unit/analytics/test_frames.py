@@ -144,6 +144,7 @@ def test_every_figure_of_every_kind_is_that_of_an_analysis(kind: str, export: Pa
     assert _rows(order.select(told.column_names)) == _rows(told)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(exports(), st.data())

@@ -25,6 +25,7 @@ async def test_the_document_is_served_with_the_token_alone(tmp_path: Path) -> No
         assert refused.status_code == 401
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_the_document_is_openapi_3_1() -> None:
     document = json.loads(json.dumps(describe_document()))

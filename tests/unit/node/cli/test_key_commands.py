@@ -125,6 +125,7 @@ def test_a_passphrase_is_asked_for_where_one_can_be(run: Run, monkeypatch: pytes
     assert len(asked) == 1, "what is there stays as it is"
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_keys_are_sealed_changed_and_unsealed(
     tmp_path: Path, run: Run, passphrase: Callable[[str], str]

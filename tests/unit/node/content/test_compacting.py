@@ -334,6 +334,7 @@ async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writ
     carol.open()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_bodies_that_nobody_shows_make_documents_incomplete_until_a_manager_gives_them_up(
     nodes: list[Node], autojump_clock: MockClock
