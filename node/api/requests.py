@@ -64,6 +64,11 @@ async def _encode_object(one: Mapping[str, object], pieces: list[bytes]) -> None
     pieces.append(b"}" if one else b"{}")
 
 
+def _is_long(one: object) -> bool:
+    topics = one.get("topics") if isinstance(one, dict) else None
+    return isinstance(topics, list) and len(topics) > _ENCODED_AT_ONCE_MAX
+
+
 async def _encode_list(items: list[Any], pieces: list[bytes]) -> None:
     pieces.append(b"[")
     for start in range(0, len(items), _ENCODED_AT_ONCE_MAX):
@@ -71,9 +76,7 @@ async def _encode_list(items: list[Any], pieces: list[bytes]) -> None:
             pieces.append(b",")
             await trio.lowlevel.checkpoint()
         part = items[start : start + _ENCODED_AT_ONCE_MAX]
-        if not any(
-            isinstance(one, dict) and len(one.get("topics", ())) > _ENCODED_AT_ONCE_MAX for one in part
-        ):
+        if not any(_is_long(one) for one in part):
             pieces.append(msgspec.json.encode(part)[1:-1])
             continue
         for at, one in enumerate(part):

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.feed_encoder import DraftGraph
-from node.authoring.writing import create_branch, create_repo, write_commits
+from node.authoring.writing import create_branch, create_repo, write_job
 from node.content.lineage import lineage, load_state, whole_lineage
 from node.contract.branches import BranchMerge, MergeResult
 from node.contract.commits import StateItem
@@ -347,7 +347,10 @@ class MergePlan:
 
 async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:
     """Write what a merge plans. Raises ServiceError."""
-    written = await write_commits(hub, author, merge.target, merge.plan)
+    # Alone: a group whose other request fails is written again one by one, and a plan may run once.
+    written = await write_job(
+        hub, lambda stored: author.write_many(merge.target, merge.plan, stored=stored)[0]
+    )
     return {
         "branch": id_text(merge.target.branch_id),
         "commit": id_text(written[-1].commit_id) if written else None,

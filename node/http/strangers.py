@@ -21,6 +21,8 @@ _AT_ONCE_MAX: Final = 4
 _TURN_SECONDS: Final = 0.01
 """Least time of a turn. With `_AT_ONCE_MAX` it allows 400 answers a second, a fifth of a processor: a page has 70 files."""
 _READ_SIZE: Final = 64 * KIB
+_FIRST_READ_SIZE: Final = 8 * KIB
+"""Bytes read before the first turn. A browser's head fits, so its token is seen under a flood."""
 _STRANGER_READ_SIZE: Final = KIB
 """Bytes read at a time. Chunks of one byte in 1 KiB are parsed in 0.02 ms, small requests in 0.07; of 64 KiB in 4 ms."""
 
@@ -28,7 +30,7 @@ _STRANGER_READ_SIZE: Final = KIB
 class Stranger:
     """A connection, which is a stranger until one of its requests has shown a token."""
 
-    def __init__(self, turns: trio.Semaphore, subnet: str = "") -> None:
+    def __init__(self, turns: trio.Semaphore | None, subnet: str = "") -> None:
         self.subnet = subnet
         self.is_trusted = False
         self.scope = trio.CancelScope()
@@ -37,6 +39,7 @@ class Stranger:
         self.leave: Callable[[], object] = bool
         """Give up the place among strangers."""
         self._turns = turns
+        self._has_taken_turn = False
 
     def trust(self) -> None:
         """Lift all limits: a request has shown a token."""
@@ -57,11 +60,14 @@ class Stranger:
     @property
     def read_size(self) -> int:
         """Bytes that are read at a time."""
-        return _READ_SIZE if self.is_trusted else _STRANGER_READ_SIZE
+        if self.is_trusted:
+            return _READ_SIZE
+        return _STRANGER_READ_SIZE if self._has_taken_turn else _FIRST_READ_SIZE
 
     async def take_turn(self) -> None:
         """Wait for a turn of the strangers, so that they leave most of the processor to others."""
-        if not self.is_trusted:
+        self._has_taken_turn = True
+        if not self.is_trusted and self._turns is not None:
             async with self._turns:
                 await trio.sleep(_TURN_SECONDS)
 
@@ -71,7 +77,8 @@ class Strangers:
 
     def __init__(self, remote: Remote | None = None) -> None:
         self.remote = remote
-        self._turns = trio.Semaphore(_AT_ONCE_MAX)
+        # Of other machines only their number is bounded, by subnet: they would wait for each other.
+        self._turns = trio.Semaphore(_AT_ONCE_MAX) if remote is None else None
         self._here: dict[Stranger, None] = {}  # the oldest first
 
     @contextmanager

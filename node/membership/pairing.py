@@ -6,6 +6,8 @@
 from functools import partial
 from typing import Final
 
+import trio
+
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import create_repo, write_commit, write_job
@@ -191,9 +193,11 @@ class Pairing:
         taken = {repo.name for repo in replica.repos.values()}
         names = [_REPO_NAME, *(f"{_REPO_NAME}-{number}" for number in range(2, len(taken) + 3))]
         name = next(name for name in names if name not in taken)
-        repo = await create_repo(self._hub, self._author, name)
         user = self._author.user
-        await write_commit(self._hub, self._author, replica.root_branch(repo), DevicesRepo(user))
+        # Two writes: a repo without its statement would be found by nobody.
+        with trio.CancelScope(shield=True):
+            repo = await create_repo(self._hub, self._author, name)
+            await write_commit(self._hub, self._author, replica.root_branch(repo), DevicesRepo(user))
         return DevicesHome(repo, user)
 
     def _retract(self, home: DevicesHome, repo: Repo, device: UserId, stored: IngestResult) -> bool:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 from unicodedata import normalize
 
+import trio
+
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import create_repo, write_commit, write_commits
@@ -184,25 +186,27 @@ class Requests:
             user for user, held in sorted(members.items()) if held >= Permission.ADMIN and user != author.user
         ][: LOBBY_ADMIN_COUNT_MAX - 1]
         name = target.name[: NAME_SIZE_MAX - len(_LOBBY_SUFFIX)] + _LOBBY_SUFFIX
-        lobby = await create_repo(hub, author, name, others=admins)
-        seed = InvitationSeed(secrets.token_bytes(32))
-        bodies: list[Body] = [
-            Lobby(target.repo_id),
-            Invite(key_pair(seed)[0], Permission.READ, uses, expires_at),
-        ]
-        root = replica.root_branch(lobby)
-        written = await write_commits(hub, author, root, [Draft(body) for body in bodies])
-        invitation, epoch = written[1].commit_id, replica.writing_epoch(lobby)
-        opened = LobbyAdd(
-            lobby.repo_id,
-            Reference(ObjectId(lobby.init_id), lobby.init_key),
-            epoch.epoch_id,
-            invitation,
-            int(wanted),
-            expires_at,
-            tuple(LobbyBox(user, author.seal_key(lobby.repo_id, user, epoch.key)) for user in admins),
-        )
-        await write_commit(hub, author, replica.root_branch(target), opened)
+        # Three writes: a lobby that no root branch names would stay for ever.
+        with trio.CancelScope(shield=True):
+            lobby = await create_repo(hub, author, name, others=admins)
+            seed = InvitationSeed(secrets.token_bytes(32))
+            bodies: list[Body] = [
+                Lobby(target.repo_id),
+                Invite(key_pair(seed)[0], Permission.READ, uses, expires_at),
+            ]
+            root = replica.root_branch(lobby)
+            written = await write_commits(hub, author, root, [Draft(body) for body in bodies])
+            invitation, epoch = written[1].commit_id, replica.writing_epoch(lobby)
+            opened = LobbyAdd(
+                lobby.repo_id,
+                Reference(ObjectId(lobby.init_id), lobby.init_key),
+                epoch.epoch_id,
+                invitation,
+                int(wanted),
+                expires_at,
+                tuple(LobbyBox(user, author.seal_key(lobby.repo_id, user, epoch.key)) for user in admins),
+            )
+            await write_commit(hub, author, replica.root_branch(target), opened)
         link = link_of(lobby, epoch, invitation, seed, Permission.READ, expires_at, peers)
         return AskLink(target.repo_id, target.name, int(wanted), encode(link))
 

@@ -49,7 +49,9 @@ def _find_foreign(installed: Distribution) -> str | None:
             if path.name == "__pycache__":
                 continue
             if path.is_dir():
-                if not any(name.startswith(f"{place}/") for name in listed):
+                # What is left of a folder that an older version had is bytecode alone.
+                has_code = any(one.is_file() and "__pycache__" not in one.parts for one in path.rglob("*"))
+                if has_code and not any(name.startswith(f"{place}/") for name in listed):
                     return place
             elif place not in listed or not _has_hash(path, listed[place]):
                 return place

@@ -352,6 +352,25 @@ async def test_strangers_are_served_at_a_bounded_rate(
     assert seconds < 0.1 if shows_token else seconds >= 3.9
 
 
+async def test_a_token_in_a_long_head_is_seen_while_all_turns_are_taken(autojump_clock: MockClock) -> None:
+    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
+        scope["extensions"][TRUSTED]()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    strangers, (client, stream) = Strangers(), _connection()
+    assert strangers._turns is not None
+    for _ in range(strangers._turns.value):
+        await strangers._turns.acquire()
+    head = b"GET / HTTP/1.1\r\nHost: localhost\r\nCookie: " + b"c" * 7000 + b"\r\n\r\n"
+    with fail_after(60):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(serve_alone, app, stream, strangers)
+            await client.send_all(head)
+            assert b"200" in await client.receive_some()
+            await client.aclose()
+
+
 async def test_one_stranger_too_many_ends_the_one_with_the_oldest_request(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring import writing
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.membership import pairing
 from node.membership.devices import find_devices, find_home
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
@@ -80,6 +83,24 @@ async def member_of(boss: Node, laptop: Node, permission: Permission = Permissio
     await laptop.joiner.begin(boss.invite(repo, permission))
     await settle(boss, laptop)
     return repo
+
+
+async def test_a_client_that_leaves_while_devices_are_founded_leaves_them_whole(
+    people: list[Node], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, create = people[0], writing.create_repo
+    with trio.CancelScope() as scope:
+
+        async def leave(*arguments: Any, **options: Any) -> Repo:  # noqa: ANN401  # passed on as they are
+            made = await create(*arguments, **options)
+            scope.cancel()
+            return made
+
+        monkeypatch.setattr(pairing, "create_repo", leave)
+        await add(laptop, tmp_path)
+    monkeypatch.undo()
+    await add(laptop, tmp_path)
+    assert [repo.name for repo in laptop.replica.repos.values()] == ["devices"]
 
 
 @pytest.mark.slow

@@ -40,7 +40,9 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_an_environment_of_its_own_is_fine(site: Path) -> None:
     _install(site, "ravel-trial", OURS)
-    (site / "analytics" / "__pycache__").mkdir()
+    for folder in ("analytics/__pycache__", "node/before/__pycache__"):
+        (site / folder).mkdir(parents=True)
+        (site / folder / "gone.cpython-311.opt-1.pyc").touch()
     check_installation("ravel-trial")
 
 
