@@ -11,6 +11,7 @@ from node.authoring.drafting import Draft
 from node.content.files import FileService
 from node.content.merging import MergePlan, Merging, run_merge
 from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
 from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from storage.repos.repos import Branch
@@ -64,6 +65,23 @@ async def test_a_fork_continues_a_commit_and_is_merged_back_once(
         assert origin["branch"] == id_text(fork.branch_id)
         await together(alice, bob)
         assert ids(alice) == ids(bob)
+
+
+async def test_a_merge_is_in_no_group_that_would_be_written_again(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, _ = nodes
+    alice.create_repo()
+    alice.write(alice.branch(), "base")
+    fork = await _merging(alice).fork("main", "draft", "")
+    alice.write(fork, "one")
+
+    async def group(_hub: Hub, *_arguments: object) -> None:
+        raise AssertionError("where another request of the group fails, a plan would run twice")
+
+    monkeypatch.setattr(Hub, "write_grouped", group)
+    assert (await _merging(alice).merge("draft", "main"))["carried"] == 1
+    assert await _texts(alice, "main") == ["base", "one"]
 
 
 @pytest.mark.slow
