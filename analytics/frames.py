@@ -63,7 +63,7 @@ def order(commits: "GivenFrame", voids: "GivenFrame | None" = None, *, giant_fro
         return engine.result("placed")
 
 
-def table(name: str, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # as above
+def table(name: str, commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # callers know which kind they gave
     """Return the table of this name, of commits as exported or as `order` gives them.
 
     `further` are the tables of FURTHER that it is counted from. Tables of what each node has (`stores`, `replication`,
@@ -106,7 +106,7 @@ def __getattr__(name: str) -> Figure:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     definition = TABLES[name]
 
-    def figure(commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # as above
+    def figure(commits: "GivenFrame", **further: "GivenFrame") -> Any:  # noqa: ANN401  # callers know which kind they gave
         return table(name, commits, **further)
 
     figure.__name__ = figure.__qualname__ = name

@@ -60,7 +60,7 @@ class Catalog:
         self._defined = {"placed", "ordered"}
         self._periods: dict[tuple[str, str], Period | None] = {}
         self.is_complete = False
-        """Whether no cause is missing: set before tables are written, it spares a look at all parents."""
+        """True if no cause is missing: set before tables are written, it spares a look at all parents."""
         self._is_told_once: bool | None = None
 
     def write(self, names: Iterable[str]) -> None:

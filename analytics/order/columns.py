@@ -12,7 +12,7 @@ import pyarrow as pa
 from analytics.order.kernel import ID_SIZE, Bytes, Ints
 
 
-def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
+def ids(column: Any) -> Bytes:  # noqa: ANN401  # pyarrow's stubs type no column of unknown kind
     """Return a chunked binary column as rows of 32 bytes. Raises ValueError if a value is null or of another length."""
     parts = [np.empty((0, ID_SIZE), np.uint8)]
     for chunk in column.chunks:
@@ -26,7 +26,7 @@ def ids(column: Any) -> Bytes:  # noqa: ANN401  # see above
     return np.concatenate(parts)
 
 
-def flatten_id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see above
+def flatten_id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # pyarrow's stubs type no column of unknown kind
     """Return all ids of a column of lists in one array, and the offset of each list, as Arrow lays lists out."""
     flat = [ids(pa.chunked_array([chunk.flatten()], pa.binary())) for chunk in column.chunks]
     lengths = [chunk.value_lengths().to_numpy(zero_copy_only=False) for chunk in column.chunks]
@@ -34,7 +34,7 @@ def flatten_id_lists(column: Any) -> tuple[Bytes, Ints]:  # noqa: ANN401  # see 
     return np.concatenate([np.empty((0, ID_SIZE), np.uint8), *flat]), offsets
 
 
-def binary(rows: Bytes) -> Any:  # noqa: ANN401  # see above
+def binary(rows: Bytes) -> Any:  # noqa: ANN401  # pyarrow's stubs type no column of unknown kind
     """Rows of 32 bytes as a binary array, which is of variable length: the only one Spark has."""
     offsets = np.arange(len(rows) + 1, dtype=np.int32) * ID_SIZE
     buffers: list[Any] = [None, pa.py_buffer(offsets.tobytes()), pa.py_buffer(rows.tobytes())]

@@ -76,7 +76,7 @@ def bar(count: int, most: int) -> str:
 
 
 def named(name: str) -> str:
-    """Return a name that somebody chose."""
+    """Return a chosen name as HTML."""
     # A name may hold letters that turn the direction of text; it does so inside <bdi> only.
     return f"<bdi>{escape(name)}</bdi>" if name.strip() else "<i>(no name)</i>"
 

@@ -19,7 +19,7 @@ _QUESTIONS_MAX: Final = 4 * ACK_COUNT_MAX
 """Times that it is asked whether more heads may be acked: each of those left out costs one."""
 
 IsRightful = Callable[[tuple[CommitId, ...]], bool]
-"""Whether the author may write the commit that acks these heads."""
+"""True if the author may write the commit that acks these heads."""
 
 
 def interleave_authors(membership: Membership, heads: Iterable[CommitId]) -> list[CommitId]:

@@ -39,7 +39,7 @@ class Target:
     branch_num: int
     epoch: Epoch
     by_writer: bool
-    """Whether it goes on the writers' topic: where this node holds the secret of that."""
+    """True if it goes on the writers' topic: where this node holds the secret of that."""
 
     @property
     def topic(self) -> TopicKey:

@@ -71,7 +71,7 @@ class OwnBatchReader:
     def __init__(self, workers: ReadingWorkers | None = None) -> None:
         self._workers = workers
         self.is_apart = workers is not None and workers.count > 0
-        """Whether there are workers that open a part while this thread goes on."""
+        """True if there are workers that open a part while this thread goes on."""
         self._lock = threading.Lock()
         self._waiting: deque[OwnBatch] = deque()  # a group's parts: its caller holds all of them in any case
         self._reader_count = 0

@@ -42,7 +42,7 @@ class FoundFile:
     size: int
     """As it was found."""
     is_named: bool
-    """Whether the user named it, by what may be a link."""
+    """True if the user named it, by what may be a link."""
 
 
 @dataclass(slots=True)

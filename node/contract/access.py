@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 Action = Literal["read", "write", "manage", "admin", "node", "metrics"]
 ACTIONS: Final[tuple[Action, ...]] = ("read", "write", "manage", "admin", "node", "metrics")
-"""What tokens may be given. docs/apps/tokens.md says what each allows."""
+"""Actions that a token may have. docs/apps/tokens.md says what each allows."""
 OF_THE_NODE: Final[frozenset[Action]] = frozenset({"node", "metrics"})
 """Actions whose target is the whole node: a token for some repos or branches has neither."""
 

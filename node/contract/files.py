@@ -114,7 +114,7 @@ class FileList(TypedDict):
 
     files: list[FileView]
     next: NextAfter
-    uses_relays: Annotated[bool, Meta(description="Whether this node has relays keep all that it follows.")]
+    uses_relays: Annotated[bool, Meta(description="True if this node has relays keep all that it follows.")]
     refusals: Annotated[list[FileRefusal], Meta(description="Of connected relays, as they said last.")]
 
 

@@ -70,11 +70,12 @@ class MadeThing(TypedDict):
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: it does not expire.")]
     begun: Annotated[
         bool,
-        Meta(description="It may be there: it is being made, or what it is could not be written down."),
+        Meta(description="Possibly there: it is being made, or was never noted as made."),
     ]
     ended: Annotated[bool, Meta(description="It has expired, or was taken back by this request.")]
     advice: Annotated[
-        str, Meta(description="How a person takes it back, or finds it. Empty: nothing is left to do.")
+        str,
+        Meta(description="Command or page that takes it back, or finds it. Empty: nothing is left to do."),
     ]
 
 

@@ -42,7 +42,7 @@ class InvitationRequest(Request, frozen=True):
     reach: DemandedReach = "machine"
     renews: Annotated[
         bool,
-        Meta(description="Whether this node renews the repo's secrets once the link is used up or revoked."),
+        Meta(description="True if this node renews the repo's secrets once the link is used up or revoked."),
     ] = False
 
 

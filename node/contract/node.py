@@ -293,7 +293,7 @@ FOLLOW_NODE: Final = Endpoint(
         QueryParameter(
             name="changes",
             type=bool,
-            description="Whether a `repos` event has only the repos that have changed since the one before. The first has "
+            description="True if a `repos` event has only the repos that have changed since the one before. The first has "
             "all, or with a cursor in `Last-Event-ID` those that have changed since.",
         ),
     ),

@@ -27,7 +27,7 @@ class PeerRequest(Request, frozen=True):
     peer: Annotated[str, Meta(max_length=64, description="The peer's id, in full.")]
     relay: Annotated[
         bool | None,
-        Meta(description="Whether the peer may keep all topics of this node. Null: as before, at first not."),
+        Meta(description="True if the peer may keep all topics of this node. Null: as before, at first not."),
     ] = None
 
 

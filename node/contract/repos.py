@@ -31,7 +31,7 @@ class JoinRequest(Request, frozen=True):
     follow: Annotated[
         bool,
         Meta(
-            description="Whether reading without being a member is good enough where the link makes no member."
+            description="True if reading without being a member is good enough where the link makes no member."
         ),
     ] = False
 
@@ -71,7 +71,12 @@ class StandingPart(TypedDict):
         ),
     ]  # fmt: skip
     count: NotRequired[
-        Annotated[int, Meta(ge=0, description="How many; of `in_sync`: how many peers beside those named.")]
+        Annotated[
+            int,
+            Meta(
+                ge=0, description="Count of what the code names; of `in_sync`: of peers beside those named."
+            ),
+        ]
     ]
     least: NotRequired[Annotated[bool, Meta(description="There may be more than are counted.")]]
     at: NotRequired[Annotated[int | None, Meta(description="Unix seconds. Null: not known.")]]
@@ -85,7 +90,7 @@ class StandingPart(TypedDict):
         ]
     ]
     foreign: NotRequired[
-        Annotated[int, Meta(ge=0, description="How many of the peers are of another version of Ravel.")]
+        Annotated[int, Meta(ge=0, description="Number of these peers with another version of Ravel.")]
     ]
     rate: NotRequired[Annotated[int, Meta(ge=0, description="Commits a second.")]]
     seconds: NotRequired[
@@ -112,9 +117,7 @@ class RepoStanding(TypedDict):
     ]  # fmt: skip
     parts: Annotated[
         list[StandingPart],
-        Meta(
-            description="What people are told, in this order. Clients ignore a part whose code they do not know."
-        ),
+        Meta(description="Parts to show, in this order. Clients ignore a part whose code they do not know."),
     ]
     in_sync_with: Annotated[list[Id], Meta(description="Connected peers that hold the same.")]
     since: Annotated[
@@ -264,7 +267,7 @@ class EpochView(TypedDict):
     readers: Annotated[int, Meta(ge=0, description="The number of members who got its key in its init.")]
     counts: bool
     tip: Annotated[bool, Meta(description="No epoch follows it.")]
-    clean: Annotated[bool, Meta(description="Whether members may write in it, since only members read it.")]
+    clean: Annotated[bool, Meta(description="True if members may write in it, since only members read it.")]
     open: Annotated[bool, Meta(description="This node has its secrets.")]
     current: Annotated[bool, Meta(description="This node writes in it.")]
 

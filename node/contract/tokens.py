@@ -103,9 +103,7 @@ class TokenView(TypedDict):
     expires_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, of the kind `home`.")]
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never, or not known.")]
     expired: bool
-    revoked: Annotated[
-        bool, Meta(description="It is good no more, and kept for 30 days for what was made with it.")
-    ]
+    revoked: Annotated[bool, Meta(description="Revoked: kept for 30 days, with the list of what it made.")]
     made: Annotated[
         list[MadeThing],
         Meta(description="What its holder made, and what stays without the token; the latest first."),

@@ -79,7 +79,7 @@ class Token(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     made: tuple[Made, ...] = ()
     """The oldest first."""
     revoked_at: int | None = None
-    """It is good no more, and kept for what was made with it."""
+    """Time of the revocation. The token is kept for the list of what it made."""
 
 
 class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

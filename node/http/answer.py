@@ -33,7 +33,7 @@ class AnswerWriter:
     def __init__(self, method: str, version: str, *, keeps_open: bool) -> None:
         """Method and version of the request, and whether the connection may be used for another."""
         self.keeps_open = keeps_open
-        """Whether it still may, when the answer is over."""
+        """True if it still may, when the answer is over."""
         self.is_begun = False
         self.is_over = False
         self._is_http11 = version == "1.1"

@@ -60,7 +60,7 @@ class HttpConnection:
         self._idle = trio.CancelScope()
         self._client_left = trio.Event()
         self._is_broken = False
-        """Whether something was sent in part, or to a client that has left."""
+        """True if something was sent in part, or to a client that has left."""
         # One piece may be read ahead, to notice that the client leaves.
         self._piece = b""
         self._is_reading = False
@@ -71,7 +71,7 @@ class HttpConnection:
         self._answer: AnswerWriter
         self._is_body_given = False
         self._is_over = False
-        """Whether its body cannot come whole any more."""
+        """True if its body cannot come whole any more."""
         self._head = b""
 
     async def run(self) -> None:

@@ -55,7 +55,7 @@ class Request:
         self.headers = headers
         self.keeps_open = keeps_open
         self.awaits_continue = False
-        """Whether its client sends the body only when it is asked for it."""
+        """True if its client sends the body only when it is asked for it."""
         self.parts: list[bytes] = []
         """What has come of its body and was not taken yet."""
         self.is_whole = False
@@ -83,7 +83,7 @@ class RequestParser:
         self._skipped_framing = b""
         """Of a request that names another protocol: the header that tells how long its body is."""
         self._is_repeated = False
-        """Whether a head is parsed for the second time."""
+        """True if a head is parsed for the second time."""
         self._llhttp = httptools.HttpRequestParser(self)
 
     @property

@@ -45,7 +45,7 @@ class Share:
     turn: AbstractContextManager[object] | None = None
     """As of `Database.write`, and so is `is_patient`."""
     is_over: Callable[[], bool] = lambda: False
-    """Whether it has done enough: no more is judged in it."""
+    """True if it has done enough: no more is judged in it."""
     released_max: int = RELEASED_COUNT_MAX
     """Commits that waited and are judged in it."""
     is_patient: bool = False

@@ -56,7 +56,9 @@ class AuthorClocks:
             self._heard.pop(author, None)
             self._heard[author] = _Heard(now_ms, ahead, min(count, _COUNT_MIN))
             if len(self._heard) > _AUTHORS_MAX:
-                del self._heard[next(iter(self._heard))]  # heard longest ago: it only tells of the clock
+                del self._heard[
+                    next(iter(self._heard))
+                ]  # heard longest ago: dicts keep the order of `note`, and only `status` and `doctor` read this
 
     def find_ahead(self) -> list[int]:
         """Return by how many milliseconds this clock is ahead of each author's that is known to write now, sorted."""

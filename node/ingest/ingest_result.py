@@ -31,7 +31,7 @@ class IngestResult:
     filled: set[CommitId] = field(default_factory=set)
     """Commits whose bodies were absent, and came."""
     has_bare: bool = False
-    """Whether any was accepted whose body is absent."""
+    """True if a commit was accepted without its body."""
     waiting: int = 0
     waited: set[CommitId] = field(default_factory=set)
     """Commits of this batch that wait for causes."""
@@ -48,9 +48,9 @@ class IngestResult:
     left: list[Opened] = field(default_factory=list)
     """Commits that were not judged yet: the slice was over."""
     is_unfinished: bool = False
-    """Whether some of what waited is left for `acceptance.release_more`."""
+    """True if waiting commits are left for `acceptance.release_more`."""
     is_about_repos: bool = False
-    """Whether a root branch got anything, be it only what waits."""
+    """True if a root branch got a commit, even one that waits."""
 
     def count_on(self, topic: TopicKey) -> int:
         """Commits that were accepted and stand on a topic."""

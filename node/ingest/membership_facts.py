@@ -35,7 +35,7 @@ class MembershipFacts:
     """Facts of one repo, as it was last committed."""
 
     has_devices: bool
-    """Whether anything is said of devices."""
+    """True if a member states devices."""
     persons: Persons
     """Members who are devices of others, with these others."""
     stated: Stated

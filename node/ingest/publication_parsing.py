@@ -50,7 +50,7 @@ class Opened(Value, frozen=True):
     signed: SignedCommit
     publication: Publication
     is_from_topic: bool
-    """Whether the topic's signature was checked, and not the author's alone."""
+    """True if the topic's signature was checked, and not the author's alone."""
 
 
 @dataclass(slots=True)

@@ -58,7 +58,7 @@ class OpeningKeys(NamedTuple):
     topic: TopicKey
     openings: tuple[EpochOpening, ...]
     holds_topic_key: bool
-    """Whether this node can make the topic's signature itself."""
+    """True if this node can make the topic's signature itself."""
 
     def __repr__(self) -> str:
         """Return a text without the secrets."""
@@ -95,7 +95,7 @@ class ReadBatch(Value, frozen=True):
     """Publications that could be read, and how many were dropped for which reason."""
 
     checks_topics: bool
-    """Whether each topic's signature is checked, and not only of what no author is known to have signed."""
+    """True if each topic's signature is checked, and not only of what no author is known to have signed."""
     candidates: list[Candidate]
     dropped: dict[str, int]
 

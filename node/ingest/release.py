@@ -28,7 +28,7 @@ class Budget:
     size: int = RELEASED_SIZE_MAX
     causes: int = RELEASED_CAUSE_COUNT_MAX
     has_left_some: bool = False
-    """Whether commits were marked as ready for want of it."""
+    """True if commits were marked as ready for want of it."""
 
 
 def _have_room(released: list[ReleasedCommit], budget: Budget) -> bool:

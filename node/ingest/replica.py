@@ -68,7 +68,7 @@ class Replica:
         self.packs.sweep()
         with self.database.read() as connection:
             self.has_damaged = count_damaged(connection) != DamagedCount(0, 0)
-            """Whether anything was damaged that peers are asked for; until none of it is left."""
+            """True if anything was damaged that peers are asked for; until none of it is left."""
         self.membership_lock = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
         self.givers = KeyGivers()
@@ -78,7 +78,7 @@ class Replica:
         A crash loses none: what waits and which causes are settled is in the store.
         """
         self.has_ready = False
-        """Whether commits were marked as ready to be judged, for want of time."""
+        """True if commits were marked as ready to be judged, for want of time."""
         self.waiting: Mapping[int, int] = {}
         """How many commits wait for causes or keys, by the numbers of the topics that they came on; zeros are left out."""
         self._memberships: dict[RepoId, Membership] = {}
@@ -291,7 +291,7 @@ class Change:
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
         self.is_counted = False
-        """Whether the tables have the counts of this transaction, but of `uncounted` branches."""
+        """True if the tables have the counts of this transaction, but of `uncounted` branches."""
         self.uncounted: set[int] = set()
         """Branches that have got commits since the tables were read."""
         self.moved: set[TopicKey] = set()

@@ -72,9 +72,9 @@ class Claims:
     gone: list[Epoch] = field(default_factory=list)
     """Those that leave."""
     is_full: bool = False
-    """Whether a key of the commit that is looked at was left out."""
+    """True if a key of the commit that is looked at was left out."""
     has_had_turn: bool = False
-    """Whether it took the place of another."""
+    """True if it took the place of another."""
 
     def add(self, epoch: Epoch) -> None:
         """Know one more key."""

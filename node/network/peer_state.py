@@ -53,11 +53,11 @@ class PeerState:
     met_at: float = 0.0
     """When the connection began, in trio's time; while there is none, the last one of this try (-inf: none)."""
     has_shared: bool = False
-    """Whether the last session that ended had a topic of both."""
+    """True if the last session that ended had a topic of both."""
     is_web: bool = False
-    """Whether the connection goes by WebSocket."""
+    """True if the connection goes by WebSocket."""
     is_punched: bool = False
-    """Whether both sides dialed at one moment, from behind their routers."""
+    """True if both sides dialed at one moment, from behind their routers."""
     socket: trio.SocketStream | None = None
     """The connection by TCP that was dialed."""
     seen: str = ""

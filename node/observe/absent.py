@@ -22,7 +22,7 @@ class Absence:
     holders: tuple[UserId, ...] = ()
     """Members who have what is absent: who wrote what waits had its past, and who holds the epoch can hand it over."""
     is_due: bool = False
-    """Whether an epoch is due, which members start before they write on."""
+    """True if an epoch is due, which members start before they write on."""
     starters: tuple[UserId, ...] = ()
     """Members who can start it: admins, or other writers where there is none."""
     behind_since: int | None = None

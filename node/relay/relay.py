@@ -153,9 +153,9 @@ class RelayService:
         self.accounts: Mapping[PeerId, Account] = {}
         """Accounts by their nodes."""
         self.is_dialed: Callable[[PeerId], bool] = lambda _: False
-        """Whether this node keeps a connection to a peer of its own accord, so that its operator knows it."""
+        """True if this node keeps a connection to a peer of its own accord, so that its operator knows it."""
         self.is_partner: Callable[[PeerId], bool] = lambda _: False
-        """Whether a peer is another relay with which this one keeps the same topics."""
+        """True if a peer is another relay with which this one keeps the same topics."""
         self.files_kept: Counter[TopicKey] = Counter()
         """By topic: files that have become whole since the start."""
         self.refusals = Refusals(clock_ms)

@@ -1,4 +1,4 @@
-"""`TokenBucket`: a bound on uses at once and per second. No clock inside: who asks says what time it is."""
+"""`TokenBucket`: a bound on uses at once and per second. The caller states the time."""
 
 
 class TokenBucket:
@@ -16,7 +16,7 @@ class TokenBucket:
         self._left += count
 
     def try_acquire(self, now: float) -> bool:
-        """Use one; whether there was one left."""
+        """Take one use; return True if one was left."""
         if self._asked_at is not None:
             self._left = min(self._at_once, self._left + (now - self._asked_at) * self._per_second)
         self._asked_at = now

@@ -63,11 +63,11 @@ class Conversation:
         self._useless_sources = useless_sources
 
     def perform(self, outputs: Sequence[Output]) -> None:
-        """Start what the session machine asks for. Never waits."""
+        """Start what the session machine asks for, as `Connection` does. Never waits."""
         raise NotImplementedError
 
     def topics_changed(self) -> None:
-        """Announce topics that are followed now and were not before."""
+        """Announce topics that are followed now and were not before, as `Connection` does."""
         raise NotImplementedError
 
     @property

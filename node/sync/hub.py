@@ -156,7 +156,7 @@ class Hub:
         self.absences = CountedEvent()
         """Of commits that were accepted without their bodies, of bodies that came, and of peers that may have some."""
         self.awaits_bodies = False
-        """Whether bodies are missing, as far as is known."""
+        """True if bodies are missing, as far as is known."""
 
     def add(self, listener: Listener) -> None:
         """Tell this listener from now on."""

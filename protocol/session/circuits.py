@@ -88,7 +88,7 @@ class SessionCircuits:
         self._circuits: dict[int, _Circuit] = {}  # all that are not gone
         self._last_number = -1 if is_dialer else 0
         self.is_wide = False
-        """Whether both sides know wide circuits."""
+        """True if both sides know wide circuits."""
 
     @property
     def are_agreed(self) -> bool:

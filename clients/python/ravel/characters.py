@@ -3,7 +3,7 @@
 Forbidden are controls, ends of lines, lone surrogates, marks that turn the direction of reading, byte order marks, and
 characters that carry hidden text. Spaces of all widths are allowed. Joiners make words of Persian, Khmer and the scripts of
 India, and emoji of several people. They are allowed where they do so, after UTS 39 and UAX 31, and forbidden elsewhere:
-nobody would see them in Latin, Greek and Cyrillic words. The rule names code points as far as it can: Python's Unicode
+readers of Latin, Greek and Cyrillic words do not see them. The rule names code points where possible: Python's Unicode
 tables grow, and a name that one node makes should not be forbidden on another.
 """
 

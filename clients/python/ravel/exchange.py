@@ -68,7 +68,7 @@ class Memory:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.has_asked = False
-        """Whether the daemon was asked for its run. An older one states none."""
+        """True if the daemon was asked for its run. An older one states none."""
 
     def note(self, answer: Answer) -> None:
         """Take in what an answer states."""

@@ -14,7 +14,7 @@ class FileList(TypedDict):
     next: int | None
     """The `after` of the next window. Null: there is none."""
     uses_relays: bool
-    """Whether this node has relays keep all that it follows."""
+    """True if this node has relays keep all that it follows."""
     refusals: list[FileRefusal]
     """Of connected relays, as they said last."""
 

@@ -30,8 +30,8 @@ class MadeThing(TypedDict):
     expires_at: int | None
     """Unix seconds. Null: it does not expire."""
     begun: bool
-    """It may be there: it is being made, or what it is could not be written down."""
+    """Possibly there: it is being made, or was never noted as made."""
     ended: bool
     """It has expired, or was taken back by this request."""
     advice: str
-    """How a person takes it back, or finds it. Empty: nothing is left to do."""
+    """Command or page that takes it back, or finds it. Empty: nothing is left to do."""

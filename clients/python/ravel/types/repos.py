@@ -81,7 +81,7 @@ class RepoStanding(TypedDict):
     commits that come before others here, or for own ones that may be absent (`uncertain`).
     """
     parts: list[StandingPart]
-    """What people are told, in this order. Clients ignore a part whose code they do not know."""
+    """Parts to show, in this order. Clients ignore a part whose code they do not know."""
     in_sync_with: list[str]
     """Connected peers that hold the same."""
     since: int | None
@@ -150,7 +150,7 @@ class EpochView(TypedDict):
     tip: bool
     """No epoch follows it."""
     clean: bool
-    """Whether members may write in it, since only members read it."""
+    """True if members may write in it, since only members read it."""
     open: bool
     """This node has its secrets."""
     current: bool
@@ -171,7 +171,7 @@ class StandingPart(TypedDict):
     code: str
     """The page and the command line have a sentence for each."""
     count: NotRequired[int]
-    """How many; of `in_sync`: how many peers beside those named."""
+    """Count of what the code names; of `in_sync`: of peers beside those named."""
     least: NotRequired[bool]
     """There may be more than are counted."""
     at: NotRequired[int | None]
@@ -182,7 +182,7 @@ class StandingPart(TypedDict):
     reason: NotRequired[str]
     """A code or words that people read; of `ask_waiting`: the code to compare."""
     foreign: NotRequired[int]
-    """How many of the peers are of another version of Ravel."""
+    """Number of these peers with another version of Ravel."""
     rate: NotRequired[int]
     """Commits a second."""
     seconds: NotRequired[int]

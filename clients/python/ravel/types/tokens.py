@@ -45,7 +45,7 @@ class TokenView(TypedDict):
     """Unix seconds. Null: never, or not known."""
     expired: bool
     revoked: bool
-    """It is good no more, and kept for 30 days for what was made with it."""
+    """Revoked: kept for 30 days, with the list of what it made."""
     made: list[MadeThing]
     """What its holder made, and what stays without the token; the latest first."""
 
