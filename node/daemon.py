@@ -7,13 +7,14 @@ durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
 
 import errno
+import shlex
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 import trio
@@ -84,6 +85,10 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 
+_PORTS_TRIED_MAX: Final = 100
+"""Ports that are tried for one that is free, in a millisecond each."""
+_CHOSEN_BY_UP: Final = ("network.listen", "api.listen")
+"""Listeners of which `ravel up` takes another address."""
 _STREAMS_END_SECONDS = 1.0
 """Time that event streams have to say that they end."""
 
@@ -330,14 +335,49 @@ def _listening(home: Home, key: str, address: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        taken = [address]
+        if (
+            error.errno == errno.EADDRINUSE
+            and key == "api.listen"
+            and not _is_free(home.config.network.listen)
+        ):
+            taken.append(home.config.network.listen)  # both are said at once: it is opened after this one
         holder = find_holder(int(address.rpartition(":")[2])) if error.errno == errno.EADDRINUSE else None
         held_by = f"; process {holder[0]} ({holder[1]}) listens there" if holder else ""
         raise ServiceError(
             "bad_config",
-            f"cannot listen on {address}: {error}{held_by}",
-            f"choose another port: {command_for(home.path)} config set {key} "
-            f"{address.rpartition(':')[0]}:PORT",
+            f"cannot listen on {' and '.join(taken)}: {error}{held_by}",
+            _port_advice(home, key, taken),
         ) from None
+
+
+def _port_advice(home: Home, key: str, taken: Sequence[str]) -> str:
+    """Name free ports in one command that a shell takes as it is."""
+    held = {one.rpartition(":")[2] for one in (home.config.network.listen, home.config.api.listen)}
+    chosen: dict[str, str] = {}
+    for address in taken:
+        host, _, port = address.rpartition(":")
+        further = (f"{host}:{int(port) + step}" for step in range(1, _PORTS_TRIED_MAX + 1))
+        free = next((one for one in further if one.rpartition(":")[2] not in held and _is_free(one)), "")
+        chosen[address] = free or f"{host}:PORT"
+        held.add(free.rpartition(":")[2])
+    if key not in _CHOSEN_BY_UP:
+        return (
+            f"choose another port: {command_for(home.path)} config set {key} {shlex.quote(chosen[taken[0]])}"
+        )
+    listeners = (("--listen", home.config.network.listen), ("--api", home.config.api.listen))
+    words = [f"{option} {shlex.quote(chosen[held_by])}" for option, held_by in listeners if held_by in chosen]
+    return f"choose another port: {command_for(home.path)} up {' '.join(words)}"
+
+
+def _is_free(address: str) -> bool:
+    """Return True if a listener could be opened there now."""
+    host, _, port = address.rpartition(":")
+    try:
+        open_api_listener(host.strip("[]"), int(port)).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def _relay_quotas(config: RelayConfig) -> RelayQuotas:

@@ -67,10 +67,15 @@ def check_config(
 
     from node.home.config import CONFIG_NAME
     from node.home.config_layers import find_unknown_variables, load_settings
+    from node.home.home import no_node
 
     path = file or settings(context).home / CONFIG_NAME
     if not path.exists():
-        raise ServiceError("not_initialised", f"{path} is not there", "make a node with: ravel up")
+        if file is None:
+            raise no_node(path.parent)
+        raise ServiceError(
+            "not_initialised", f"{path} is not there", "give a configuration file that is there"
+        )
     _, found = load_settings(path, os.environ, ())
     notes = [
         f"{name} is set and is no key of the configuration" for name in find_unknown_variables(os.environ)
@@ -116,19 +121,33 @@ def set_config(
 
     An unknown key, a wrong value and one with which the node could not start are refused, and change nothing.
     """
+    from node.home.config import CONFIG_SIZE_MAX
+
+    given = read_typed(CONFIG_SIZE_MAX).partition("\n")[0].rstrip("\r") if value == "-" else value
+    return _change(context, key, given)
+
+
+@config.command("unset")
+@prints(_print_change)
+def unset_config(context: typer.Context, key: KeyArgument) -> Outcome:
+    """Set one setting back to its default in the configuration file, as `ravel config set` would."""
+    from node.home.config_editing import default_text
+
+    return _change(context, key, default_text(key))
+
+
+def _change(context: typer.Context, key: str, given: str) -> Outcome:
     import os
 
-    from node.home.config import CONFIG_NAME, CONFIG_SIZE_MAX
+    from node.home.config import CONFIG_NAME
     from node.home.config_editing import overriding_variable, set_key
+    from node.home.home import no_node
     from ravel.home import command_for, is_locked
 
     home = settings(context).home
     path = home / CONFIG_NAME
     if not path.exists():
-        raise ServiceError(
-            "not_initialised", f"{path} is not there", f"make a node with: {command_for(home)} up"
-        )
-    given = read_typed(CONFIG_SIZE_MAX).partition("\n")[0].rstrip("\r") if value == "-" else value
+        raise no_node(home)
     change = set_key(path, key, given)
     answer = {
         "config": str(path),

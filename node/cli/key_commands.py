@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.answers import Outcome, print_fields, prints
+from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
 from node.cli.shared import settings, unlocked
 from node.runtime.errors import ServiceError
@@ -101,7 +102,10 @@ def init(
             is_recovered=keys_are_given,
         )
     else:
-        home = create_home(folder, name=name, listen=listen, api=api, storage=storage_url)
+        home = create_home(folder)  # what is missing of it, such as the API's token
+        given = (("network.listen", listen), ("api.listen", api), ("storage.url", storage_url))
+        wanted = wanted_protection(passphrase=passphrase, keyring=keyring, clear=clear)
+        check_founded(home, Founding(name, given, wanted))
     file = read_keys(home.path)
     if is_new and file.protection == "none":
         print(CLEAR_WARNING, file=sys.stderr)

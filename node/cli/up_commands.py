@@ -3,17 +3,15 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from node.cli.answers import Outcome, print_fields, prints
+from node.cli.founding import Founding, settle_addresses, wanted_protection
 from node.cli.key_commands import CLEAR_WARNING, ClearFlag, KeyringFlag, PassphraseFlag, choose_protection
 from node.cli.shared import say, settings
 from node.runtime.errors import ServiceError
-
-if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from node.home.home import Home
 
 TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")]
 
@@ -37,10 +35,14 @@ def up(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",
     listen: Annotated[
-        str | None, typer.Option(help="Of a new node: host:port for other nodes (*:7474).")
+        str | None,
+        typer.Option(help="host:port for other nodes (*:7474). A stopped node gets another one by it."),
     ] = None,
     api: Annotated[
-        str | None, typer.Option(help="Of a new node: host:port of the local API (127.0.0.1:7475).")
+        str | None,
+        typer.Option(
+            help="host:port of the local API (127.0.0.1:7475). A stopped node gets another one by it."
+        ),
     ] = None,
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
@@ -72,9 +74,15 @@ def up(
         secret = chosen if protection == "passphrase" else None
         if protection == "none":
             print(CLEAR_WARNING, file=sys.stderr)
-    else:
-        _check_same(open_home(folder), listen, api)
     is_started = not is_locked(folder)
+    if not is_new:
+        wanted = wanted_protection(passphrase=passphrase, keyring=keyring, clear=clear)
+        addresses = (("network.listen", listen), ("api.listen", api))
+        changes = settle_addresses(
+            open_home(folder), Founding(name, addresses, wanted), is_running=not is_started
+        )
+        for key, before, after in changes:
+            say(f"note: {key} is now {after}; it was {before}")
     if is_started:
         found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)
     else:
@@ -108,23 +116,6 @@ def down(context: typer.Context, timeout: TimeoutOption = 60) -> Outcome:
     open_home(folder)
     pid = stop_daemon(folder, timeout)
     return Outcome({"stopped": pid is not None, "pid": pid}, shown=(pid, folder))
-
-
-def _check_same(home: "Home", listen: str | None, api: str | None) -> None:
-    """Refuse options of a new node for one that is there, unless they say the same. Raises ServiceError."""
-    from ravel.home import command_for
-
-    held = (
-        ("network.listen", listen, home.config.network.listen),
-        ("api.listen", api, home.config.api.listen),
-    )
-    for key, wanted, there in held:
-        if wanted not in (None, there):
-            raise ServiceError(
-                "already_exists",
-                f"there is a node in {home.path}, with {key} = {there}",
-                f"{command_for(home.path)} config set {key} {wanted}",
-            )
 
 
 def _check_version(folder: Path) -> None:

@@ -87,6 +87,12 @@ def find_key(name: str) -> tuple[str, str]:
     return section, key
 
 
+def default_text(name: str) -> str:
+    """Return the default of a key as `set_key` takes it. Raises ServiceError `bad_config`."""
+    section, key = find_key(name)
+    return _setting(section, key, {}).text
+
+
 def _item(section: str, key: str, text: str) -> "Item":
     """Read a value for the file. Text that is no TOML stays a text: the check of values says what is wanted instead."""
     import tomlkit

@@ -12,6 +12,7 @@
 The folder is for its user alone (0700, files 0600), and secrets that others may read are refused.
 """
 
+import difflib
 import errno
 import fcntl
 import json
@@ -25,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hmac import compare_digest
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -62,6 +64,8 @@ _PSEUDONYM_KEY: Final = re.compile(
     rb"([0-9a-f]{%d}) ([0-9a-f]{%d})" % (2 * SECRET_SIZE, _KEY_CHECKSUM_LENGTH)
 )
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
+NEIGHBOURS_MAX: Final = 200
+"""Entries around a mistyped folder among which a node is looked for: a look at each takes some 10 us."""
 CONTENT_LOCK_NAME: Final = "content.lock"
 _LOCK_TRIES: Final = 5
 _LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
@@ -182,10 +186,24 @@ def open_home(path: Path, options: Sequence[str] = ()) -> Home:
     except OSError as error:
         raise _failed(path, error) from None
     if not is_there:
-        raise ServiceError(
-            "not_initialised", f"there is no node in {path}", f"make one with: {command_for(path)} up"
-        )
+        raise no_node(path)
     return Home(path, *load_settings(path / CONFIG_NAME, os.environ, options))
+
+
+def no_node(path: Path) -> ServiceError:
+    """Return the error for a folder without a node. A folder beside it whose name is nearly the same is named first.
+
+    Costs one look at each of the first NEIGHBOURS_MAX entries of the folder around it.
+    """
+    neighbours: list[str] = []
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        neighbours = [one.name for one in islice(entries, NEIGHBOURS_MAX) if has_keys(Path(one.path))]
+    near = difflib.get_close_matches(path.name, neighbours, n=1)
+    if near:
+        advice = f"did you mean {command_for(path.parent / near[0])}? A new node here: {command_for(path)} up"
+    else:
+        advice = f"give the right folder by --home or RAVEL_HOME; a new node here: {command_for(path)} up"
+    return ServiceError("not_initialised", f"there is no node in {path}", advice)
 
 
 def load_pseudonym_key(path: Path) -> HashKey:

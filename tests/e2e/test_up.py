@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -43,7 +44,7 @@ def test_up_makes_starts_and_waits_and_down_stops(home: Path) -> None:
     assert not again["started"]
     assert again["pid"] == first["pid"]
     refused = _json(home, "up", "--listen", "127.0.0.1:1", code=6)["error"]
-    assert "config set network.listen 127.0.0.1:1" in refused["next"]
+    assert "config set network.listen 127.0.0.1:1 && " in refused["next"]
     assert _json(home, "down") == {"stopped": True, "pid": first["pid"]}
     assert _json(home, "down") == {"stopped": False, "pid": None}
     assert "ravel --home" in _json(home, "status", code=13)["error"]["next"]
@@ -107,6 +108,7 @@ def test_a_setting_is_changed_and_read_and_says_when_it_holds(home: Path) -> Non
         == "a.example:1"
     )
     assert "did you mean 'level'" in _json(home, "config", "get", "log.levle", code=10)["error"]["message"]
+    assert _json(home, "config", "unset", "log.level")["value"] == "info"
     _json(home, "down")
     assert not _json(home, "config", "set", "log.level", "info")["restart"]
 
@@ -154,7 +156,16 @@ def test_a_daemon_that_cannot_start_says_why_and_who_has_its_port(home: Path) ->
         refused = _json(home, "up", "--clear", "--listen", taken, "--api", "127.0.0.1:0", code=10)["error"]
     assert f"cannot listen on {taken}" in refused["message"]
     assert f"process {os.getpid()} (" in refused["message"]
-    assert "config set network.listen 127.0.0.1:PORT" in refused["next"]
+    assert re.search(r" up --listen 127\.0\.0\.1:[0-9]+$", refused["next"]), "a free port, in one command"
+
+
+def test_two_taken_ports_are_said_at_once_and_one_command_that_is_pasted_helps(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        listen, api = (f"127.0.0.1:{one.getsockname()[1]}" for one in (first, second))
+        refused = _json(home, "up", "--clear", "--listen", listen, "--api", api, code=10)["error"]
+        assert f"cannot listen on {api} and {listen}" in refused["message"]
+        words = shlex.split(refused["next"].partition(": ravel ")[2])
+        assert json.loads(run_command((*words, "--json")).stdout)["started"]
 
 
 @pytest.mark.extended

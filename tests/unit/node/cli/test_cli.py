@@ -73,7 +73,8 @@ def test_errors_have_their_exit_codes_and_a_next_step(
 ) -> None:
     home = str(tmp_path / "home")
     assert _run(monkeypatch, "--home", home, "status") == ERROR_KINDS["not_initialised"].exit_code
-    assert "next:  make one with: ravel --home" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "next:  give the right folder by --home or RAVEL_HOME; a new node here: ravel --home" in said
     assert _run(monkeypatch, "--home", home, "init", "--clear", "--json") == 0
     assert set(json.loads(capsys.readouterr().out)) == {"home", "config", "node", "user", "protection"}
     assert _run(monkeypatch, "--home", home, "status", "--json") == ERROR_KINDS["not_running"].exit_code

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
+from node.home.config_editing import default_text, set_key
 from node.home.default_repo import load_default_repo
 from node.home.folder_mark import MARK_NAME
-from node.home.home import create_home, lock_home, open_home, run_file
+from node.home.home import NEIGHBOURS_MAX, create_home, lock_home, no_node, open_home, run_file
 from node.home.identity import open_keys, read_keys
 from node.home.people_file import read_people
 from node.home.private_files import create_file
@@ -278,7 +279,31 @@ def test_a_folder_without_a_node_is_said(tmp_path: Path) -> None:
     with pytest.raises(ServiceError) as caught:
         open_home(tmp_path)
     assert caught.value.code == "not_initialised"
-    assert caught.value.advice == f"make one with: ravel --home {tmp_path} up"
+    assert caught.value.advice.startswith("give the right folder by --home or RAVEL_HOME; ")
+    assert caught.value.advice.endswith(f"ravel --home {tmp_path} up")
+
+
+def test_a_mistyped_folder_is_answered_with_the_node_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_home(tmp_path / "alice")
+    with pytest.raises(ServiceError) as caught:
+        open_home(tmp_path / "alcie")
+    assert caught.value.advice.startswith(f"did you mean ravel --home {tmp_path / 'alice'}?")
+    looked_at: list[Path] = []
+    monkeypatch.setattr("node.home.home.has_keys", looked_at.append)
+    for number in range(NEIGHBOURS_MAX + 1):
+        (tmp_path / f"other{number}").mkdir()
+    no_node(tmp_path / "alcie")
+    assert len(looked_at) == NEIGHBOURS_MAX
+
+
+def test_what_a_setting_is_by_default_can_be_set_again(tmp_path: Path) -> None:
+    home = create_home(tmp_path / "node")
+    for key in ("network.peers", "relay.size_max", "network.listen", "network.circuits", "export.options"):
+        before = home.config_path.read_text()
+        set_key(home.config_path, key, default_text(key))
+        assert home.config_path.read_text() == before, key
 
 
 def test_a_folder_is_held_by_one_process(tmp_path: Path) -> None:
