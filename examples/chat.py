@@ -51,6 +51,10 @@ def follow(api: Client, branch: str, screen: Screen) -> None:
 
 def main() -> None:
     """Follow in one thread, write in the other."""
+    if len(sys.argv) < 3:
+        sys.exit(
+            "usage: python examples/chat.py FOLDER BRANCH\nFOLDER is that of a running node; `ravel up` names it."
+        )
     folder, branch = Path(sys.argv[1]), sys.argv[2]
     following = threading.Thread(target=follow, args=(connect(folder), branch, Screen()), daemon=True)
     following.start()
@@ -61,4 +65,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RavelError as error:
+        sys.exit(f"{error.message}: {error.advice}")

@@ -5,9 +5,12 @@ Needs `pip install './clients/python[pandas,duckdb]'` in a checkout. RAVEL_EXPOR
 
 # %% Open the export. Every file is checked against the manifest.
 import os
+import sys
 
 import ravel
 
+if not os.environ.get("RAVEL_EXPORT"):
+    sys.exit("RAVEL_EXPORT is not set: run `ravel export`, and set it to the folder that this prints")
 export = ravel.open_export(os.environ["RAVEL_EXPORT"])
 commits = export.table("commits")
 for field in commits.schema():

@@ -7,10 +7,13 @@ folder or URL of an export. `.polars()`, `.arrow()` and `.duckdb()` do as well a
 
 # %% Open the export. Every file is checked against the manifest.
 import os
+import sys
 
 import analytics.frames as figures
 import ravel
 
+if not os.environ.get("RAVEL_EXPORT"):
+    sys.exit("RAVEL_EXPORT is not set: run `ravel export`, and set it to the folder that this prints")
 export = ravel.open_export(os.environ["RAVEL_EXPORT"])
 commits = export.table("commits").pandas()
 voids = export.table("voids").pandas()

@@ -58,6 +58,10 @@ def answer_from(api: Client, branch: str, own: str) -> type[BaseHTTPRequestHandl
 
 def main() -> None:
     """Serve the page on loopback."""
+    if len(sys.argv) < 3:
+        sys.exit(
+            "usage: python examples/shopping.py FOLDER BRANCH [PORT]\nFOLDER is that of a running node; `ravel up` names it."
+        )
     folder, branch = Path(sys.argv[1]), sys.argv[2]
     port = int(sys.argv[3]) if len(sys.argv) > 3 else 8000
     server = HTTPServer(("127.0.0.1", port), BaseHTTPRequestHandler)
@@ -68,4 +72,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except RavelError as error:
+        sys.exit(f"{error.message}: {error.advice}")

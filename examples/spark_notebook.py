@@ -13,6 +13,8 @@ from pyspark.sql import SparkSession
 import analytics.frames as figures
 from ravel.exports.spark_source import RavelSource
 
+if not os.environ.get("RAVEL_EXPORT"):
+    sys.exit("RAVEL_EXPORT is not set: run `ravel export`, and set it to the folder that this prints")
 url = os.environ["RAVEL_EXPORT"]
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # else tasks run the first python3 of the PATH
 spark = SparkSession.Builder().getOrCreate()

@@ -33,6 +33,12 @@ def test_the_tutorials_app_writes_reads_and_follows(tmp_path: Path) -> None:
             command = [sys.executable, "-u", "notebook.py", *words]
             return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=tmp_path)
 
+        for words in ((), ("add",)):
+            told = subprocess.run(
+                [sys.executable, "notebook.py", *words], stderr=subprocess.PIPE, text=True, cwd=tmp_path
+            )
+            assert "notebook.py add TEXT | list | follow" in told.stderr
+            assert "Traceback" not in told.stderr
         commit = start("add", "first note").communicate()[0].strip()
         assert start("list").communicate()[0].splitlines()[-1].endswith(" first note")
         follow = start("follow")
