@@ -100,7 +100,18 @@ def as_text(result: "AuditResult") -> str:
                 where = [f"branch {example.branch[:16]}"] if example.branch else []
                 where += [f"commit {example.commit[:16]}"] if example.commit else []
                 lines.append(f"  {' '.join(where)} ({', '.join(example.nodes)}) {example.detail}".rstrip())
-    return "\n".join(lines if result.findings else [*lines, "nothing is wrong"])
+    return "\n".join(lines if result.findings else [*lines, _clean(result)])
+
+
+def _clean(result: "AuditResult") -> str:
+    """Say how far nothing was found: what was not recomputed may be altered."""
+    if result.blocks.ids_recomputed == result.blocks.ids:
+        return "nothing is wrong"
+    return (
+        "nothing contradicts, and only a part was checked: what has no blocks here may have been altered. "
+        "To check all, export with blocks: ravel config set export.blocks true, then `ravel down`, `ravel up` and "
+        "`ravel export`"
+    )
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from analytics.report.standing import Summary, find_standing
 from analytics.tables.definitions import TABLES
 from analytics.tables.periods import Period
 from ravel.exports.checking import Export, latest_exports
+from ravel.exports.schema import text_id
 
 _BRANCH_LINES_MAX: Final = 100
 _AUTHOR_LINES_MAX: Final = 20
@@ -95,11 +96,12 @@ class Findings:
         damaged = sum(export.unjudged_repos for export in latest)
         merging = [(row["branch_id"], self._label(row)) for row in merged[:_SHAPES_MAX] if row["timed"]]
         wide = [(row["branch_id"], self._label(row)) for row in largest[:_SHAPES_MAX] if row["width_max"] > 1]
+        members = member_figures(self._rows, self._catalog, period)
         return Report(
             exports=tuple((node, made_at[node]) for node in nodes),
             imported=imported["commits"] or 0,
             exported_at=exported_at,
-            names=self._names,
+            names=self._with_repos([line.repo_id for line in members.lines]),
             standing=find_standing(
                 self._rows, self._before, of_receipts, nodes, exported_at, total, damaged, self._names, apart
             ),
@@ -128,12 +130,22 @@ class Findings:
             replication_lines=() if len(self._exports) == 1 else self._replication_lines(),
             relay_lines=self._relay_lines(),
             store_lines=store_lines(self._rows),
-            members=member_figures(self._rows, self._catalog, period),
+            members=members,
             growth=self._growth(period),
             shapes=self._shapes(period, largest[:_SHAPES_MAX]),
             drawing=self._drawing(drawn),
             downloads=downloads(),
         )
+
+    def _with_repos(self, repos: Sequence[bytes]) -> Names:
+        """Return names, with those that the export states of these repos where nobody gave another."""
+        if not repos:
+            return self._names
+        rows = self._rows(
+            f"SELECT repo_id, min(repo_name) AS name FROM branch_names WHERE repo_id IN ({_ids(repos)}) GROUP BY repo_id"
+        )
+        stated = {text_id(row["repo_id"]): row["name"] for row in rows if row["name"]}
+        return Names({**stated, **self._names.known})
 
     def _label(self, row: Cells) -> str:
         return label(row, self._names)

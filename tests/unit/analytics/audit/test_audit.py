@@ -356,14 +356,17 @@ def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path:
     result = audit.AuditResult(
         5, 7, 6, 1, BlockCounts(12, 5, 2, 6, 3), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
     )
-    assert audit_command.as_text(result).splitlines()[2:] == [
+    *told, last = audit_command.as_text(result).splitlines()[2:]
+    assert told == [
         "blocks   12: 5 ids recomputed, 2 not at their nodes",
         "ids recomputed for 3 of 6 commits",
         "4 of 5 exports have no blocks: n1, n2, n3, ...",
-        "nothing is wrong",
     ]
+    assert "only a part was checked" in last
+    assert "config set export.blocks true" in last
     whole = replace(result, blocks=BlockCounts(12, 6, 2, 6, 6), without_blocks=())
     assert len(audit_command.as_text(whole).splitlines()) == 4
+    assert audit_command.as_text(whole).splitlines()[-1] == "nothing is wrong"
 
 
 def test_the_command_says_what_it_found_and_ends_with_its_exit_code(

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from analytics.analyze import run
 from ravel.exports.checking import read_export
-from ravel.exports.schema import PERMISSIONS
+from ravel.exports.schema import PERMISSIONS, text_id
 from tests.support.analyses import Counted, keyed
 from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, id_of, naive_order, write_export
 
@@ -308,6 +308,7 @@ def test_the_report_and_tables_tell_of_members_whatever_is_forged(tmp_path: Path
         (id_of("main"), id_of("ann")): (1, 2, 1),
     }
     page = result.report.read_text(encoding="utf-8")
+    assert f'title="{text_id(id_of(REPO))}"><bdi>{REPO}</bdi>' in page, "a repo is called as the export does"
     for part in ("<h2>Members and epochs</h2>", "Members over time", "<h2>Stores</h2>", "2.50", "removal"):
         assert part in page
     assert "operations on members left out" in page
