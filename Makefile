@@ -110,7 +110,7 @@ fuzz: $(FUZZER)/.ready ## Feed every decoder what a coverage-guided fuzzer finds
 
 $(FUZZER)/.ready: tests/fuzz/requirements.lock | $(READY)
 	@rm -rf $(FUZZER)
-	@$(VENV)/python -m pip --quiet --disable-pip-version-check --no-input install --require-hashes --no-deps \
+	@$(VENV)/python -m pip --quiet --quiet --disable-pip-version-check --no-input install --require-hashes --no-deps \
 		--only-binary :all: --target $(FUZZER) -r $< || { \
 		echo "make fuzz needs atheris, which has wheels for Python 3.11 to 3.14 on x86-64 Linux; this is" \
 			"$$($(VENV)/python --version) on $$(uname -sm). See the message above." >&2; exit 1; }

@@ -21,12 +21,12 @@ finish() {
 trap finish EXIT
 sed -n 's/^\([a-z][^\\]*\) \\$/\1/p' requirements.lock >"$place/constraints.txt"
 "$tools/python" -m venv "$place/venv"
-"$place/venv/bin/pip" --quiet --disable-pip-version-check --no-input install \
+"$place/venv/bin/pip" --quiet --quiet --disable-pip-version-check --no-input install \
     --constraint "$place/constraints.txt" dist/*.whl
 
 # The client alone, with what it needs from the package index and nothing of the node.
 "$tools/python" -m venv "$place/app"
-"$place/app/bin/pip" --quiet --disable-pip-version-check --no-input install dist/ravel_client-*.whl
+"$place/app/bin/pip" --quiet --quiet --disable-pip-version-check --no-input install dist/ravel_client-*.whl
 
 cd "$place"
 ravel=("$place/venv/bin/ravel" --home "$place/home")
@@ -58,7 +58,7 @@ printf '[build-system]\nrequires = ["hatchling"]\nbuild-backend = "hatchling.bui
     >"$place/other/pyproject.toml"
 printf '[tool.hatch.build.targets.wheel]\nonly-include = ["analytics"]\n' >>"$place/other/pyproject.toml"
 (cd "$place/other" && "$tools/python" -m hatchling build --target wheel --directory "$place/wheels")
-"$tools/python" -m pip --python "$place/venv/bin/python" --quiet --disable-pip-version-check install --no-deps --no-index \
+"$tools/python" -m pip --python "$place/venv/bin/python" --quiet --quiet --disable-pip-version-check install --no-deps --no-index \
     "$place"/wheels/*.whl
 "${ravel[@]}" run 2>refused.txt && exit 1
 grep -q 'other-analytics and ravel-node are installed into the same folder' refused.txt

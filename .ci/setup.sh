@@ -31,7 +31,7 @@ fi
 # Hashes are required of every file. Pip and setuptools come first, since builds of what is published as source only
 # (PySpark, and this checkout) are to use the locked build tools too, and not whatever is newest. Pip and not uv: it is
 # there already, and follows the machine's own settings for mirrors and certificates.
-pip=(.venv/bin/python -m pip --quiet --disable-pip-version-check --no-input install)
+pip=(.venv/bin/python -m pip --quiet --quiet --disable-pip-version-check --no-input install) # errors alone
 echo "Installing the locked dependencies into .venv; the first time takes a minute or two."
 awk '/^[^ ]/ { wanted = /^(pip|setuptools)==/ } wanted' requirements.lock >.venv/build-tools.lock
 "${pip[@]}" --require-hashes --no-deps -r .venv/build-tools.lock
