@@ -19,15 +19,17 @@ from protocol.formats.links import PeerAddress, RelayLink, relay_link_text
 from protocol.formats.text import id_text
 from protocol.formats.web_address import from_link, to_link
 from protocol.ids import PeerId
-from protocol.limits.formats import LINK_PEER_COUNT_MAX
+from protocol.limits.formats import LINK_PEER_COUNT_MAX, MIB
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
 from ravel.characters import composed
 from storage.relay.accounts import (
     AccountRow,
     AccountsFull,
     change_quota,
+    find_account,
     invite_to_account,
     revoke_account,
+    sum_quotas,
 )
 
 
@@ -62,7 +64,10 @@ class RelayAccounts:
         }
 
     async def invite(self, name: str, quota: int, *, expires_seconds: int) -> AccountLink:
-        """Make a link that gives one node the account of that name, once. Raises ServiceError `bad_request`, `too_large`."""
+        """Make a link that gives one node the account of that name, once.
+
+        Raises ServiceError `bad_request`, and `too_large` where the relay has no room for the quota or the link.
+        """
         relay = self._find_relay()
         name = check_name(name)
         told = [PeerAddress(to_link(one.address), self._node_key) for one in self._addresses.told]
@@ -77,6 +82,7 @@ class RelayAccounts:
         database = self._hub.replica.database
 
         def make_link(connection: Connection) -> None:
+            _check_room(connection, name, quota, relay.quotas.total)
             invite_to_account(database, connection, name, quota, token, now + expires_seconds, now)
 
         try:
@@ -98,9 +104,14 @@ class RelayAccounts:
         }
 
     async def change(self, account: str, quota: int) -> RelayAccount:
-        """Change an account's quota. Raises ServiceError `not_found`."""
+        """Change an account's quota. Raises ServiceError `not_found`, `too_large`."""
         relay, account = self._find_relay(), composed(account)
-        if not await relay.change_accounts(lambda connection: change_quota(connection, account, quota)):
+
+        def change(connection: Connection) -> bool:
+            _check_room(connection, account, quota, relay.quotas.total)
+            return change_quota(connection, account, quota)
+
+        if not await relay.change_accounts(change):
             raise _no_account(account)
         for row in await relay.list_accounts():
             if row.account.name == account:
@@ -135,3 +146,23 @@ class RelayAccounts:
 
 def _no_account(name: str) -> ServiceError:
     return ServiceError("not_found", f"no account is called {name!r}", "`ravel relay accounts` lists them")
+
+
+def _check_room(connection: Connection, name: str, quota: int, size_max: int) -> None:
+    """Refuse a quota that the relay could not give beside the others. One that shrinks is taken. Raises ServiceError."""
+    there = find_account(connection, name)
+    others = sum_quotas(connection, name)
+    if others + quota <= size_max or (there is not None and quota <= there.quota):
+        return
+    left = (size_max - others) // MIB
+    most = f"give at most {left}MiB, " if left > 0 else ""
+    raise ServiceError(
+        "too_large",
+        f"the relay keeps {_gibibytes(size_max)} (relay.size_max), and other accounts have {_gibibytes(others)} of it",
+        f"{most}take some from others (`ravel relay change`), or "
+        f"`ravel config set relay.size_max {-(-(others + quota) // MIB)}`, then `ravel down` and `ravel up`",
+    )
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / (1 << 30):,.1f} GiB" if size >= 1 << 30 else f"{size / MIB:,.1f} MiB"

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from node.cli.shared import client
-from node.runtime.errors import EXIT_OK
+from node.runtime.errors import EXIT_OK, ServiceError
 from ravel.characters import display_safe
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -121,7 +121,12 @@ def prints(
             context: Any = values.pop(_CONTEXT)
             if given is not None:
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
-            found = function(**values)
+            try:
+                found = function(**values)
+            except ServiceError as error:
+                if "config set" not in error.advice:
+                    raise
+                raise _with_pending(error, _LateClient(context)) from None
             if found is None:  # the content that was asked for is on standard output
                 return
             outcome = found if isinstance(found, Outcome) else Outcome(found)
@@ -147,6 +152,26 @@ def prints(
         return command
 
     return decorate
+
+
+def _with_pending(error: ServiceError, api: Any) -> ServiceError:  # noqa: ANN401  # the folder's client
+    """Return an error whose advice is a setting, with a restart as advice where the file has that setting already."""
+    try:
+        settings = api.list_settings()
+    except ServiceError:  # no daemon answers
+        return error
+    waiting = [
+        one["setting"]
+        for one in settings["settings"]
+        if one["restart"] and f"config set {one['setting']}" in error.advice
+    ]
+    if not waiting:
+        return error
+    return ServiceError(
+        error.code,
+        f"{error.message}, for it was started before {' and '.join(waiting)} was changed",
+        f"start the daemon again: {settings['restart_command']}",
+    )
 
 
 def print_json(answer: Mapping[str, object]) -> None:

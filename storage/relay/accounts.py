@@ -95,6 +95,12 @@ def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
     ]
 
 
+def sum_quotas(connection: Connection, without: str) -> int:
+    """Return the bytes of the quotas of all accounts but the one of that name. Costs O(accounts)."""
+    query = select(sum_of(relay_accounts.c.quota)).where(relay_accounts.c.name != without)
+    return connection.execute(query).scalar_one() or 0
+
+
 def invite_to_account(
     database: Database,
     connection: Connection,

@@ -113,6 +113,16 @@ def test_a_setting_is_changed_and_read_and_says_when_it_holds(home: Path) -> Non
     assert not _json(home, "config", "set", "log.level", "info")["restart"]
 
 
+def test_what_a_changed_setting_allows_needs_a_restart_and_not_the_setting_again(home: Path) -> None:
+    _json(home, "up", *ANY)
+    invite = ("relay", "invite", "--name", "club", "--quota", "1GiB")
+    assert "config set relay.enabled true" in _json(home, *invite, code=10)["error"]["next"]
+    assert _json(home, "config", "set", "relay.enabled", "true")["restart"]
+    refused = _json(home, *invite, code=10)["error"]
+    assert "started before relay.enabled was changed" in refused["message"]
+    assert refused["next"] == f"start the daemon again: ravel --home {home} down && ravel --home {home} up"
+
+
 def test_the_shell_is_offered_names_of_the_running_daemon(home: Path) -> None:
     _json(home, "up", *ANY)
     _json(home, "repo", "create", "notes")

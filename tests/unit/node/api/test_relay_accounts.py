@@ -43,3 +43,20 @@ async def test_an_account_has_a_name_that_can_be_typed(tmp_path: Path, name: str
         refused = await client.post(ACCOUNTS, json={"name": name, "quota": 5})
         assert refused.json()["error"]["code"] == "bad_request"
         assert (await client.get(ACCOUNTS)).json()["accounts"] == []
+
+
+async def test_quotas_of_all_accounts_together_fit_the_relay(tmp_path: Path) -> None:
+    async with _relay(tmp_path) as (node, client):
+        assert node.hub.relay is not None
+        size_max = node.hub.relay.quotas.total
+        assert (await client.post(ACCOUNTS, json={"name": "ann", "quota": size_max - 1})).is_success
+        assert (await client.post(ACCOUNTS, json={"name": "ben", "quota": 1})).is_success
+        for refused in (
+            await client.post(ACCOUNTS, json={"name": "cy", "quota": 1}),
+            await client.put(f"{ACCOUNTS}/ben", json={"quota": 2}),
+            await client.post(ACCOUNTS, json={"name": "ben", "quota": 2}),
+        ):
+            assert refused.json()["error"]["code"] == "too_large"
+            assert "config set relay.size_max" in refused.json()["error"]["next"]
+        assert (await client.put(f"{ACCOUNTS}/ann", json={"quota": 5})).json()["quota"] == 5
+        assert (await client.put(f"{ACCOUNTS}/ben", json={"quota": 2})).json()["quota"] == 2
