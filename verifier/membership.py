@@ -33,8 +33,8 @@ This module judges; it does not look at signatures (see `verify`), nor does it k
 """
 
 from collections import OrderedDict
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, get_args
 
 from protocol.crypto.keys import EpochKey
@@ -68,7 +68,7 @@ from protocol.formats.commit import Commit
 from protocol.formats.devices import DeviceBody
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, StartParts
 from protocol.formats.links import RENEWAL_NOTE
-from protocol.formats.lobbies import LobbyAdd, LobbyBody, requester_name
+from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, requester_name
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import verify_certificate, verify_invitation_proof
 from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, branch_begun_by, root_branch
@@ -77,7 +77,7 @@ from verifier.epoch_commits import check_hand, check_init, check_open, check_sta
 from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
 from verifier.offers import OfferStatements
-from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations
+from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
 from verifier.profiles import ProfileStatements
 from verifier.quorums import authorise_checkpoint, check_approval, check_quorum
 from verifier.refusal import CommitRefused, require_permission
@@ -116,6 +116,19 @@ _RESOLUTIONS_KEPT: Final = 64
 """Sets of heads whose resolution is remembered: content names the same few again and again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Added:
+    """An accepted operation as it is kept."""
+
+    operation: Operation
+    settled: Settled
+    """After it, of its past and itself."""
+    said: Body | UnknownBody
+    """The body as it came, where more than the operation looks at it."""
+    is_noted: bool
+    """Of a device statement that its inner signatures hold, of a hide that its author was an admin."""
+
+
 class Membership:
     """Membership of one repo, grown commit by commit."""
 
@@ -140,6 +153,8 @@ class Membership:
         """
         self.questions_asked = 0
         """Questions by which rights removals are held, to keep up with what came. For tests and benchmarks."""
+        self.saved_count = 0
+        """Operations that this node's store has in a snapshot (`membership_snapshots`)."""
         nothing = Resolution(self.operations, (), Settled())
         self._now = nothing
         self._touched: set[UserId] = set()  # users whose permissions may be others by what has come since
@@ -363,37 +378,65 @@ class Membership:
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Keep an accepted operation."""
         settled = self.at(acks).settled if acks else Settled()
-        body = operation.body
-        hides = isinstance(body, Hide) and self._is_admin(operation.author, acks)
-        if hides:  # the verdict was that on an unknown body; to count, it needs more
-            operation = replace(operation, needs=Permission.ADMIN)
-        elif isinstance(body, Offer):
-            operation = replace(operation, body=Offer(body.branch, body.pulls, "", b""))
-        elif not isinstance(body, _LOOKED_AT) or (
-            isinstance(body, LobbyAdd) and not self._is_admin(operation.author, acks)
+        said = operation.body
+        is_noted = isinstance(said, DeviceBody) and is_signed(self._repo_id, operation)
+        if isinstance(said, Hide) and self._is_admin(operation.author, acks):
+            # The verdict was that on an unknown body; to count, it needs more.
+            operation, is_noted = replace(operation, needs=Permission.ADMIN), True
+        elif isinstance(said, Offer):
+            operation = replace(operation, body=without_text(said))
+        elif not isinstance(said, _LOOKED_AT) or (
+            isinstance(said, LobbyAdd) and not self._is_admin(operation.author, acks)
         ):
-            operation = replace(operation, body=ErasedBody(body_kind(body)))
-        if isinstance(body, Remove) and operation.is_leave:
+            operation = replace(operation, body=ErasedBody(body_kind(said)))
+        if isinstance(said, Remove) and operation.is_leave:
             # Nobody looks at what a leave says of feeds: it voids nothing.
-            operation = replace(operation, body=Remove(body.user, body.keeps, ()))
+            operation = replace(operation, body=Remove(said.user, said.keeps, ()))
         elif operation.is_contestable:
             settled = Settled(settled.count + 1, settled.overruled)
-        self.operations.add(operation, acks)
-        self.epochs.add(self.operations[operation.commit_id], acks)
-        self._settled_after[operation.commit_id] = settled
-        self._touched.update(_find_touched(operation))
-        if isinstance(body, Offer):
-            self.offers.add(self.operations[operation.commit_id], body, self.operations)
-        elif isinstance(body, Answer):
-            self.offers.add_answer(self.operations[operation.commit_id], self.operations)
-        elif isinstance(operation.body, DeviceBody) and is_signed(self._repo_id, operation):
-            self.device_statements.append(self.operations[operation.commit_id])
-        elif isinstance(operation.body, Profile):
-            self.profiles.add(self.operations[operation.commit_id], self.operations)
-        elif hides:
-            self.hides.append(self.operations[operation.commit_id])
-        elif isinstance(operation.body, LobbyBody):
-            self.lobbies.add(self.operations[operation.commit_id])
+        self.restore(Added(operation, settled, said, is_noted=is_noted), acks)
+
+    def restore(self, added: "Added", acks: tuple[CommitId, ...]) -> None:
+        """Keep an operation as it was kept before. What it needs of its past (`add`) is known."""
+        self.operations.add(added.operation, acks)
+        made = self.operations[added.operation.commit_id]
+        self.epochs.add(made, acks)
+        self._settled_after[made.commit_id] = added.settled
+        self._touched.update(_find_touched(made))
+        if isinstance(added.said, Offer):
+            self.offers.add(made, added.said, self.operations)
+            return
+        match made.body:
+            case Answer():
+                self.offers.add_answer(made, self.operations)
+            case Profile():
+                self.profiles.add(made, self.operations)
+            case Hide() if added.is_noted:
+                self.hides.append(made)
+            case Lobby() | LobbyAdd() | LobbyAnswer():
+                self.lobbies.add(made)
+            case _ if added.is_noted:
+                self.device_statements.append(made)
+            case _:
+                pass
+
+    def describe_added(self, operation: Operation) -> "Added":
+        """Return what `restore` takes to keep this operation again."""
+        body = operation.body
+        said = self.offers.said_in(operation.commit_id) if isinstance(body, Offer) else None
+        is_noted = (isinstance(body, Hide) and operation.needs == Permission.ADMIN) or (
+            isinstance(body, DeviceBody) and is_signed(self._repo_id, operation)
+        )
+        return Added(operation, self._settled_after[operation.commit_id], said or body, is_noted=is_noted)
+
+    def settled_after(self, commit_id: CommitId) -> Settled:
+        """Return how removals are settled of an operation and its past."""
+        return self._settled_after[commit_id]
+
+    def settle_restored(self, overruled: Mapping[CommitId, frozenset[Right]]) -> None:
+        """Take over which removals are overruled among all that was restored, so that none of them is asked about again."""
+        settled = Settled(len(self.operations.contestable), overruled)
+        self._now, self._touched = Resolution(self.operations, self.operations.heads(), settled), set()
 
     # --- rules ---
 
@@ -477,6 +520,11 @@ class Membership:
             verify_invitation_proof(invitation.invitation_key, self._repo_id, user, body.proof)
         except BadSignature as error:
             raise CommitRefused("bad_proof", f"M4: {error}") from None
+
+
+def without_text(body: Offer) -> Offer:
+    """Return what stays in memory of each offer; of those that are considered, `OfferStatements` has the rest."""
+    return Offer(body.branch, body.pulls, "", b"")
 
 
 def _check_user(user: UserId) -> None:

@@ -68,6 +68,11 @@ class OfferStatements:
         else:
             heappushpop(offer.withdrawals, (operations.place(operation), operation))
 
+    def said_in(self, commit_id: CommitId) -> Offer | None:
+        """Return an offer as it came, or None where it is no longer considered."""
+        kept = self._kept.get(commit_id)
+        return None if kept is None else kept.body
+
     def find(self, operations: Operations, now: Resolution, *, accepted: bool = False) -> list[FoundOffer]:
         """Find all offers that count, in the order in which they came; or only those that are accepted."""
         found: list[FoundOffer] = []

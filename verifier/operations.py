@@ -6,7 +6,8 @@ An index and nothing more: `rights` decides which operations count, `membership`
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar
 
 from protocol.formats.body import (
     Adopt,
@@ -33,6 +34,7 @@ from protocol.formats.epochs import EpochHand, EpochInit
 from protocol.ids import BranchId, CommitId, EpochId, UserId
 from verifier.tangle import Tangle
 
+Name = TypeVar("Name", UserId, EpochId)
 _PAIRS_COMPARED_MAX: Final = 64
 """Pairs of a removal and a head that are compared one by one; of more, all that the heads follow is looked at once."""
 
@@ -118,6 +120,7 @@ class Operations:
         self._graph: Tangle | None = None
         self._heads: tuple[CommitId, ...] | None = ()
         self._by_id: dict[CommitId, Operation] = {}
+        self._names: dict[bytes, Any] = {}
         self._grants: dict[UserId, list[Operation]] = {}
         self._authored: dict[UserId, list[Operation]] = {}
         self._deciding: dict[UserId, list[Operation]] = {}
@@ -152,7 +155,8 @@ class Operations:
 
     def add(self, operation: Operation, acks: Iterable[CommitId]) -> None:
         """Add an operation whose acks were all added; the first is the root."""
-        made = replace(operation, num=len(self._by_id))
+        author, epoch = self.shared(operation.author), self.shared(operation.epoch)
+        made = replace(operation, num=len(self._by_id), author=author, epoch=epoch)
         if self._graph is None:
             self._graph = Tangle(made.commit_id)
         else:
@@ -219,6 +223,15 @@ class Operations:
                     self._adoptions_of.setdefault(commit_id, []).append(made)
             case _:
                 pass
+
+    def shared(self, name: Name) -> Name:
+        """Return the one copy of the id of a user or an epoch: each commit brings its own."""
+        found: Name = self._names.setdefault(name, name)
+        return found
+
+    def since(self, num: int) -> list[Operation]:
+        """Return the operations of this number and later ones. Costs O(operations), but next to nothing for each."""
+        return list(islice(self._by_id.values(), num, None))
 
     def __contains__(self, commit_id: object) -> bool:
         return commit_id in self._by_id

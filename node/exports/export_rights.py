@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, select
 
-from node.ingest.replica import load_membership
+from node.ingest.replica import open_membership
 from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
@@ -53,7 +53,7 @@ def _open_repo(
     connection: Connection, tables: Tables, root: Branch, told: Pseudonym
 ) -> RepoRights | Unjudged:
     try:
-        membership = load_membership(connection, tables, root.facts.repo_id)
+        membership = open_membership(connection, tables, root.facts.repo_id)
     except UNREADABLE:  # damage; a database that fails raises none of these
         return Unjudged(is_damaged_here=find_damaged_in(connection, root.num) is not None)
     return RepoRights(

@@ -15,6 +15,13 @@ from sqlalchemy import Connection
 from node.ingest.author_clocks import AuthorClocks
 from node.ingest.key_givers import KeyGivers
 from node.ingest.membership_facts import NO_FACTS, MembershipFacts, find_facts
+from node.ingest.membership_snapshots import (
+    SAVED_AT_STOP_FROM,
+    SAVED_FROM,
+    restore_membership,
+    save_membership,
+    unsaved,
+)
 from node.ingest.own_feeds import OwnFeeds
 from node.ingest.people import People
 from node.ingest.publication_reading import open_parts
@@ -95,6 +102,7 @@ class Replica:
             if repo.has_members:
                 self._load_membership(repo.repo_id)
         self._show_facts(self.find_facts(repo.repo_id for repo in self.repos.values()))
+        self._save_snapshots(SAVED_FROM)
 
     @property
     def tables(self) -> Tables:
@@ -123,8 +131,11 @@ class Replica:
             return None if root is None else find_damaged_in(connection, root.num)
 
     def close(self) -> None:
-        """Close the store."""
-        self.database.close()
+        """Close the store, with what the next start need not judge again."""
+        try:
+            self._save_snapshots(SAVED_AT_STOP_FROM)
+        finally:
+            self.database.close()
 
     @property
     def repos(self) -> Mapping[int, Repo]:
@@ -189,9 +200,21 @@ class Replica:
         found = self._memberships.get(repo_id)
         if found is None:
             with self.database.read() as connection:
-                found = load_membership(connection, self.tables, repo_id)
+                found = open_membership(connection, self.tables, repo_id)
             self._memberships[repo_id] = found
         return found
+
+    def _save_snapshots(self, least: int) -> None:
+        """Save what was judged since, of each repo of which that is so many operations."""
+        with self.membership_lock:
+            due = [repo_id for repo_id, one in self._memberships.items() if unsaved(one) >= least]
+        if not due or self.database.fault:
+            return
+        try:
+            with self.change() as change:
+                change.save_snapshots(due)
+        except StorageError as error:  # nothing is lost: it is judged again
+            log.warning("a snapshot of memberships was not kept", error=str(error))
 
     def permission(self, repo: Repo, user: UserId) -> Permission | None:
         """Return the permission of a user in a repo now; None for who is no member."""
@@ -254,9 +277,16 @@ class Replica:
             is_counted=change.is_counted,
         )
         self._show_facts(change.facts)
+        for repo_id, count in change.saved.items():
+            self._memberships[repo_id].saved_count = count
         self.waiting = change.waiting
         self.unreleased, self.has_ready = change.unreleased, change.has_ready
         self.sketches.drop(change.reduced)
+
+    def is_saving_due(self, repo_id: RepoId) -> bool:
+        """Return True if so much of a membership was judged since it was saved that this is due."""
+        found = self._memberships.get(repo_id)
+        return found is not None and unsaved(found) >= SAVED_FROM
 
     def forget_membership(self, repo_id: RepoId) -> None:
         """Forget a membership that an undone transaction had changed: it is built anew from what is committed."""
@@ -308,6 +338,8 @@ class Change:
         """Facts of changed repos that differ from those of before."""
         self.waiting: Mapping[int, int] = {}
         """As `Replica.waiting` is to be."""
+        self.saved: dict[RepoId, int] = {}
+        """Operations that snapshots of memberships are to have."""
 
     def begin(self, connection: Connection) -> None:
         """Take the tables as the last writer has left them: no other changes them before this one has ended."""
@@ -347,6 +379,15 @@ class Change:
         self.facts = self._replica.find_facts(self.changed_repos)
         if is_any_pending(self.connection):
             self.waiting = count_waiting(self.connection)
+        self.save_snapshots(one for one in self.changed_repos if self._replica.is_saving_due(one))
+
+    def save_snapshots(self, repo_ids: Iterable[RepoId]) -> None:
+        """Save what was judged of these repos since it was last saved. Costs O(that)."""
+        for repo_id in repo_ids:
+            root, membership = self.tables.roots.get(repo_id), self._replica.membership(repo_id)
+            if root is not None:
+                save_membership(self.connection, root.num, repo_id, membership)
+                self.saved[repo_id] = len(membership.operations)
 
     def _touch(self, branch_nums: Iterable[int], before: Tables) -> None:
         """Note the repos of branches, some of which may be new or gone."""
@@ -367,16 +408,37 @@ class Change:
             self._replica.forget_membership(repo_id)
 
 
+def open_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
+    """Load a repo's membership from its snapshot, and judge what has come since. Raises StorageError.
+
+    Costs O(root branch commits), some 30 us each; of those that have come since, what judging them costs.
+    """
+    root = tables.roots.get(repo_id)
+    if root is None:
+        return Membership(repo_id)
+    membership, rows = restore_membership(connection, root.num, repo_id)
+    _judge_again(connection, tables, root, membership, rows)
+    return membership
+
+
 def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:
-    """Load a repo's membership from the accepted commits of its root branch. Raises StorageError."""
+    """Load a repo's membership from the accepted commits of its root branch alone. Raises StorageError."""
     membership = Membership(repo_id)
     root = tables.roots.get(repo_id)
-    for row in [] if root is None else iterate_arrivals(connection, [root.num]):
+    if root is not None:
+        _judge_again(connection, tables, root, membership, iterate_arrivals(connection, [root.num]))
+    return membership
+
+
+def _judge_again(
+    connection: Connection, tables: Tables, root: Branch, membership: Membership, rows: Iterable[TimelineRow]
+) -> None:
+    for row in rows:
         blocks = load_blocks_of(connection, [row])[row.num]
         commit, body = open_stored(tables, row, blocks)
         key, parts = None, None
         about = body.epoch if isinstance(body, EpochHand) else EpochId(row.commit_id)
-        if root is not None and isinstance(body, RepoInit | EpochInit | EpochHand):
+        if isinstance(body, RepoInit | EpochInit | EpochHand):
             epoch = tables.find_epoch(root.repo_num, about)
             key = None if epoch is None else epoch.key
         if isinstance(body, EpochInit):
@@ -389,7 +451,6 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
                 "with another folder"
             ) from None
         membership.add(operation, commit.acks)
-    return membership
 
 
 def load_start_parts(connection: Connection, tables: Tables, commit_id: CommitId) -> StartParts:

@@ -78,6 +78,7 @@ _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
 _STORE_NONCE_KEY: Final = _CONTEXT + "store key to nonce key v1"
+_MEMBERSHIP_SNAPSHOT: Final = _CONTEXT + "membership snapshot to digest v1"
 _PRESENCE_KEY: Final = _CONTEXT + "epoch read key to presence key v1"
 _PRESENCE_SIGNED: Final = _CONTEXT + "presence signature v1"
 _ACCOUNT_MARK: Final = _CONTEXT + "account token to account mark v1"
@@ -298,6 +299,11 @@ def store_box_key(store_key: StoreKey) -> CipherKey:
 def store_nonce_key(store_key: StoreKey) -> HashKey:
     """Return the key that makes the nonces of the boxes in a store."""
     return HashKey(_derive(_STORE_NONCE_KEY, store_key))
+
+
+def snapshot_digest(content: bytes) -> Digest:
+    """Return what tells that a membership's snapshot was changed, in a store without a key too."""
+    return Digest(_derive(_MEMBERSHIP_SNAPSHOT, content))
 
 
 def mask(key: HashKey, place: bytes) -> bytes:

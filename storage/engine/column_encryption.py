@@ -162,6 +162,11 @@ def search_text_place(branch_num: int) -> bytes:
     return b"search text" + branch_num.to_bytes(8, "little")
 
 
+def membership_place(branch_num: int, first: int) -> bytes:
+    """Return the place of a part of a membership's snapshot."""
+    return b"membership" + branch_num.to_bytes(8, "little") + first.to_bytes(8, "little")
+
+
 def topic_place(topic: TopicKey) -> bytes:
     """Return the place of the link to a single topic."""
     return b"topic" + topic

@@ -25,6 +25,7 @@ from storage.engine.column_encryption import (
     commit_place,
     epoch_place,
     file_place,
+    membership_place,
     repo_place,
     search_place,
     search_text_place,
@@ -93,6 +94,7 @@ _BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
         lambda num, raw: epoch_place("writers_secret", num, raw),
     ),
     ("topics", "channel", ("topic",), topic_place),
+    ("membership_parts", "content", ("branch_num", "first"), membership_place),
     ("search_state", "hash_key", ("num",), lambda _num: search_place()),
     ("search_texts", "content", ("branch_num",), search_text_place),
 )

@@ -22,6 +22,7 @@ from storage.schema.schema import (
     heads,
     imports,
     late_removals,
+    membership_parts,
     order_spans,
     pending,
     pending_causes,
@@ -81,6 +82,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         search_texts,
         seen_marks,
         text_sessions,
+        membership_parts,
         commits,
     ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))

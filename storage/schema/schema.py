@@ -91,6 +91,15 @@ topics = Table(
 )
 """Topics of epochs (which `epochs` names, one or two each), and link topics of single branches."""
 
+membership_parts = Table(
+    "membership_parts",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),  # of the repo's root branch
+    Column("first", NUM, primary_key=True),  # operations in the parts before it
+    Column("content", Bytes(), nullable=False),  # sealed
+)
+"""What this node has judged of root branches, so that a start need not do so again; see `membership_parts`."""
+
 topic_inits = Table(
     "topic_inits",
     metadata,

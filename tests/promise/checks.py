@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from node.ingest.replica import load_blocks_of, open_stored
+from node.ingest.replica import load_blocks_of, load_membership, open_stored
 from protocol.formats.body import Permission
 from protocol.formats.content import Post
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
@@ -13,6 +13,7 @@ from tests.promise.draw import RELAY
 from tests.promise.people import Person
 from tests.promise.texts import show_documents
 from tests.promise.world import Broken, World, Written
+from tests.support.restored import state_of
 from tests.support.tables import assert_tables_are_stored
 
 Shown = dict[BranchId, list[CommitId]]
@@ -352,12 +353,27 @@ async def check_restarts(world: World) -> None:
         assert_tables_are_stored(person.replica)
         before = await _said(person)
         person.reopen()
+        _check_restored(person)
         after = await _said(person)
         if before != after:
             parts = [name for name in before if before[name] != after[name]]
             raise Broken(
                 "restarts_agree", f"{person.name} says otherwise after a restart: {', '.join(parts)}"
             )
+
+
+def _check_restored(person: Person) -> None:
+    """What a snapshot restores of a membership is all that judging its commits again gives."""
+    replica, repo_id = person.replica, person.repo().repo_id
+    with replica.membership_lock:
+        found = replica.membership(repo_id)
+        with replica.database.read() as connection:
+            judged = load_membership(connection, replica.tables, repo_id)
+        if not found.saved_count:
+            raise Broken("restarts_restore", f"{person.name} has kept no snapshot")
+        differing = [name for name, held in state_of(judged).items() if state_of(found)[name] != held]
+        if differing:
+            raise Broken("restarts_restore", f"{person.name} restores other {', '.join(differing)}")
 
 
 async def _said(person: Person) -> dict[str, object]:

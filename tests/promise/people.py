@@ -6,6 +6,7 @@ All of it runs in one thread, and nothing waits for a real clock.
 import shutil
 from itertools import count
 from pathlib import Path
+from unittest.mock import patch
 
 import trio
 from trio.testing import wait_all_tasks_blocked
@@ -147,7 +148,8 @@ class Person(Node):
     def reopen(self) -> None:
         """Close the store, and open it again, as after a restart."""
         is_relay = self.hub.relay is not None
-        self.replica.close()
+        with patch("node.ingest.replica.SAVED_AT_STOP_FROM", 1):
+            self.replica.close()
         self.open()
         if is_relay:
             self.become_relay()

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from random import Random
 from typing import Final
 
 from protocol.crypto.boxes import epoch_mark, writers_mark
@@ -32,6 +33,7 @@ from protocol.formats.proofs import certify_repo, prove_invitation
 from protocol.ids import BranchId, CommitId, EpochId, InvitationKey, Signature, UserId, root_branch
 from tests.support.ids import as_commit_id, as_object_id
 from tests.support.reference_membership import ADMIN, MANAGE, OWNER, READ, WRITE, Op, Reference
+from tests.support.restored import Saver, state_of
 from verifier.membership import Membership
 from verifier.operations import Operation
 from verifier.refusal import CommitRefused
@@ -230,6 +232,21 @@ class Twins:
         found = self.check()
         self.real = kept
         return found
+
+    def check_restored(self, rng: Random) -> None:
+        """Compare a membership that is saved now and then, and restored, with one that never was, to the end."""
+        grown = Membership(REPO)
+        saver = Saver(grown, REPO)
+        for number, step in enumerate(self.steps):
+            restored = saver.check() if rng.random() < 0.3 else None
+            commit = make_commit(number, step.author, step.acks)
+            body = self._init if number == 0 else step.body()
+            for one in (grown, restored):
+                if one is not None:
+                    one.add(one.authorise_root_commit(commit, body, KEY), commit.acks)
+            if restored is not None:
+                assert state_of(restored) == state_of(grown), "it goes on as the other does"
+        saver.check()
 
     def check_at(self, acks: tuple[int, ...]) -> dict[str, int]:
         """Compare the same about what some operations have in their pasts."""

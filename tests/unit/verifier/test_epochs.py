@@ -32,6 +32,7 @@ from protocol.formats.proofs import prove_invitation
 from protocol.ids import CommitId, EpochId, Mark, UserId
 from tests.support.ids import as_object_id
 from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, make_init
+from tests.support.restored import Saver
 from verifier.epochs import Epochs, box_holders, describe_epoch, epoch_reason, find_followed, preferred_epoch
 from verifier.membership import Membership
 from verifier.operations import Operation
@@ -603,6 +604,7 @@ def test_no_order_of_arrival_gives_another_result() -> None:
         if order.index(merged) < max(order.index(left), order.index(right)):
             continue
         other = history.again((*range(base + 1), *order))
+        Saver(other.membership, REPO).check()
         users = [USERS[name] for name in ("ann", "ben", "cat", "dan")]
         results.add(
             (

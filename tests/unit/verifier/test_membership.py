@@ -167,6 +167,7 @@ def test_random_histories_are_judged_as_the_reference_does(seed: int, size: int,
     left = {step.author for step in twins.steps if step.kind == "remove" and step.user == step.author}
     assert all(members.get(name) == OWNER or name in left for name in NAMES[:founders]), "founders stay"
     assert twins.check_order(_any_order(rng, twins)) == members
+    twins.check_restored(rng)
     for _ in range(4):
         twins.check_at(_heads(twins, rng.sample(range(len(twins)), rng.randint(1, min(3, len(twins))))))
     _check_strong_removal(twins)
