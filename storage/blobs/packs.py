@@ -19,7 +19,12 @@ from sqlalchemy import Connection, bindparam, insert, select
 from protocol.codec import DecodeError
 from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId
-from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.commits.blocks import (
+    DamagedBlock,
+    find_shared_blocks,
+    put_shared_blocks,
+    read_shared_blocks,
+)
 from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
 from storage.engine.folders import make_folder, open_new, sync_folder
@@ -86,19 +91,20 @@ class Packs:
             self._has_durable_folder = True
 
     def find(self, connection: Connection, block_id: BlockId) -> Block | None:
-        """Find a block by its id, in packs or rows, and hash it again. Costs O(block). Raises DamagedBlock, StorageError."""
-        for found, name, offset, size in select_rows(connection, _BY_KEY, key=id_key(block_id)):
-            if found == block_id:
+        """Find a block of a file by its id, in packs or rows, and hash it again. Costs O(block), and O(log n).
+
+        Raises DamagedBlock, StorageError.
+        """
+        for packed, name, offset, size in select_rows(connection, _BY_KEY, key=id_key(block_id)):
+            if packed == block_id:
                 return _checked(block_id, self._read(name, offset, size))
-        nums = find_blocks(connection, [block_id])
-        if not nums:
-            return None
-        num = nums[block_id]
-        return _checked(block_id, read_blocks(connection, {num: block_id})[num])
+        for found in read_shared_blocks(connection, [block_id]):
+            return _checked(block_id, found.encoded)
+        return None
 
     def find_held(self, connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
         """Return those of these blocks that are here. Costs O(ids)."""
-        return _known_blocks(connection, ids) | find_blocks(connection, ids).keys()
+        return _known_blocks(connection, ids) | find_shared_blocks(connection, ids).keys()
 
     def _read(self, name: str, offset: int, size: int) -> bytes:
         try:
@@ -180,7 +186,7 @@ class PackDraft:
 
     def keep(self, connection: Connection) -> None:
         """Name the blocks, inside the write transaction of what needs them."""
-        put_blocks(self._database, connection, [], self._waiting.values())
+        put_shared_blocks(self._database, connection, self._waiting.values())
         known = _known_blocks(connection, self._places)
         new = {block_id: place for block_id, place in self._places.items() if block_id not in known}
         self._is_named = bool(new)
@@ -197,9 +203,8 @@ class PackDraft:
 
     def _flush(self) -> None:
         with self._database.read() as connection:
-            known = (
-                _known_blocks(connection, self._waiting) | find_blocks(connection, list(self._waiting)).keys()
-            )
+            known = _known_blocks(connection, self._waiting)
+            known |= find_shared_blocks(connection, self._waiting).keys()
         new = [block for block in self._waiting.values() if block.block_id not in known]
         self._waiting.clear()
         self._waiting_size = 0

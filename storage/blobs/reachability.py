@@ -13,10 +13,10 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, func, select, true
 
 from protocol.codec import DecodeError
-from protocol.crypto.hashing import block_id as hash_block
 from protocol.formats.block import LEAF_START_SIZE, decode_block, has_children
 from protocol.ids import BlockId, ObjectId
 from storage.blobs.files import IS_REMOVED
+from storage.commits.blocks import read_shared_blocks
 from storage.engine.database import StorageError
 from storage.engine.id_keys import id_key, unpack_nums
 from storage.engine.queries import stream_rows
@@ -116,11 +116,9 @@ class _Walk:
         return found
 
     def _mark_row(self, block_id: BlockId) -> tuple[BlockId, ...] | None:
-        query = select(blocks.c.num, blocks.c.encoded).where(blocks.c.id_key == id_key(block_id))
-        for num, encoded in self._connection.execute(query):
-            if hash_block(encoded) == block_id:
-                self._reached.rows[num] = 1
-                return child_ids(encoded)
+        for found in read_shared_blocks(self._connection, [block_id]):
+            self._reached.rows[found.num] = 1
+            return child_ids(found.encoded)
         return None
 
 

@@ -29,7 +29,7 @@ from storage.check.schema_check import fresh_schema, migrated_schema, normalise
 from storage.engine.bulk import UNREADABLE
 from storage.engine.errors import LostStore, StorageError
 from storage.engine.folders import make_folder, move_file, open_new, sync_file, sync_folder
-from storage.engine.id_keys import id_key, pack_ids, pack_nums
+from storage.engine.id_keys import PackedIds, id_key, id_keys, pack_ids, pack_nums
 from storage.engine.last_write import read_last_write
 from storage.engine.losses import Loss, copy_to_quarantine, note_loss
 from storage.engine.revisions import create, is_revision, newest_revision
@@ -75,8 +75,8 @@ _DROP_NAMELESS: Final = """
     )
 """
 """Topics that were those of epochs that are gone."""
-_NOT_HERE: Final = pack_nums([0, 0])
-"""Numbers of a commit's blocks of which none is here: no row has this one."""
+_NOT_HERE: Final = 0
+"""Number of a commit's body that is not here: no row has this one."""
 Row = tuple[Any, ...]
 
 
@@ -389,11 +389,13 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
     arrivals = read("commits_arrival", "topic_num, num")
     places = read("commits_branch", "branch_num, num, epoch_num, place_num")
     times = read("commits_display", "branch_num, passed, display_time, num")
-    for num in sorted(order.keys() & feeds.keys() & arrivals.keys() & places.keys()):
+    lost = sorted(order.keys() & feeds.keys() & arrivals.keys() & places.keys())
+    own = _find_own_blocks(new, [order[num]["commit_id"] for num in lost])
+    for num in lost:
         commit_id = order[num]["commit_id"]
-        acks = _find_acks(new, commit_id)
-        if acks is None:
+        if commit_id not in own:
             continue  # nothing of its place can be told; it comes anew
+        block_num, acks = own[commit_id]
         time = times[num]["display_time"] if num in times else 0
         values = {
             **order[num],
@@ -405,7 +407,7 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
             "feed_link": b"",
             "commit_key": b"",
             "signature": b"",
-            "block_nums": _NOT_HERE,
+            "block_nums": pack_nums([block_num, _NOT_HERE]),
             "body_kind": "",
             "size": 0,
             "timestamp": time,
@@ -419,14 +421,23 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
         yield tuple(values[name] for name in list(commits.columns.keys()))
 
 
-def _find_acks(new: sqlite3.Connection, commit_id: CommitId) -> bytes | None:
-    query = f"SELECT encoded FROM {blocks.name} WHERE id_key = ?"  # noqa: S608  # a name of ours
-    for (encoded,) in new.execute(query, (id_key(commit_id),)):
+def _find_own_blocks(
+    new: sqlite3.Connection, ids: Sequence[CommitId]
+) -> dict[CommitId, tuple[int, PackedIds]]:
+    """Find row number and acks of the own blocks of commits whose rows are gone, which named them. Costs O(blocks)."""
+    wanted = set(ids)
+    keys = set(id_keys(wanted))
+    found: dict[CommitId, tuple[int, PackedIds]] = {}
+    if not wanted:
+        return found
+    rows = new.execute(f"SELECT num, id_key FROM {blocks.name}")  # noqa: S608  # a name of ours
+    query = f"SELECT encoded FROM {blocks.name} WHERE num = ?"  # noqa: S608  # a name of ours
+    for num in [num for num, key in rows if key in keys]:  # no index has those of commits
         with suppress(DecodeError):
-            block = decode_block(encoded)
-            if block.block_id == commit_id:
-                return pack_ids(block.acks)
-    return None
+            block = decode_block(new.execute(query, (num,)).fetchone()[0])
+            if block.block_id in wanted:
+                found[CommitId(block.block_id)] = num, pack_ids(block.acks)
+    return found
 
 
 def _numbers(new: sqlite3.Connection, table: Table) -> set[int]:

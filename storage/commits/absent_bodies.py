@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select, upda
 from protocol.formats.block import Block
 from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
-from storage.commits.blocks import put_blocks
+from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
@@ -139,7 +139,7 @@ def fill_bodies(
     for part in chunks([id_key(raw) for raw in bodies]):
         rows = connection.execute(_MISSING, {"keys": part})
         found.update((commit_id, (num, own)) for num, commit_id, own in rows if commit_id in bodies)
-    block_nums = put_blocks(database, connection, (), [bodies[commit_id] for commit_id in found])
+    block_nums = put_commit_blocks(database, connection, [bodies[commit_id] for commit_id in found])
     for commit_id, (num, own) in found.items():
         block = bodies[commit_id]
         whole = own + pack_nums([block_nums[block.block_id]])

@@ -20,7 +20,7 @@ from protocol.formats.commit import Commit
 from protocol.formats.publication import Publication
 from protocol.ids import CommitId, UserId
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
-from storage.commits.blocks import put_blocks
+from storage.commits.blocks import put_commit_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads
@@ -191,7 +191,9 @@ def accept_commits(
     received_at: int,
     arrived_at: Mapping[CommitId, int] = _NONE_WAITED,
 ) -> list[int]:
-    """Store accepted commits of one branch: blocks, rows, heads and counts. Costs O(change), and O(log n) for positions.
+    """Store accepted commits of one branch: blocks, rows, heads and counts.
+
+    Costs O(change), and for each commit O(log n): a place in the order, and one index entry at a random place.
 
     Args:
         database: Gives row numbers.
@@ -206,9 +208,9 @@ def accept_commits(
     """
     if not new:
         return []
-    fresh = [commit.publication.blocks[0] for commit in new]
-    shared = (block for commit in new for block in commit.publication.blocks[1:])
-    block_nums = put_blocks(database, connection, fresh, shared)
+    block_nums = put_commit_blocks(
+        database, connection, [block for commit in new for block in commit.publication.blocks]
+    )
     stored = [commit.verified.commit for commit in new]
     ids = [commit.commit_id for commit in stored]
     author_nums = number_authors(database, connection, {commit.content.author for commit in stored})

@@ -15,12 +15,12 @@ from protocol.formats.commit import Commit
 from protocol.formats.publication import Publication
 from protocol.ids import BlockId, CommitId
 from storage.commits.absent_bodies import await_missing_bodies
-from storage.commits.blocks import put_blocks
+from storage.commits.blocks import find_blocks_in, put_commit_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
-from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums
+from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_nums
 from storage.schema.schema import branches, commits, damaged_blocks, damaged_commits, erasures
 from verifier.posts import find_relation
 
@@ -149,7 +149,10 @@ def restore_commit(
     `epoch_num` and `seen` are as in `commits.NewCommit` and its verified commit.
     """
     blocks = publication.blocks
-    nums = put_blocks(database, connection, [], blocks)
+    kept = connection.execute(select(commits.c.block_nums).where(commits.c.num == damaged.num)).scalar_one()
+    nums = find_blocks_in(connection, unpack_nums(kept))  # of what is not damaged, no second copy
+    lacking = [block for block in blocks if block.block_id not in nums]
+    nums |= put_commit_blocks(database, connection, lacking)
     relation, about = relation_columns(find_relation(commit, is_root_branch=is_root_branch))
     values = {
         "block_nums": pack_nums([nums[block.block_id] for block in blocks]),

@@ -14,10 +14,10 @@ from typing import Final, NamedTuple
 from blake3 import blake3
 from sqlalchemy import Connection, Table, case, func, select
 
-from protocol.crypto.hashing import block_id as hash_block
 from protocol.ids import BlockId
 from protocol.limits.formats import OBJECT_DEPTH_MAX
 from storage.blobs.reachability import child_ids, packed_children
+from storage.commits.blocks import read_shared_blocks
 from storage.engine.database import StorageError
 from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key, unpack_nums
 from storage.engine.queries import stream_parts, sum_of
@@ -155,9 +155,5 @@ def _look_up(
                 wanted.remove(found)
                 yield found, size, packed_children(folder / name, offset, size)
         for few in chunks(sorted(wanted), _ROWS_AT_ONCE):
-            rows = select(blocks.c.encoded).where(blocks.c.id_key.in_([id_key(raw) for raw in few]))
-            for encoded in connection.execute(rows).scalars().all():
-                found = hash_block(encoded)
-                if found in wanted:
-                    wanted.remove(found)
-                    yield found, len(encoded), child_ids(encoded)
+            for one in read_shared_blocks(connection, few):
+                yield one.block_id, len(one.encoded), child_ids(one.encoded)

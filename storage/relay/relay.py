@@ -25,6 +25,7 @@ from storage.relay.bare import complete_bare, note_bare
 from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, make_room, make_topic_room
 from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
+from storage.topics.topic_sets import has_publication_keys
 
 RELAY: Final = TopicTables(relay_topics, relay_commits, relay_heads)
 
@@ -305,8 +306,8 @@ def _find_known(
     wanted = set(ids)
     found: dict[PublicationId, int] = {}
     columns = relay_commits.c
-    for part in chunks([id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in wanted]):
-        here = columns.publication_key.in_(part) & (unindexed(columns.topic_num) == topic_num)
+    for part in chunks(list(wanted)):
+        here = has_publication_keys(part) & (unindexed(columns.topic_num) == topic_num)
         rows = connection.execute(select(columns.publication_id, columns.num).where(here))
         found.update((row[0], row[1]) for row in rows if row[0] in wanted)
     return found

@@ -1,6 +1,6 @@
 """Tables of a relay: topics, publications, files, blocks, shares per peer, accounts. `schema` explains the conventions."""
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, false
+from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, column, false, true
 
 from storage.schema.columns import NUM, Bytes, metadata
 
@@ -36,11 +36,16 @@ relay_commits = Table(
     Column("publication", Bytes(), nullable=False),
     Column("received_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
     Column("publication_id", Bytes(32), nullable=False, server_default=""),
-    Column("publication_key", BigInteger, nullable=False, server_default="0"),  # bytes 8 to 15 of its id
+    # Bytes 8 to 15 of its id. Of a commit's first publication `id_key` tells as much: its id begins with the commit's.
+    Column("publication_key", BigInteger, nullable=False, server_default="0"),
     # Others of the commit were here before; which of them open nobody can tell here.
     Column("is_variant", Boolean, nullable=False, server_default=false()),
     Index("relay_commits_id_key", "id_key", "is_variant", "num"),
-    Index("relay_commits_publication_key", "publication_key"),
+    Index(
+        "relay_commits_variants_key",
+        "publication_key",
+        sqlite_where=column("is_variant", Boolean) == true(),
+    ),
     Index("relay_commits_topic", "topic_num", "num"),
     Index("relay_commits_variants", "topic_num", "is_variant"),
 )

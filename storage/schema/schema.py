@@ -1,8 +1,9 @@
 """The tables, in SQLAlchemy Core; a test holds that migrations make the same.
 
 Rows are named by integers (`num`), and 32-byte ids are found by their first eight bytes as an integer (`id_key`):
-random 32-byte keys make inserts slow as a table grows, narrow ones do not (measured in shared facts). An `id_key` is an
-index and never an identity: every look-up compares the whole id.
+random 32-byte keys make inserts slow as a table grows, narrow ones less so. An `id_key` is an index and never an identity:
+every look-up compares the whole id. Entries at random places are what an insert costs in a large store, so a commit has one,
+of its own id: what else it has is found by its row.
 
 `commits.num` grows in the order of acceptance, so causes always stand before effects. Reading commits by `num` is reading
 the inserts of a branch's timeline; `changes` holds what else happened to it, with numbers of the same sequence.
@@ -25,8 +26,10 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    column,
     false,
     text,
+    true,
 )
 
 from storage.schema.columns import NUM, Bytes, metadata
@@ -125,8 +128,11 @@ blocks = Table(
     metadata,
     Column("num", NUM, primary_key=True),
     Column("id_key", BigInteger, nullable=False),
+    # Whether it is looked up by its id: a block of a file, or a large one of commits; see `commits.blocks`.
+    Column("is_shared", Boolean, nullable=False),
     Column("encoded", Bytes(), nullable=False),
-    Index("blocks_id_key", "id_key"),
+    # Others stay out of it: an entry at a random place costs more than the row.
+    Index("blocks_id_key", "id_key", sqlite_where=column("is_shared", Boolean) == true()),
 )
 
 packs = Table(

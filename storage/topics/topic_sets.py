@@ -6,19 +6,19 @@ ids say all of it. What a node keeps of a commit that it accepted is one publica
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
 from protocol.formats.publication import PUBLICATION_ID_COMMIT_SIZE
 from protocol.ids import ItemId, ShortId, TopicKey
 from storage.engine.bulk import select_rows
-from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_key
+from storage.engine.id_keys import BLOCK_NUM_SIZE, LOOKUP_COUNT_MAX, chunks, id_keys
 from storage.repos.epochs import Topic
-from storage.schema.relay_schema import relay_bare
+from storage.schema.relay_schema import relay_bare, relay_commits
 from storage.schema.schema import damaged_commits
 from storage.topics.difference import TopicTables, starts_on
 from storage.topics.publishing import NEEDED, name_publications
@@ -100,11 +100,10 @@ def find_by_short_ids(
     """Find the numbers of those in the set, by the first bytes of their ids (16, or all). Costs O(ids)."""
     wanted = set(short_ids)
     size = max(map(len, wanted), default=0)
-    by_key, keys = _keys(kept, wanted)
     found: dict[ShortId, int] = {}
     of_topic = _is_on(kept.tables)
-    for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        query = _select(kept).where(by_key.in_(part), of_topic)
+    for part in chunks(list(wanted), min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
+        query = _select(kept).where(_has_keys(kept, part), of_topic)
         rows = connection.execute(query, {"topic": kept.num}).all()
         for row, raw in zip(rows, _ids(connection, kept, rows), strict=True):
             short_id = ShortId(raw[:size])
@@ -117,15 +116,14 @@ def find_whole(connection: Connection, kept: TopicSet, ids: Sequence[ItemId]) ->
     """Find the numbers of those in the set that are here with their bodies, in order. Costs O(ids)."""
     wanted = set(ids)
     columns = kept.tables.commits.c
-    by_key, keys = _keys(kept, wanted)
     if kept.tables.has_variants:
         is_bare = (relay_bare.c.topic_num == columns.topic_num) & (relay_bare.c.commit_num == columns.num)
         is_whole = ~select(relay_bare.c.commit_num).where(is_bare).exists()
     else:  # before blocks are read: what was erased is asked for most often
         is_whole = func.length(columns.block_nums) > BLOCK_NUM_SIZE
     found: list[int] = []
-    for part in chunks(keys, min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
-        here = by_key.in_(part) & _is_on(kept.tables)
+    for part in chunks(list(wanted), min(LOOKUP_COUNT_MAX, _read_at_once(kept))):
+        here = _has_keys(kept, part) & _is_on(kept.tables)
         rows = connection.execute(_select(kept).where(here, is_whole), {"topic": kept.num}).all()
         own = _ids(connection, kept, rows)
         found += [row[0] for row, raw in zip(rows, own, strict=True) if raw in wanted]
@@ -151,12 +149,22 @@ def load_set(connection: Connection, kept: TopicSet) -> tuple["array[int]", list
     return nums, ids
 
 
-def _keys(kept: TopicSet, ids: Iterable[bytes]) -> "tuple[Column[int], list[int]]":
-    """Return the column that finds these ids (or prefixes), and their values in it."""
-    columns = kept.tables.commits.c
-    if kept.of_publications and kept.tables.has_variants:  # many may be of one commit
-        return columns.publication_key, [id_key(raw[PUBLICATION_ID_COMMIT_SIZE:]) for raw in ids]
-    return columns.id_key, [id_key(raw) for raw in ids]
+def _has_keys(kept: TopicSet, ids: Collection[ItemId | ShortId]) -> "ColumnElement[bool]":
+    """Return the condition that a row has the keys of one of these ids, or prefixes of 16 bytes."""
+    if kept.of_publications and kept.tables.has_variants:
+        return has_publication_keys(ids)
+    return kept.tables.commits.c.id_key.in_(id_keys(ids))
+
+
+def has_publication_keys(ids: Collection[ItemId | ShortId]) -> "ColumnElement[bool]":
+    """Return the condition that a row of a relay has the keys of one of these publications' ids, or prefixes of 16 bytes.
+
+    Most publications are their commit's only one, so they are found by the commit's key alone. Variants of one commit have a
+    key of their own: there may be many.
+    """
+    columns, rests = relay_commits.c, [raw[PUBLICATION_ID_COMMIT_SIZE:] for raw in ids]
+    is_first = columns.id_key.in_(id_keys(ids)) & ~columns.is_variant
+    return is_first | (columns.publication_key.in_(id_keys(rests)) & columns.is_variant)
 
 
 def _read_at_once(kept: TopicSet) -> int:

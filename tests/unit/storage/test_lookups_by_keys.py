@@ -8,15 +8,16 @@ from typing import Final
 import pytest
 from sqlalchemy import Connection, insert
 
-from protocol.ids import CommitId, PublicationId, ShortId, TopicKey
+from protocol.ids import BlockId, CommitId, PublicationId, ShortId, TopicKey
 from storage.blobs.unfetched import note_files_added
+from storage.commits.blocks import find_shared_blocks
 from storage.commits.void_marks import load_judged
 from storage.engine.database import Database
 from storage.engine.id_keys import id_key
 from storage.relay.relay import RELAY, _find_known, _load_ranks
 from storage.repos.epochs import Topic
 from storage.schema.relay_schema import relay_commits
-from storage.schema.schema import topics
+from storage.schema.schema import blocks, topics
 from storage.topics.difference import LINKED, REPLICA
 from storage.topics.topic_sets import TopicSet, find_by_short_ids
 from tests.support.rows import counted_steps, put_branch, put_commits, some_id
@@ -57,6 +58,7 @@ LOOKUPS: Final[dict[str, Callable[[Connection, int, Sequence[CommitId]], object]
     "ranks at a relay": _load_ranks,
     "what may be void": load_judged,
     "files that were added": note_files_added,
+    "blocks of files": lambda connection, _, ids: find_shared_blocks(connection, [*map(BlockId, ids)]),
 }
 
 
@@ -90,6 +92,8 @@ def test_ids_are_looked_up_by_their_keys(database: Database) -> None:
         link = {"num": num + 1, "topic": _TOPIC, "commit_count": 0, "branch_num": num, "epoch_num": 0}
         connection.execute(insert(topics).values(link))
         _put_relayed(connection, num, ids)
+        rows = [{"num": at, "id_key": id_key(one), "encoded": b""} for at, one in enumerate(ids)]
+        connection.execute(insert(blocks).values(is_shared=True), rows)
         absent = [some_id(number) for number in range(_ROWS, _ROWS + _KEYS)]
         steps: dict[str, int] = {}
         for name, look in LOOKUPS.items():

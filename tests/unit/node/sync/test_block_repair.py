@@ -20,6 +20,7 @@ from protocol.formats.text import id_text
 from protocol.limits.formats import LEAF_SIZE
 from protocol.session.events import BatchLoaded
 from protocol.session.outputs import LoadBatch
+from storage.blobs.garbage_collection import find_garbage
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_timeline
 from storage.commits.damaged import DamagedCount, count_damaged
@@ -109,6 +110,8 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
         with bob.replica.database.read() as connection:
             rows = load_timeline(connection, bob.branch().num, 0, 100)
         assert "post 1" in [describe(bob.replica, id_text(row.commit_id))["text"] for row in rows]
+        garbage = find_garbage(tmp_path / "bob", keep_removed=True).blocks
+        assert garbage == (2 if harm == "row_names_nothing" else 0), "what its row still named has no second copy"
 
 
 @pytest.mark.slow

@@ -17,7 +17,14 @@ from node.runtime.errors import storage_failed
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.ids import BlockId
-from storage.commits.blocks import DamagedBlock, find_blocks, put_blocks, read_blocks
+from storage.commits.blocks import (
+    SHARED_SIZE_MIN,
+    DamagedBlock,
+    find_shared_blocks,
+    put_commit_blocks,
+    put_shared_blocks,
+    read_blocks,
+)
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.engine.errors import StoreLocked
 from storage.engine.revisions import create, revision_of, schema_statements, upgrade
@@ -68,7 +75,7 @@ def test_migrations_and_a_new_store_have_the_same_tables() -> None:
 def test_the_tables_of_a_released_schema_stay_as_they_are() -> None:
     # Until 0.1 is released, write the new hash here; afterwards, freeze `r0001_initial` and write a migration.
     statements = "\n".join(schema_statements(create_engine("sqlite://").dialect))
-    assert blake3(statements.encode()).hexdigest()[:16] == "c7f7914abede93c7"
+    assert blake3(statements.encode()).hexdigest()[:16] == "20e5f6627b7d8855"
 
 
 @pytest.mark.sqlite
@@ -193,13 +200,19 @@ def test_blocks_are_shared_found_and_hashed_again(tmp_path: Path) -> None:
     database = Database(tmp_path)
     first, _ = encrypt_block(b"first", ConvergenceSecret(b"c" * 32))
     shared, _ = encrypt_block(b"shared", ConvergenceSecret(b"c" * 32))
+    large, _ = encrypt_block(bytes(SHARED_SIZE_MIN), ConvergenceSecret(b"c" * 32))
     with database.write() as connection:
-        nums = put_blocks(database, connection, [first], [shared, shared])
-        again = put_blocks(database, connection, [], [shared])
-        assert again[shared.block_id] == nums[shared.block_id]
-        assert find_blocks(connection, [first.block_id, BlockId(b"x" * 32)]) == {
-            first.block_id: nums[first.block_id]
-        }
+        nums = put_commit_blocks(database, connection, [first, large, large])
+        assert put_commit_blocks(database, connection, [first])[first.block_id] != nums[first.block_id]
+        again = put_commit_blocks(database, connection, [large])
+        assert again == put_shared_blocks(database, connection, [large, large])
+        assert again == {large.block_id: nums[large.block_id]}
+        nums |= put_shared_blocks(database, connection, [shared, shared])
+        assert nums.keys() == {first.block_id, large.block_id, shared.block_id}
+        ids = [first.block_id, shared.block_id, large.block_id, BlockId(b"x" * 32)]
+        assert find_shared_blocks(connection, ids).keys() == {shared.block_id, large.block_id}, (
+            "not the first"
+        )
     with database.write() as connection:
         is_first = blocks.c.num == nums[first.block_id]
         connection.execute(update(blocks).where(is_first).values(encoded=b"\0"))

@@ -39,7 +39,10 @@ def _store(folder: Path, count: int, kept: int) -> int:
     database = Database(folder)
     try:
         with database.write() as connection:
-            rows = [{"num": num, "id_key": num, "encoded": os.urandom(_BLOCK)} for num in range(count)]
+            rows = [
+                {"num": num, "id_key": num, "is_shared": False, "encoded": os.urandom(_BLOCK)}
+                for num in range(count)
+            ]
             connection.execute(insert(blocks), rows)
         before = database.measure_file()
         unused = before.unused if before else 0
