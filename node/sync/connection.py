@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 import trio
@@ -41,12 +42,14 @@ from protocol.limits.peers import (
     STRANGER_IDLE_SECONDS,
     STRANGERS_SLOWED_SECONDS,
     TOPIC_COUNT_MAX,
+    TURNS_SECONDS,
     UNKNOWN_MESSAGES_AT_ONCE_MAX,
     UNKNOWN_MESSAGES_PER_SECOND_MAX,
 )
 from protocol.session.events import (
     CheckDue,
     MessageReceived,
+    RoomWanted,
 )
 from protocol.session.features import FEATURES, find_newer, has_feature
 from protocol.session.messages import (
@@ -133,7 +136,7 @@ class Connection(Conversation):
         self._introducer = introducer
         self._hub = hub
         self._stream = stream
-        self._followed = FollowedTopics(hub, session, may_keep)
+        self._followed = FollowedTopics(hub, session, may_keep, partial(hub.is_partner, peer))
         self.progress_at = self.heard_at = hub.clock_ms() // 1000
         """Unix seconds when the peer last sent something or took it, and when it last said anything."""
         self.goodbye = ""
@@ -150,6 +153,7 @@ class Connection(Conversation):
         self._rates = MessageRates()
         self._presence = PresencePort(self)
         self._joined_count = 0
+        self._has_turns = False
 
     def take_changed(self) -> set[TopicKey]:
         """Return topics whose progress may have changed since the last call. For one caller."""
@@ -237,8 +241,8 @@ class Connection(Conversation):
         if not self._followed.look():
             self.part("topic_forgotten")
             return
-        self.perform(say_together(self._followed.announce()))
-        self._relaying.follow_partners()
+        self._relaying.entrust_all()
+        self._announce()
         if self.is_stranger:
             self._look_whether_known()
 
@@ -347,6 +351,19 @@ class Connection(Conversation):
             if self.is_stranger and not has_topic and trio.current_time() - began >= STRANGER_IDLE_SECONDS:
                 self.part("no_common_topic")
 
+    def _announce(self) -> None:
+        """Announce what may be now. While topics wait, have those that hold their room compared again."""
+        self.perform(say_together(self._followed.announce()))
+        if self._followed.waiting_count and not self._has_turns:
+            self._has_turns = True
+            self.start(self._take_turns)
+
+    async def _take_turns(self) -> None:
+        while self._followed.waiting_count:
+            await trio.sleep(TURNS_SECONDS)
+            self.happen(RoomWanted())
+        self._has_turns = False
+
     def perform(self, outputs: Sequence[Output]) -> None:
         """Start what the session machine asks for. Never waits."""
         if self.session.joined_count > self._joined_count:
@@ -361,7 +378,7 @@ class Connection(Conversation):
                 self._perform(output)
         self._work.load_summaries(summaries)
         if self._followed.is_due:
-            self.perform(say_together(self._followed.announce()))
+            self._announce()
 
     def _perform(self, output: Output) -> None:
         match output:

@@ -1,6 +1,7 @@
 """Topics that this side announces on one connection: those of its repos, and those that it keeps for others.
 
-A node may follow more than a connection takes at once. What waits is announced as what was announced before settles.
+A node may follow more than a connection takes at once. They take turns: what waits is announced as what was announced before
+settles, topics of epochs that are written in before those of ended ones.
 
 A view of one branch, which links open, is announced to relays, and to peers that have announced it: who follows the branch
 by a link. All that it has comes to other members on the epoch's topics, and would come twice.
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterable, Sequence
 from node.sync.hub import Hub
 from node.sync.session_queries import topic_place
 from protocol.ids import AnnouncedTopic, TopicKey
-from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
 from protocol.session.events import TopicFollowed, TopicsRefused
 from protocol.session.outputs import Output
 from protocol.session.session import Session
@@ -24,28 +24,39 @@ from storage.topics.difference import TopicTables
 class FollowedTopics:
     """Says to one session what is followed here."""
 
-    def __init__(self, hub: Hub, session: Session, may_keep: Callable[[Topic], bool]) -> None:
-        """`may_keep` says of which topics the peer may be told, if it is a relay."""
+    def __init__(
+        self, hub: Hub, session: Session, may_keep: Callable[[Topic], bool], is_partner: Callable[[], bool]
+    ) -> None:
+        """`may_keep` says of which topics the peer may be told, if it is a relay; `is_partner` whether it keeps the same as
+        this relay."""
         self._hub = hub
         self._session = session
         self._may_keep = may_keep
+        self._is_partner = is_partner
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
         """What was announced, and what it was here then."""
-        self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # topics that are announced later
-        self._views: dict[
+        self._asked: OrderedDict[TopicKey, None] = (
+            OrderedDict()
+        )  # that the peer has announced, to be announced next
+        self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # that are announced in their turn
+        self._unnamed: list[TopicKey] = []  # of those, the new ones
+        self._views: dict[TopicKey, None] = {}  # that are announced if the peer does, or is a relay
+        self._names: dict[
             AnnouncedTopic, TopicKey
-        ] = {}  # not to be announced so far, as the peer announces them
+        ] = {}  # of all that is not announced so far, by the peer's names
         self._tick: int | None = None  # up to which changes of topics were looked at
 
     @property
-    def room(self) -> int:
-        """Return how many more topics may be announced."""
-        return max(0, TOPIC_COUNT_MAX - len(self.places))
+    def waiting_count(self) -> int:
+        """Return how many topics wait for their turn."""
+        return len(self._waiting) + len(self._asked)
 
     @property
     def is_due(self) -> bool:
         """Return True if more can be announced now."""
-        return bool(self._waiting) and self._may_announce()
+        if self._asked:
+            return self._session.has_room
+        return bool(self._waiting) and self._session.may_announce
 
     def look(self) -> bool:
         """Note which topics are new. False: what was agreed about one does not hold any more.
@@ -62,48 +73,71 @@ class FollowedTopics:
         fresh.sort(key=self._order)
         for one in fresh:  # again, whenever they change
             if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
-                self._views[self._session.peer_name_of(one.topic)] = one.topic
+                self._views[one.topic] = None
+                self._names[self._session.peer_name_of(one.topic)] = one.topic
             else:
                 self._waiting[one.topic] = None
+                self._unnamed.append(one.topic)
+        for one in reversed(fresh):  # thousands may wait before a new epoch
+            if one.topic in self._waiting and self._is_written(one):
+                self._waiting.move_to_end(one.topic, last=False)
         return True
 
     def note_announced(self, topics: Iterable[AnnouncedTopic]) -> None:
-        """Announce views that the peer has announced."""
-        found = [self._views.pop(one) for one in topics if one in self._views]
-        self._waiting.update(dict.fromkeys(found))
+        """Announce next what the peer has announced."""
+        for one in topics:
+            topic = self._names.pop(one, None)
+            if topic is not None and topic not in self.places:
+                self._waiting.pop(topic, None)
+                self._asked[topic] = None
 
     def note_relay(self) -> None:
         """Announce all views: the peer is a relay."""
-        self._waiting.update(dict.fromkeys(self._views.values()))
+        self._waiting.update(self._views)
         self._views.clear()
 
     def announce(self) -> list[Output]:
-        """Announce topics that wait for it: TOPIC_COUNT_MAX at once, and more while few topics are being compared.
+        """Announce topics that wait for it, as many as may be now. Each that settles makes room for another."""
+        outputs = self._take_turns()
+        new, self._unnamed = self._unnamed, []
+        for topic in new:
+            if topic in self._waiting:
+                name = self._session.peer_name_of(topic)
+                self._names[name] = topic
+                if self._session.has_heard_of(topic):
+                    self.note_announced([name])
+        return [*outputs, *self._take_turns()]
 
-        What is beyond the bound of one connection is not followed on it.
-        """
+    def _take_turns(self) -> list[Output]:
         outputs: list[Output] = []
         while self.is_due:
-            topic, _ = self._waiting.popitem(last=False)
-            followed = self._hub.replica.by_topic.get(topic)
-            if followed is None or topic in self.places:
-                continue
-            self.places[topic] = topic_place(followed)
-            event = TopicFollowed(topic, followed.is_of_all, self._may_keep(followed))
-            outputs += self._session.handle(event)
+            topic, _ = (self._asked or self._waiting).popitem(last=False)
+            followed = self._hub.find_followed(topic)
+            if followed is not None and topic not in self.places:
+                outputs += self._follow(followed)
         return outputs
 
-    def announce_kept(
-        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str, *, is_entrusted: bool
+    def answer_deposit(
+        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...], reason: str
     ) -> list[Output]:
-        """Announce topics that this relay keeps, as far as there is room, and say which it does not keep and why."""
+        """Announce topics that the peer has entrusted to this relay, and say which it does not keep and why."""
         outputs = self._session.handle(TopicsRefused(refused, reason))
         for one in kept:
-            if self.room and one.topic not in self.places:
-                self.places[one.topic] = topic_place(one)
-                event = TopicFollowed(one.topic, is_own=False, is_entrusted=is_entrusted)
-                outputs += self._session.handle(event)
+            if one.topic not in self.places:
+                outputs += self._follow(one)
         return outputs
+
+    def entrust(self, kept: Iterable[KeptTopic]) -> None:
+        """Have a partner keep topics that this relay keeps, each in its turn."""
+        self._waiting.update((one.topic, None) for one in kept if one.topic not in self.places)
+
+    def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
+        self.places[followed.topic] = topic_place(followed)
+        if isinstance(followed, Topic):
+            event = TopicFollowed(followed.topic, followed.is_of_all, self._may_keep(followed))
+        else:
+            event = TopicFollowed(followed.topic, is_own=False, is_entrusted=self._is_partner())
+        return self._session.handle(event)
 
     def _order(self, topic: Topic) -> tuple[bool, bool, int, bool]:
         """Return the sort key of a topic that waits.
@@ -111,12 +145,8 @@ class FollowedTopics:
         First come epochs that are written in: a node may have thousands of earlier ones. The latest precede older ones, and
         an epoch's own topic its writers' topic, for the init there gives keys. Views of single branches come last.
         """
-        is_written = topic.topic in self._hub.replica.tables.writing_topics(topic.repo_num)
         latest = max((one.num for one in (*topic.epochs, *topic.writers_of)), default=0)
-        return topic.is_view, not is_written, -latest, not topic.is_of_all
+        return topic.is_view, not self._is_written(topic), -latest, not topic.is_of_all
 
-    def _may_announce(self) -> bool:
-        count = len(self.places)
-        return count < TOPIC_COUNT_MAX or (
-            count < self._session.topic_count_max and self._session.settling_count < TOPICS_SETTLING_MAX
-        )
+    def _is_written(self, topic: Topic) -> bool:
+        return topic.topic in self._hub.replica.tables.writing_topics(topic.repo_num)

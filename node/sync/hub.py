@@ -242,6 +242,10 @@ class Hub:
             return opened
         return self.relay.topics.get(topic)
 
+    def is_partner(self, peer: PeerId) -> bool:
+        """Return True if this node is a relay, and a peer another one with which it keeps the same topics."""
+        return self.relay is not None and self.relay.is_partner(peer)
+
     @property
     def account(self) -> WorkAccount:
         """The account of what no peer has caused."""

@@ -6,7 +6,6 @@ What it asks of a peer that is a relay itself is `node.sync.relay_client`'s.
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
-from heapq import nlargest
 from typing import Final
 
 import structlog
@@ -48,24 +47,22 @@ class RelayPort:
 
     def __init__(self, conversation: Conversation, followed: FollowedTopics, hub: Hub) -> None:
         self._conversation = conversation
+        self._has_entrusted = False
         self._followed = followed
         self._hub = hub
         self._places = trio.CapacityLimiter(_FILES_AT_ONCE)
 
     @property
     def _is_partner(self) -> bool:
-        relay = self._hub.relay
-        return relay is not None and relay.is_partner(self._conversation.peer)
+        return self._hub.is_partner(self._conversation.peer)
 
-    def follow_partners(self) -> None:
-        """Have a partner keep what this relay keeps, the latest touched first, as far as one connection has room.
-
-        Not all topics are sorted, nor looked at where there is no room: this runs whenever this node's own topics change.
-        """
-        room = self._followed.room
-        if self._hub.relay is not None and room and self._is_partner:
-            new = (one for one in self._hub.relay.topics.values() if one.topic not in self._followed.places)
-            self._follow(nlargest(room, new, key=lambda one: (one.touched_at, -one.num)))
+    def entrust_all(self) -> None:
+        """Have a partner keep all that this relay keeps, the latest touched first; `kept_changed` adds what comes later."""
+        if self._has_entrusted or self._hub.relay is None or not self._is_partner:
+            return
+        self._has_entrusted = True
+        kept = sorted(self._hub.relay.topics.values(), key=lambda one: (-one.touched_at, one.num))
+        self._followed.entrust(kept)
 
     def kept_changed(self, forgotten: AbstractSet[TopicKey], new: Sequence[KeptTopic]) -> None:
         """Part from a peer that follows a topic which was forgotten, and have a partner keep new ones.
@@ -79,16 +76,8 @@ class RelayPort:
                 self._conversation.part("topic_forgotten")
                 return
         if new and self._is_partner:
-            self._follow(new)
-
-    def _follow(
-        self, kept: Sequence[KeptTopic], refused: tuple[TopicKey, ...] = (), reason: str = ""
-    ) -> None:
-        """Follow topics that this relay keeps; tell the peer of those that it does not, and why."""
-        if self._conversation.has_ended:
-            return
-        outputs = self._followed.announce_kept(kept, refused, reason, is_entrusted=self._is_partner)
-        self._conversation.perform(say_together(outputs))
+            self._followed.entrust(new)
+            self._conversation.topics_changed()
 
     def perform(self, output: RelayQuestion) -> None:
         """Start what the peer asks of this relay. Never waits."""
@@ -118,7 +107,9 @@ class RelayPort:
         entrusted = await relay.open(new, visitor, WorkBill(self._conversation.account))
         if entrusted.has_lost:
             self._hub.relay_forgot()
-        self._follow(entrusted.kept, entrusted.refused, entrusted.reason)
+        if not self._conversation.has_ended:
+            outputs = self._followed.answer_deposit(entrusted.kept, entrusted.refused, entrusted.reason)
+            self._conversation.perform(say_together(outputs))
         if entrusted.kept:
             self._hub.relay_opened(entrusted.kept)
 

@@ -28,13 +28,15 @@ BATCHES_IN_FLIGHT_MAX: Final = 4
 BATCHES_OF_TOPIC_MAX: Final = BATCHES_IN_FLIGHT_MAX - 1
 """The same of one topic, so that a huge one leaves room for others: one is read, one checked and one stored at a time."""
 TOPIC_COUNT_MAX: Final = 4096
-"""Topics announced in one message, and topics joined on one connection, unless both sides know `many-topics`."""
-TOPIC_COUNT_MANY_MAX: Final = 16_384
-"""The latter where they do, and one was joined: 30 MB for each such peer, which knows a secret of this node. Each summary of
-SUMMARY_HEAD_COUNT_MAX heads adds 3 KB."""
+"""Topics announced in one message, and those of one connection that have not settled: 8 MB for each peer. Others wait."""
 TOPICS_SETTLING_MAX: Final = 1024
 """Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: otherwise the summaries of all topics
 would come at once."""
+TURNS_SECONDS: Final = 1.0
+"""Seconds after which topics that differed are looked at again, while others wait for their room: else after 30."""
+TOPICS_HEARD_MAX: Final = 2 * TOPIC_COUNT_MAX
+"""Topics not followed here that a peer has announced, the latest: 1 MB. A side announces a topic again before it joins it,
+if it has announced TOPIC_COUNT_MAX others since."""
 SUMMARY_HEAD_COUNT_MAX: Final = 256
 """Heads named in one summary, 4 KB. A topic has the heads of all branches of a repo; of one with more the newest are named,
 and reconciliation finds what these leave open."""
@@ -114,13 +116,12 @@ SEND_TIMEOUT_SECONDS: Final = 30.0
 BACKLOG_SIZE_MAX: Final = 256 * MIB
 """Bytes of batches, of all connections, that have come and are not stored yet; beyond it none is read from. A relay of 2,048
 peers would else hold 12 GiB."""
-OUTGOING_COUNT_MAX: Final = TOPIC_COUNT_MANY_MAX + 2 * TOPIC_COUNT_MAX
+OUTGOING_COUNT_MAX: Final = 6 * TOPIC_COUNT_MAX
 """Messages that wait to be written to one peer, which is cut off beyond: a summary of each topic is most of them. A peer may
 announce all its topics at once, whatever this side does."""
 OUTGOING_SIZE_MAX: Final = 52 * MIB
 """Bytes of them: four batches, four blocks, the answers of eight reconciliations and a summary of each of TOPIC_COUNT_MAX
-topics are 30 MB, windows of 64 circuits 16 MB, and of wide ones 3 MB more. Summaries of few heads, of 200 bytes, add 3 MB
-for TOPIC_COUNT_MANY_MAX topics."""
+topics are 30 MB, windows of 64 circuits 16 MB, and of wide ones 3 MB more."""
 FRAMES_WITHOUT_YIELD_MAX: Final = 32
 """Frames of one read after which other tasks get a turn: a millisecond, or a few where they are a circuit's. One read brings
 5,800 of the smallest."""

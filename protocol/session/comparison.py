@@ -15,10 +15,10 @@ What follows what stands in a table, `protocol.session.machines.comparing`. Here
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from protocol.ids import SHORT_ID_SIZE, ShortId
+from protocol.ids import SHORT_ID_SIZE, ShortId, TopicKey
 from protocol.limits.peers import (
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
@@ -50,9 +50,10 @@ _Brought = Summary | Reconcile | SummaryLoaded | PlanLoaded | Reconciled | None
 class Comparison:
     """Comparisons of one session's topics. Not to be used after a PeerFault."""
 
-    def __init__(self, transfer: Transfer) -> None:
-        """Queue what is found to be lacking in `transfer`."""
+    def __init__(self, transfer: Transfer, settled: Callable[[TopicKey], None]) -> None:
+        """Queue what is found to be lacking in `transfer`; call `settled` once for each topic that has settled."""
         self._transfer = transfer
+        self._settled = settled
         self._to_open: deque[TopicProgress] = deque()
         self._answering = 0
         self._asking = 0
@@ -112,6 +113,11 @@ class Comparison:
                 outputs += self._run(progress, _check(progress))
         return outputs
 
+    def begin_rounds(self, topics: Iterable[TopicProgress]) -> list[Output]:
+        """Begin another round of what is in doubt, where nothing more is on its way."""
+        due = [one for one in topics if one.comparing is Comparing.AHEAD and _check(one) is Compared.QUIET]
+        return [output for progress in due for output in self._run(progress, Compared.QUIET)]
+
     def _run(self, progress: TopicProgress, event: Compared, brought: _Brought = None) -> list[Output]:
         before = progress.comparing
         step = COMPARING.find(before, event)
@@ -147,7 +153,9 @@ class Comparison:
             case CompareAction.NEXT_ROUND, _:
                 rounds.number += 1
             case CompareAction.LOAD_PLAN, _:
+                assert rounds.own is not None, "a plan follows both summaries"
                 assert rounds.peer is not None, "a plan follows both summaries"
+                self._settle(progress, rounds.own, rounds.peer)
                 return [LoadPlan(progress.topic, rounds.peer.heads)]
             case CompareAction.QUEUE_PLAN, PlanLoaded():
                 assert rounds.own is not None, "a plan follows both summaries"
@@ -183,6 +191,16 @@ class Comparison:
             case _:
                 raise AssertionError(f"{action.name} is not done about {brought}")
         return []
+
+    def _settle(self, progress: TopicProgress, own: SummaryLoaded, peer: Summary) -> None:
+        """Note a topic that takes no room any more. Both sides find so by the same two summaries.
+
+        So a side that announces others in its place is never ahead of what the other side counts.
+        """
+        is_equal = (own.count, own.digest) == (peer.count, peer.digest)
+        if not progress.has_settled and (is_equal or peer.round >= _RANGES_FROM_ROUND):
+            progress.has_settled = True
+            self._settled(progress.topic)
 
     def _give_turns(self) -> list[Output]:
         outputs: list[Output] = []

@@ -284,6 +284,11 @@ class CheckDue:
 
 
 @dataclass(frozen=True, slots=True)
+class RoomWanted:
+    """Tick: topics wait for others to settle, so that these are compared again as soon as nothing is on its way."""
+
+
+@dataclass(frozen=True, slots=True)
 class PunchWanted:
     """Request for a direct connection, with this side's addresses; the relay sees the first."""
 
@@ -331,4 +336,5 @@ Event = (
     | AccountWanted
     | AccountSettled
     | CheckDue
+    | RoomWanted
 )

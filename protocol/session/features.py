@@ -9,7 +9,6 @@ from typing import Final
 
 BODIES: Final = "bodies"
 FILES: Final = "files"
-MANY_TOPICS: Final = "many-topics"
 PRESENCE: Final = "presence"
 PUNCHING: Final = "punching"
 RELAY_ACCOUNTS: Final = "relay-accounts"
@@ -26,7 +25,6 @@ FEATURES: Final = (
     "imports",
     "inbox",
     "introductions",
-    MANY_TOPICS,
     "names",
     "posts",
     PRESENCE,

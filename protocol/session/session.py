@@ -17,17 +17,18 @@ the peer ends in one output, `Close`, with a stable reason; after it the machine
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
-from protocol.limits.peers import TOPIC_COUNT_MANY_MAX, TOPIC_COUNT_MAX
+from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_HEARD_MAX, TOPICS_SETTLING_MAX
 from protocol.session import events, messages
 from protocol.session.accounts import Accounts
 from protocol.session.circuits import SessionCircuits
 from protocol.session.comparison import Comparison
 from protocol.session.deposits import Deposits
-from protocol.session.features import MANY_TOPICS, PRESENCE, WIDE_CIRCUITS
+from protocol.session.features import PRESENCE, WIDE_CIRCUITS
 from protocol.session.introducing import Introducing
 from protocol.session.machines.conversation import (
     FEATURES,
@@ -78,17 +79,20 @@ class Session:
         self.deposits = Deposits(is_relay=is_relay)
         self.punching = Punching(is_dialer=is_dialer)
         self.transfer = Transfer()
-        self.comparison = Comparison(self.transfer)
+        self.comparison = Comparison(self.transfer, self._settle)
         self._is_dialer = is_dialer
         self.is_relay = is_relay
         self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
         self.peer_features: frozenset[str] | None = None
         """Features that the peer has said to know; None: it has not said."""
-        self._deposited = 0
+        self._deposited: set[TopicKey] = set()  # by the peer, and not settled
+        self._unsettled: set[TopicKey] = set()  # joined, or entrusted to the peer, and not settled
+        self._said_count = 0  # announcements of this side
         self._topics: dict[BlindTopic, TopicProgress] = {}
         self._by_key: dict[TopicKey, TopicProgress] = {}
         self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce the topic
-        self._heard: set[AnnouncedTopic] = set()  # announced by the peer, and not followed here
+        # Announced by the peer, and not followed here: the latest, in order.
+        self._heard: dict[AnnouncedTopic, None] = {}
         self._changed: set[TopicKey] = set()
         self._is_dead = False
         self.joined_count = 0
@@ -105,12 +109,19 @@ class Session:
         return self.is_relay or self.peer_is_relay
 
     @property
-    def topic_count_max(self) -> int:
-        """Return how many topics this side may announce, by what the peer has said until now."""
-        knows = self.peer_features is not None and MANY_TOPICS in self.peer_features
-        if knows and self.joined_count and not self.compares_publications:
-            return TOPIC_COUNT_MANY_MAX
-        return TOPIC_COUNT_MAX
+    def has_room(self) -> bool:
+        """Return True if one topic more may be joined now: those that settle make room for others."""
+        if len(self._unsettled) >= TOPIC_COUNT_MAX:
+            return False
+        return len(self._topics) < TOPIC_COUNT_MAX or self.comparison.settling_count < TOPICS_SETTLING_MAX
+
+    @property
+    def may_announce(self) -> bool:
+        """Return True if this side may announce one topic more now that the peer has not announced.
+
+        A peer that has joined none may be a stranger, and is told of TOPIC_COUNT_MAX topics at most.
+        """
+        return self.has_room and (len(self._topics) < TOPIC_COUNT_MAX or self.joined_count > 0)
 
     @property
     def settling_count(self) -> int:
@@ -207,16 +218,31 @@ class Session:
         blind, theirs = blind_topic(topic, self._session_id), self.peer_name_of(topic)
         progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted)
         self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
-        entrusted = [Send(messages.Deposit((topic,)))] if self.peer_is_relay and event.is_entrusted else []
-        ours = announced_topic(topic, self._session_id, by_dialer=self._is_dialer)
-        outputs: list[Output] = [Send(messages.Announce((ours,))), *entrusted]
+        entrusted: list[Output] = []
+        if self.peer_is_relay and event.is_entrusted:
+            self._unsettled.add(topic)
+            entrusted.append(Send(messages.Deposit((topic,))))
+        outputs = [self._announce(progress), *entrusted]
         if theirs in self._heard:
-            self._heard.discard(theirs)
+            del self._heard[theirs]
             outputs += self._join(progress)
         return outputs
 
+    def _announce(self, progress: TopicProgress) -> Output:
+        self._said_count += 1
+        progress.said_at = self._said_count
+        ours = announced_topic(progress.topic, self._session_id, by_dialer=self._is_dialer)
+        return Send(messages.Announce((ours,)))
+
+    def _settle(self, topic: TopicKey) -> None:
+        """Note that a topic takes no room any more: its comparison came to an end, or the relay takes no more of it."""
+        self._unsettled.discard(topic)
+        self._deposited.discard(topic)
+
     def _join(self, progress: TopicProgress) -> list[Output]:
         is_first = not progress.is_joined
+        if is_first:
+            self._unsettled.add(progress.topic)
         outputs = self.comparison.joined(progress)
         if not is_first:
             return outputs
@@ -258,6 +284,7 @@ class Session:
 
     def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
         """Tell the peer which topics this relay does not keep, and why."""
+        self._deposited.difference_update(event.topics)
         blinds = (blind_topic(topic, self._session_id) for topic in event.topics)
         return [Send(messages.Refused(blind, event.reason)) for blind in blinds]
 
@@ -272,22 +299,26 @@ class Session:
         outputs: list[Output] = []
         for announced in message.topics:
             progress = self._expected.get(announced)
-            if progress is not None:
-                outputs += self._join(progress)
-            else:
-                self._heard.add(announced)
-        if len(self._heard) > self._heard_count_max():
-            raise PeerFault("too_many_topics")
+            if progress is None:
+                self._heard.pop(announced, None)
+                self._heard[announced] = None
+                continue
+            if not progress.is_joined and self._said_count - progress.said_at >= TOPIC_COUNT_MAX:
+                outputs.append(self._announce(progress))  # the peer may have forgotten it
+            outputs += self._join(progress)
+        self._forget_heard()
         if message.topics:
             for kind, machine in _HANDSHAKE.items():
                 self._handshake[kind] = machine.find(self._handshake[kind], HandshakeEvent.ANNOUNCEMENT).to
         return outputs
 
-    def _heard_count_max(self) -> int:
-        """Return how many topics the peer may announce that are not followed here: fewer of a stranger."""
-        if self.joined_count and not self.compares_publications:
-            return TOPIC_COUNT_MANY_MAX
-        return 2 * TOPIC_COUNT_MAX - min(len(self._topics), TOPIC_COUNT_MAX)
+    def _forget_heard(self) -> None:
+        """Forget the first topics that the peer has announced, beyond a bound. A stranger has no reason to announce more."""
+        surplus = len(self._heard) - TOPICS_HEARD_MAX
+        if surplus > 0 and not self.joined_count:
+            raise PeerFault("too_many_topics")
+        for announced in list(islice(self._heard, max(0, surplus))):
+            del self._heard[announced]
 
     def _agree(self, kind: type[messages.Features | messages.Relay | messages.Introductions]) -> None:
         self._handshake[kind] = _HANDSHAKE[kind].find(self._handshake[kind], HandshakeEvent.MESSAGE).to
@@ -304,6 +335,7 @@ class Session:
         self._agree(messages.Relay)
         self.introducing.peer_is_relay()
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
+        self._unsettled.update(entrusted)
         return [Send(messages.Deposit(entrusted))] if entrusted else []
 
     def handle_introductions(self, _: messages.Introductions) -> list[Output]:
@@ -316,10 +348,27 @@ class Session:
         """Ask the shell to follow topics that the peer wants kept."""
         if not self.is_relay:
             raise PeerFault("no_relay")
-        self._deposited += len(message.topics)
-        if self._deposited > TOPIC_COUNT_MAX:
+        known = (self._by_key.get(topic) for topic in message.topics)
+        fresh = (
+            one for one, here in zip(message.topics, known, strict=True) if not (here and here.has_settled)
+        )
+        self._deposited.update(fresh)
+        if len(self._deposited) > TOPIC_COUNT_MAX:
             raise PeerFault("too_many_topics")
         return [OpenTopics(message.topics)]
+
+    def handle_refused(self, progress: TopicProgress, message: messages.Refused) -> list[Output]:
+        """Stop sending on a topic, which makes room for others."""
+        progress.has_settled = True
+        self._settle(progress.topic)
+        return self.transfer.refused(progress, message)
+
+    def note_ingested(self, progress: TopicProgress, event: events.BatchIngested) -> list[Output]:
+        """Say that a batch is stored; where this relay takes no more of its topic, that makes room for others."""
+        if event.refused:
+            progress.has_settled = True
+            self._settle(progress.topic)
+        return self.transfer.ingested(progress, event)
 
     def handle_goodbye(self, _: messages.Goodbye) -> list[Output]:
         """End the session: the peer has left."""
@@ -419,7 +468,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
         _joined(
             messages.Refused,
             "*Sending on a topic*",
-            lambda s, topic, m: s.transfer.refused(topic, m),
+            Session.handle_refused,
             also=frozenset({TopicStanding.ENTRUSTED}),
         ),
         _joined(messages.Want, _SERVE, lambda s, topic, m: s.transfer.wanted(topic, m)),
@@ -518,6 +567,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _event(events.CommitsAccepted, Session.accept_commits),
         _event(events.CommitsReleased, Session.release_commits),
         _event(events.CheckDue, Session.check),
+        _event(events.RoomWanted, lambda s, _: s.comparison.begin_rounds(s._topics.values())),
         _event(events.PresenceTold, Session.tell_presence),
         _event(events.CircuitsTaken, Session.take_circuits),
         _event(events.CircuitAsked, lambda s, e: s.circuits.handle(e)),
@@ -533,7 +583,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _topic_event(events.Reconciled, lambda s, topic, e: s.comparison.reconciled(topic, e)),
         _topic_event(events.WantedFound, lambda s, topic, e: s.transfer.wanted_found(topic, e)),
         _topic_event(events.BatchLoaded, lambda s, topic, e: s.transfer.loaded(topic, e)),
-        _topic_event(events.BatchIngested, lambda s, topic, e: s.transfer.ingested(topic, e)),
+        _topic_event(events.BatchIngested, Session.note_ingested),
         _topic_event(events.BlocksLoaded, lambda s, topic, e: s.transfer.blocks_loaded(topic, e)),
         _topic_event(events.BlocksWanted, lambda s, topic, e: s.transfer.fetch(topic, e.ids)),
         _topic_event(events.CommitsWanted, lambda s, topic, e: s.transfer.ask(topic, e.ids)),

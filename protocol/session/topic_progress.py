@@ -1,6 +1,6 @@
 """Progress of one topic on a session: states of its machines, and the counters and queues beside them.
 
-Queues of few parts are lists: an empty deque takes 600 bytes, and a connection may have TOPIC_COUNT_MANY_MAX topics.
+Queues of few parts are lists: an empty deque takes 600 bytes, and a connection may have many thousands of topics.
 """
 
 from array import array
@@ -105,6 +105,8 @@ class TopicProgress:
     blind: BlindTopic  # its name in messages of this session
     is_own: bool  # an epoch's own topic: all who hold the epoch publish there
     is_entrusted: bool  # to the peer, if it is a relay
+    said_at: int = 0  # which of this side's announcements it was
+    has_settled: bool = False  # it takes no room of the connection any more (`Session.may_announce`)
     comparing: Comparing = Comparing.UNJOINED
     rounds: Rounds = field(default_factory=Rounds)
     sending: Sending = Sending.OPEN

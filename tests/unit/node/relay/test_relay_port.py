@@ -47,20 +47,24 @@ class Owner:
 
     has_ended = False
 
-    def __init__(self, room: int) -> None:
+    def __init__(self) -> None:
         self.peer = PeerId(b"p" * 32)
-        self.room = room
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
+        self.waiting: list[TopicKey] = []
         self.reason = ""
 
-    def announce_kept(self, kept: Sequence[KeptTopic], *_: object, is_entrusted: bool) -> list[Output]:
-        del is_entrusted
-        self.follow_kept(kept)
+    def entrust(self, kept: Sequence[KeptTopic]) -> None:
+        self.waiting += [one.topic for one in kept]
+
+    def announce(self) -> list[Output]:
         return []
 
     def follow_kept(self, kept: Sequence[KeptTopic]) -> None:
         self.places.update((one.topic, topic_place(one)) for one in kept)
-        self.room -= len(kept)
+
+    def answer_deposit(self, kept: Sequence[KeptTopic], *_: object) -> list[Output]:
+        self.follow_kept(kept)
+        return []
 
     def perform(self, outputs: Sequence[Output]) -> None:
         assert outputs == []
@@ -81,24 +85,23 @@ def _topics(count: int) -> Iterator[KeptTopic]:
         yield KeptTopic(number, topic, False, 0, 0, 0, number % 7, True, False, None)
 
 
-def test_a_partner_is_told_of_no_more_topics_than_have_room(tmp_path: Path) -> None:
+def test_a_partner_is_entrusted_with_all_topics_once_the_latest_touched_first(tmp_path: Path) -> None:
     with open_relay(tmp_path) as relay:
         service = relay.hub.relay
         assert service is not None
         topics = service.topics = Topics((one.topic, one) for one in _topics(300))
         service.is_partner = lambda _: False
-        peer = Owner(100)
-        _port(relay.hub, peer).follow_partners()
-        assert (peer.places, topics.looked_at) == ({}, 0), "other peers say themselves what they follow"
+        peer = Owner()
+        _port(relay.hub, peer).entrust_all()
+        assert (peer.waiting, topics.looked_at) == ([], 0), "other peers say themselves what they follow"
         service.is_partner = lambda _: True
-        partner = Owner(100)
+        partner = Owner()
         port = _port(relay.hub, partner)
-        port.follow_partners()
-        assert (len(partner.places), partner.room, topics.looked_at) == (100, 0, 300)
-        assert min(topics[one].touched_at for one in partner.places) >= 4, "the latest touched"
         for _ in range(1000):
-            port.follow_partners()
-        assert topics.looked_at == 300, "no more where there is no room"
+            port.entrust_all()
+        assert (len(partner.waiting), topics.looked_at) == (300, 300), "no more than once"
+        touched = [topics[one].touched_at for one in partner.waiting]
+        assert touched == sorted(touched, reverse=True)
 
 
 def _counted(numbers: range) -> list[KeptTopic]:
@@ -111,7 +114,7 @@ def test_what_a_relay_has_forgotten_is_looked_for_and_nothing_else(tmp_path: Pat
         service = relay.hub.relay
         assert service is not None
         kept = _counted(range(50))
-        owners = [Owner(0) for _ in range(1000)]
+        owners = [Owner() for _ in range(1000)]
         for owner in owners:
             owner.follow_kept(kept[1:])
             _port(relay.hub, owner)
@@ -140,7 +143,7 @@ def test_a_topic_that_was_opened_again_is_followed_on_by_its_new_number(tmp_path
         (old,) = _topics(1)
         new = replace(old, num=9)
         service.topics = {new.topic: new}
-        owners = [Owner(1), Owner(1)]
+        owners = [Owner(), Owner()]
         for owner, kept in zip(owners, (old, new), strict=True):
             owner.follow_kept([kept])
             _port(relay.hub, owner)
@@ -154,7 +157,7 @@ async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_pa
     with open_relay(tmp_path, replace(PLENTY, topic_count=4)) as relay:
         service = relay.hub.relay
         assert service is not None
-        owner = Owner(100)
+        owner = Owner()
         _port(relay.hub, owner)
         topics = [one.topic for one in _topics(80)]
         for first in range(0, 80, 4):

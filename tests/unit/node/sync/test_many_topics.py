@@ -1,30 +1,22 @@
-"""Connections with more topics than the core allows: profile `many-topics`, and peers that do not know it."""
+"""Connections with more topics than have room at once: these take turns."""
 
 from pathlib import Path
 
 import pytest
+import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.connection import Connection, MessageRates
-from node.wire.send_queue import SendQueue
 from protocol.ids import AnnouncedTopic, TopicKey
-from protocol.limits.peers import MESSAGES_AT_ONCE_MAX, TOPIC_COUNT_MAX
+from protocol.limits.peers import MESSAGES_AT_ONCE_MAX, TOPIC_COUNT_MAX, TURNS_SECONDS
 from protocol.session.events import Event, TopicFollowed
-from protocol.session.features import FEATURES, MANY_TOPICS
-from protocol.session.messages import (
-    Announce,
-    Deposit,
-    Features,
-    Message,
-    Want,
-    decode_message,
-    encode_message,
-)
+from protocol.session.messages import Announce, Deposit, Want, decode_message, encode_message
 from protocol.session.outputs import Output, Send, say_together
 from protocol.session.session import Session
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes
+from tests.support.relays import open_relay
 from tests.support.strangers import met
 
 _REPOS = 6
@@ -34,11 +26,11 @@ _TOPICS = 2 * _REPOS
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounds that a dozen topics press against: three topics without the profile."""
-    for place in ("connection", "followed_topics"):
-        monkeypatch.setattr(f"node.sync.{place}.TOPIC_COUNT_MAX", 3)
+    """Bounds that a dozen topics press against: three have room."""
+    monkeypatch.setattr("node.sync.connection.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 3)
-    monkeypatch.setattr("node.sync.followed_topics.TOPICS_SETTLING_MAX", 2)
+    monkeypatch.setattr("protocol.session.session.TOPICS_HEARD_MAX", 6)
+    monkeypatch.setattr("protocol.session.session.TOPICS_SETTLING_MAX", 2)
 
 
 async def _share_repos(alice: Node, bob: Node) -> None:
@@ -79,80 +71,92 @@ async def test_more_topics_than_the_core_allows_are_joined_in_parts(
     assert max(settling) <= 3, "three at first, and no more while two are compared"
 
 
-async def test_no_more_topics_are_announced_than_the_profile_allows(
-    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+async def test_topics_of_no_use_to_a_peer_take_no_room_from_those_that_it_shares(
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
+    """Alice follows twelve topics that Bob does not know, and more are heard than are remembered."""
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _share_repos(alice, bob)
-        monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MANY_MAX", _TOPICS - 1)
+        for number in range(_REPOS):
+            alice.author.create_repo(f"own repo {number}")
+        alice.hub.topics_changed()
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
-            assert len(ours.topics) == len(theirs.topics) == _TOPICS - 1
-            assert not ours._followed.room
+            assert len(theirs.topics) == 2 * _TOPICS
+            assert {one.state for one in ours.topics} == {"in sync"}
+            assert theirs._followed.waiting_count == 0
+        assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
 
 
-@pytest.mark.parametrize("older", ["alice", "bob"])
-async def test_a_version_without_the_profile_joins_as_many_topics_as_ever(
-    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, older: str
+async def test_a_relay_and_its_partner_are_in_step_on_more_topics_than_have_room(
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """Bob dials, so each side is the older one once. What it announces and is told of stays in the core's bounds."""
-    queues = dict[SendQueue, Connection]()
-    told = dict[str, int].fromkeys(("alice", "bob"), 0)
-    begin, put = Connection.__init__, SendQueue.put
-    with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+    """And who joins by the partner alone gets all of them."""
+    with (
+        fail_after(300),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path) as first,
+        open_relay(tmp_path, name="second") as second,
+    ):
+        for relay in (first, second):
+            assert relay.hub.relay is not None
+            relay.hub.relay.is_dialed = lambda _: True
+            relay.hub.relay.is_partner = lambda peer: peer in (first.key, second.key)
         await _share_repos(alice, bob)
-        hubs = {alice.hub: "alice", bob.hub: "bob"}
-
-        def made(connection: Connection, *args: object, **named: object) -> None:
-            begin(connection, *args, **named)  # type: ignore[arg-type]  # whatever the caller says
-            queues[connection.outgoing] = connection
-
-        def say(queue: SendQueue, message: Message, *, is_last: bool = False) -> bool:
-            side = hubs[queues[queue]._hub]
-            if isinstance(message, Features) and side == older:
-                message = Features(tuple(one for one in FEATURES if one != MANY_TOPICS))
-            if isinstance(message, Announce):
-                told[side] += len(message.topics)
-            return put(queue, message, is_last=is_last)
-
-        monkeypatch.setattr(Connection, "__init__", made)
-        monkeypatch.setattr(SendQueue, "put", say)
-        newer = "bob" if older == "alice" else "alice"
-        async with connected(bob, alice) as (ours, theirs):
+        async with connected(alice, first) as (ours, _):
+            await trio.sleep(_TOPICS * TURNS_SECONDS)
+            assert {one.state for one in ours.topics} == {"in sync"}
+            assert len(ours.topics) == _TOPICS
+        async with connected(first, second) as (ours, theirs):
+            await trio.sleep(_TOPICS * TURNS_SECONDS)
+            assert {one.state for one in ours.topics} == {"in sync"}
+            assert len(ours.topics) == len(theirs.topics) == _TOPICS
+            assert not ours._followed.waiting_count
+        async with connected(bob, second):
             await wait_all_tasks_blocked()
-            of = {"bob": ours, "alice": theirs}
-            assert told[newer] == 3, "the older version would leave who announces more"
-            assert {one.state for one in of[newer].topics} == {"in sync"}
-            assert not ours.is_ending()
-            assert not theirs.is_ending()
+        assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
 
 
-async def test_an_older_peer_is_told_of_no_more_topics_however_often_others_change(
+async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often_others_change(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         for number in range(3):
-            repo, _ = alice.author.create_repo(f"repo {number}")
-        topic = alice.replica.writing_epoch(repo).topic
+            alice.author.create_repo(f"repo {number}")
         alice.hub.topics_changed()
-        async with met(alice) as stranger:
-            await stranger.say(Features(("files",)))
-            await stranger.compare(topic)
+        async with met(alice):
             await wait_all_tasks_blocked()
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
-            assert len(connection.topics) == 3
-            waiting = len(connection._followed._waiting)
+            assert (len(connection.topics), connection._followed.waiting_count) == (3, 3)
             for _ in range(2):
                 connection._followed._tick = None  # all topics have changed
                 connection.topics_changed()
-            assert (len(connection.topics), len(connection._followed._waiting)) == (3, waiting)
+            assert (len(connection.topics), connection._followed.waiting_count) == (3, 3)
+
+
+async def test_an_epoch_that_begins_goes_before_all_topics_that_wait(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, _ = alice.author.create_repo("repo")
+        for _ in range(3):
+            alice.author.start_epoch(repo)
+        alice.hub.topics_changed()
+        async with met(alice):
+            await wait_all_tasks_blocked()
+            (connection,) = alice.hub.sources
+            assert isinstance(connection, Connection)
+            alice.author.start_epoch(repo)
+            alice.hub.topics_changed()
+            epoch = alice.replica.writing_epoch(repo)
+            assert list(connection._followed._waiting)[:2] == [epoch.topic, epoch.writers_topic]
 
 
 async def test_topics_of_epochs_that_are_written_in_are_announced_before_those_of_earlier_ones(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """And a repo's before those of a repo that came earlier. What has no room is not followed at all."""
+    """And a repo's before those of a repo that came earlier."""
     with open_nodes(tmp_path, "alice") as (alice,):
         older, later = (alice.author.create_repo(f"repo {number}")[0] for number in range(2))
         for _ in range(3):

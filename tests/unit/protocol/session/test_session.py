@@ -20,8 +20,8 @@ from protocol.limits.peers import (
     RECONCILIATION_QUIET_CHECKS_MAX,
     RECONCILIATIONS_MAX,
     STATED_COUNT_MAX,
-    TOPIC_COUNT_MANY_MAX,
     TOPIC_COUNT_MAX,
+    TOPICS_HEARD_MAX,
     WANT_COUNT_MAX,
     WANTED_COUNT_MAX,
 )
@@ -47,7 +47,6 @@ from protocol.session.messages import (
     Announce,
     Blocks,
     Deposit,
-    Features,
     Fetch,
     FoundBodies,
     Goodbye,
@@ -390,14 +389,6 @@ FAULTS: dict[str, list[object]] = {
     "unasked_receipt": [Receipt(BLIND_MAIN)],
     "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
-    "too_many_topics": [
-        Announce(
-            tuple(
-                AnnouncedTopic(number.to_bytes(32, "big")) for number in range(start, start + TOPIC_COUNT_MAX)
-            )
-        )
-        for start in range(0, TOPIC_COUNT_MANY_MAX + 1, TOPIC_COUNT_MAX)
-    ],
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
     * (WANTED_COUNT_MAX // WANT_COUNT_MAX)
     + [WantBodies(BLIND_MAIN, (AnyId(b"w" * 32),) * WANT_COUNT_MAX)],
@@ -405,31 +396,67 @@ FAULTS: dict[str, list[object]] = {
 }
 
 
-def test_a_stranger_announces_fewer_topics_than_who_has_joined_one() -> None:
-    session = Session(SESSION_ID, is_dialer=True)
-    for start in (0, TOPIC_COUNT_MAX):
-        names = tuple(
-            AnnouncedTopic(number.to_bytes(32, "big")) for number in range(start, start + TOPIC_COUNT_MAX)
-        )
-        assert session.handle(MessageReceived(Announce(names))) == []
-    one_more = Announce((AnnouncedTopic(b"m" * 32),))
-    assert session.handle(MessageReceived(one_more)) == [Close("too_many_topics")]
+def _names(start: int, count: int) -> Announce:
+    return Announce(tuple(AnnouncedTopic(n.to_bytes(32, "big")) for n in range(start, start + count)))
 
 
-def test_more_topics_are_announced_to_a_peer_that_knows_how_and_has_joined_one() -> None:
+def _announce(session: Session, start: int, count: int) -> list[Output]:
+    outputs: list[Output] = []
+    for first in range(start, start + count, TOPIC_COUNT_MAX):
+        outputs += session.handle(MessageReceived(_names(first, min(TOPIC_COUNT_MAX, start + count - first))))
+    return outputs
+
+
+def test_a_stranger_announces_no_more_topics_than_are_remembered() -> None:
     session = Session(SESSION_ID, is_dialer=True)
-    assert session.topic_count_max == TOPIC_COUNT_MAX
-    session.handle(MessageReceived(Features(("many-topics",))))
-    assert session.topic_count_max == TOPIC_COUNT_MAX, "it may be a stranger"
+    assert _announce(session, 0, TOPICS_HEARD_MAX) == []
+    assert _announce(session, TOPICS_HEARD_MAX, 1) == [Close("too_many_topics")]
+
+
+def test_of_who_has_joined_a_topic_the_latest_announcements_are_remembered() -> None:
+    session = _joined(MAIN)
+    first, second = (TopicKey(bytes([number]) * 32) for number in (1, 2))
+    for topic in (first, second):
+        session.handle(MessageReceived(Announce((session.peer_name_of(topic),))))
+    assert _announce(session, 0, TOPICS_HEARD_MAX - 1) == []
+    assert (session.has_heard_of(first), session.has_heard_of(second)) == (False, True)
+
+
+def test_a_topic_is_announced_again_to_a_peer_that_may_have_forgotten_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else it would be joined by one side alone."""
+    monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 3)
+    for others, is_again in ((2, False), (3, True)):
+        session = Session(SESSION_ID, is_dialer=True)
+        (said,) = session.handle(TopicFollowed(MAIN, is_own=False))
+        for number in range(others):
+            session.handle(TopicFollowed(TopicKey(bytes([number]) * 32), is_own=False))
+        outputs = session.handle(MessageReceived(Announce((THEIR_MAIN,))))
+        assert outputs == [*([said] if is_again else []), LoadSummary(MAIN)]
+
+
+def test_topics_that_have_settled_make_room_for_others_and_those_that_differ_do_after_the_last_round(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, bound in (("TOPIC_COUNT_MAX", 1), ("TOPICS_SETTLING_MAX", 9)):
+        monkeypatch.setattr(f"protocol.session.session.{name}", bound)
+    session = Session(SESSION_ID, is_dialer=True)
+    allowed = [session.may_announce]
     session.handle(TopicFollowed(MAIN, is_own=False))
+    allowed.append(session.may_announce)
     session.handle(MessageReceived(Announce((THEIR_MAIN,))))
-    assert session.topic_count_max == TOPIC_COUNT_MANY_MAX
-    assert _joined(MAIN).topic_count_max == TOPIC_COUNT_MAX, "it has not said so"
-    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
-    relay.handle(MessageReceived(Features(("many-topics",))))
-    relay.handle(TopicFollowed(MAIN, is_own=False))
-    relay.handle(MessageReceived(Announce((THEIR_MAIN,))))
-    assert relay.topic_count_max == TOPIC_COUNT_MAX
+    for number in range(3):
+        allowed.append(session.may_announce)
+        session.handle(MessageReceived(Summary(BLIND_MAIN, number, (), 2, Digest(b"b" * 32))))
+        session.handle(SummaryLoaded(MAIN, (), 1, Digest(b"a" * 32), 0))
+        session.handle(PlanLoaded(MAIN, array("q"), 0))
+    assert [*allowed, session.may_announce] == [True, *[False] * 4, True]
+    equal = _joined(MAIN)
+    equal.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+    allowed = [equal.may_announce]
+    equal.handle(MessageReceived(Summary(BLIND_MAIN, 0, (), 0, EMPTY)))
+    assert [*allowed, equal.may_announce] == [False, True]
 
 
 def test_topics_settle_once_they_are_compared() -> None:
@@ -525,14 +552,30 @@ def test_who_was_not_chosen_is_told_no_topic() -> None:
     assert session.handle(MessageReceived(Relay())) == []
 
 
-def test_only_a_relay_takes_deposits_and_no_more_than_topics_fit_a_connection() -> None:
+def test_only_a_relay_takes_deposits_and_no_more_at_once_than_have_room() -> None:
     assert Session(SESSION_ID, is_dialer=True).handle(MessageReceived(Deposit((MAIN,)))) == [
         Close("no_relay")
     ]
-    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     most = tuple(TopicKey(number.to_bytes(32, "big")) for number in range(TOPIC_COUNT_MAX))
+    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     assert relay.handle(MessageReceived(Deposit(most))) == [OpenTopics(most)]
+    assert relay.handle(MessageReceived(Deposit(most))) == [OpenTopics(most)], "these are counted once"
     assert relay.handle(MessageReceived(Deposit((MAIN,)))) == [Close("too_many_topics")]
+
+
+def test_topics_that_a_relay_refuses_or_that_have_settled_there_make_room_for_others() -> None:
+    most = tuple(TopicKey(number.to_bytes(32, "big")) for number in range(TOPIC_COUNT_MAX - 1))
+    relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
+    relay.handle(MessageReceived(Deposit((*most, MAIN))))
+    relay.handle(TopicFollowed(MAIN, is_own=False))
+    relay.handle(MessageReceived(Announce((THEIR_MAIN,))))
+    relay.handle(SummaryLoaded(MAIN, (), 0, EMPTY, 0))
+    relay.handle(MessageReceived(Summary(BLIND_MAIN, 0, (), 0, EMPTY)))
+    assert relay.handle(MessageReceived(Deposit((ROOT, MAIN)))) == [OpenTopics((ROOT, MAIN))]
+    relay.handle(TopicsRefused((ROOT, most[0]), "peer_full"))
+    others = TopicKey(b"1" * 32), TopicKey(b"2" * 32)
+    assert relay.handle(MessageReceived(Deposit(others))) == [OpenTopics(others)]
+    assert relay.handle(MessageReceived(Deposit((TopicKey(b"3" * 32),)))) == [Close("too_many_topics")]
 
 
 def test_with_a_relay_publications_are_compared_and_it_says_so_before_anything_is() -> None:
