@@ -332,6 +332,10 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
             yield Check(
                 "peers", WARNING, detail, "compare `ravel --version` on both, and install the newer one"
             )
+        if peer["waiting_topics"]:
+            waiting = counted(peer["waiting_topics"], "topic")
+            detail = f"{waiting} not compared yet with {peer['peer']}: each takes its turn"
+            yield Check("topics", OK, detail)
     if connected:
         yield Check("peers", OK, f"{len(connected)} connected")
     if status["pending"] and connected and not _at_work(connected):

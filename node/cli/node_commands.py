@@ -99,6 +99,8 @@ def _print_status(shown: "tuple[NodeStatus, list[RepoView]]") -> None:
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
         print_fields(("  version", one) for one in _version_lines(peer))
+        if peer["waiting_topics"]:
+            print_fields([("  topics", f"{peer['waiting_topics']} wait for their turn to be compared")])
         _TOPICS(peer)
 
 

@@ -26,6 +26,7 @@ from node.cli.shared import LocalOption, client, note_faults, note_requests, say
 from node.cli.wording import author, parse_duration
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 from ravel.characters import display_safe
 
@@ -259,7 +260,8 @@ class _SyncState:
             return f"no peer is connected; this node dials {tried}"
         if not any(topic["state"] != "not joined" for topics in connected for topic in topics):
             return f"no connected peer follows this repo ({len(connected)} connected)"
-        return ""
+        waiting = max(peer["waiting_topics"] for peer, _ in self.peers)
+        return f"{counted(waiting, 'topic')} not compared yet with a peer" if waiting else ""
 
 
 def _wait_in_sync(api: "Client", repo: str, timeout: float) -> _SyncState:

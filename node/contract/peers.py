@@ -147,6 +147,12 @@ class PeerView(TypedDict):
         list[str],
         Meta(description="Features of this node's version that the peer's has not. Empty: none is known."),
     ]
+    waiting_topics: Annotated[
+        Count,
+        Meta(
+            description="Topics that wait until others were compared, for one connection has room for 4,096."
+        ),
+    ]
     unknown_messages: Annotated[
         Count, Meta(description="Messages of the peer of kinds that this version does not know.")
     ]

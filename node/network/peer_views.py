@@ -40,6 +40,7 @@ def peer_view(
         "relay": state.connection is not None and state.connection.peer_is_relay,
         "newer_features": state.connection.newer_features if state.connection is not None else [],
         "older_features": state.connection.older_features if state.connection is not None else [],
+        "waiting_topics": state.connection.waiting_count if state.connection is not None else 0,
         "unknown_messages": state.connection.unknown_count if state.connection is not None else 0,
         "source": state.source,
         "reached_at": state.reached_at,

@@ -137,6 +137,9 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "follows_parts": lambda one: (
         f"{_peers(one)} follows parts of it, or the repo as it was before an exclusion"
     ),
+    "topics_waiting": lambda one: (
+        f"{_count(one, 'topic')} {_verb(one, 'waits', 'wait')} to be compared with {_peers(one)}"
+    ),
     "sending": lambda one: f"sending {_count(one, 'commit')} to {_peers(one)}{_pace(one)}",
     "unheld_unknown": lambda _: "whether what you wrote is elsewhere is not known",
     "unheld": lambda one: f"{_of_yours(one, 'commits')} {_HERE_ALONE}",

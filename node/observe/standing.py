@@ -233,7 +233,8 @@ class Standings:
             links = self._links.setdefault(num, {})
             progress = [connection.session.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
-            link = _link(state, joined, tables.writing_topics(num)) if joined else None
+            waiting = sum(connection.is_waiting(one.topic) for one in tables.topics_in(num))
+            link = _link(state, joined, tables.writing_topics(num), waiting) if joined else None
             if links.get(connection) != link:
                 found.add(num)
             (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
@@ -357,8 +358,13 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
     return state == IN_SYNC and (not behind or bodiless)
 
 
-def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey]) -> Link:
-    """Link a repo to a peer. Level is who follows all topics that are written on now: the excluded hold earlier epochs."""
+def _link(
+    state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey], waiting: int
+) -> Link:
+    """Link a repo to a peer, with which so many of its topics are to be compared yet.
+
+    Level is who follows all topics that are written on now: the excluded hold earlier epochs.
+    """
     assert state.connection is not None, "the caller looked"
     is_level = all(is_topic_level(one.state, one.behind, bodiless=one.bodiless > 0) for one in each)
     is_compared = all(one.state != "comparing" for one in each)
@@ -367,7 +373,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
     return Link(
         state.peer,
         state.connection.peer_is_relay,
-        is_level and written <= {one.topic for one in each},
+        is_level and not waiting and written <= {one.topic for one in each},
         sum(one.behind for one in each),
         sum(one.unconfirmed for one in each) if is_compared else None,
         next((one.state.removeprefix(_REFUSED) for one in each if one.state.startswith(_REFUSED)), ""),
@@ -377,6 +383,7 @@ def _link(state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[
         _quiet_for(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),
+        waiting,
     )
 
 

@@ -53,6 +53,9 @@ class Link:
     quiet_seconds: int = 0
     """For how long none has come, while the peer states that it has more: in steps of 30, BELIEVED_SECONDS at most."""
 
+    waiting: int = 0
+    """Topics of the repo that wait for their turn to be compared."""
+
     @property
     def is_coming(self) -> bool:
         """True if the peer has more, as far as it can be believed: one that sends none for long may have none."""
@@ -262,6 +265,8 @@ def _links_parts(
         if link.quiet_seconds >= QUIET_SAID_SECONDS:
             return "syncing", [{**part, "code": "behind_quiet", "seconds": link.quiet_seconds}]
         return "syncing", [{**part, **_pace(link.behind, link.coming), "code": "behind"}]
+    if not link.unsent and link.waiting:
+        return "syncing", [{**part, "code": "topics_waiting", "count": link.waiting}]
     if not link.unsent:
         return "not_shared", [{**part, "code": "follows_parts"}]
     return "syncing", [{**part, **_pace(link.unsent, link.going), "code": "sending", "count": link.unsent}]

@@ -160,6 +160,15 @@ class Connection(Conversation):
         return self.session.take_changed()
 
     @property
+    def waiting_count(self) -> int:
+        """Return how many topics wait for their turn to be compared with the peer."""
+        return self._followed.waiting_count
+
+    def is_waiting(self, topic: TopicKey) -> bool:
+        """Return True if a topic waits for its turn to be compared with the peer."""
+        return self._followed.is_waiting(topic)
+
+    @property
     def older_features(self) -> list[str]:
         """List the features of this version that the peer's has not, sorted; none before it has said its own."""
         said = self.session.peer_features

@@ -51,6 +51,10 @@ class FollowedTopics:
         """Return how many topics wait for their turn."""
         return len(self._waiting) + len(self._asked)
 
+    def is_waiting(self, topic: TopicKey) -> bool:
+        """Return True if a topic waits for its turn."""
+        return topic in self._waiting or topic in self._asked
+
     @property
     def is_due(self) -> bool:
         """Return True if more can be announced now."""

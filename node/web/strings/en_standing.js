@@ -73,6 +73,7 @@ const WORDS = {
   behind_quiet: (one) =>
     `behind by ${some(one, "commit")} as ${peers(one)} states, which has sent none for ${one.seconds >= QUIET_MAX_SECONDS ? "more than " : ""}${lasting(one.seconds)}`,
   follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
+  topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
   unheld_unknown: () => "whether what you wrote is elsewhere is not known",
   unheld: (one) => yours(one, "commits"),

@@ -45,6 +45,8 @@ class PeerView(TypedDict):
     """Features of the peer's version that this node's has not. Empty: none is known."""
     older_features: list[str]
     """Features of this node's version that the peer's has not. Empty: none is known."""
+    waiting_topics: int
+    """Topics that wait until others were compared, for one connection has room for 4,096."""
     unknown_messages: int
     """Messages of the peer of kinds that this version does not know."""
     source: str

@@ -72,6 +72,7 @@ class _Talk:
     newer_features: tuple[str, ...] = ()
     older_features: tuple[str, ...] = ()
     unknown_count: int = 0
+    waiting_count: int = 0
     progress_at: int = 0
     heard_at: int = 0
 
@@ -83,6 +84,11 @@ class _Talk:
     def progress_of(self, topic: TopicKey) -> TopicProgress | None:
         """Return how a topic stands."""
         return self.topics[0] if topic == self.topics[0].topic else None
+
+    def is_waiting(self, topic: TopicKey) -> bool:
+        """Return True if a topic waits for its turn: none does."""
+        del topic
+        return False
 
     def take_changed(self) -> set[TopicKey]:
         """Return topics that have changed since: none has."""

@@ -160,7 +160,11 @@ def test_a_port_that_another_program_has_is_a_problem(tmp_path: Path) -> None:
 
 
 def _status(
-    pending: int, *peers: tuple[str, str, str], source: str = "configured", unknown: int = 0
+    pending: int,
+    *peers: tuple[str, str, str],
+    source: str = "configured",
+    unknown: int = 0,
+    waiting: int = 0,
 ) -> NodeStatus:
     looked_at = {
         "key_use": {"displaced_at": None, "own_commits_came_at": None},
@@ -173,6 +177,7 @@ def _status(
                 "last_error": "no answer",
                 "source": source,
                 "unknown_messages": unknown,
+                "waiting_topics": waiting,
                 "topics": [{"state": topic}],
             }
             for peer, state, topic in peers
@@ -196,6 +201,11 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     assert [one.name for one in stuck if one.state == WARNING] == ["topics"]
     other = list(check(_status(0, ("p", "connected", "not joined"), unknown=2)))
     assert (other[0].state, "another version" in other[0].detail) == (WARNING, True)
+    waiting = list(check(_status(0, ("p", "connected", "comparing"), waiting=7)))
+    assert (waiting[0].state, waiting[0].detail) == (
+        OK,
+        "7 topics not compared yet with p: each takes its turn",
+    )
     at_work = list(check(_status(3, ("p", "connected", "receiving"))))
     assert {one.state for one in at_work} == {OK}
 

@@ -12,7 +12,7 @@ import trio.lowlevel
 from msgspec import structs
 from sqlalchemy import Connection as SqlConnection
 from sqlalchemy import select
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
@@ -212,6 +212,13 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         0,
         "syncing",
         f"sending 20000 commits to peer {SHORT} (4000 a second, 5 s left)",
+    ),
+    "waiting topics": (
+        MEMBER,
+        _with(replace(LINK, waiting=3)),
+        0,
+        "syncing",
+        f"3 topics wait to be compared with peer {SHORT}",
     ),
     "sending": (MEMBER, _with(replace(LINK, unsent=4)), 0, "syncing", f"sending 4 commits to peer {SHORT}"),
     "follows_an_earlier_epoch": (
@@ -659,6 +666,28 @@ def test_peers_of_another_version_are_told_apart() -> None:
         standing_sentence(said)
         == "3 peers are connected (1 of another version of Ravel), and none follows this repo"
     )
+
+
+async def test_nobody_is_level_while_topics_of_the_repo_wait_for_their_turn(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        for _ in range(2):
+            alice.author.start_epoch(alice.repo())
+        await meet(alice, bob)
+        monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 2)
+        monkeypatch.setattr("protocol.session.session.TOPICS_SETTLING_MAX", 0)
+        async with connected(bob, alice) as (_, side):
+            standings = _seen(alice, side)
+            await wait_all_tasks_blocked()
+            (link,) = standings.outlook(alice.repo()).links
+            assert (link.waiting, link.is_level) == (4, False), "two topics of each of three epochs"
+            monkeypatch.undo()
+            side.topics_changed()
+            await wait_all_tasks_blocked()
+            (link,) = standings.outlook(alice.repo()).links
+            assert (link.waiting, link.is_level) == (0, True)
 
 
 @pytest.mark.slow

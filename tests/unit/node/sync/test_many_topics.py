@@ -128,7 +128,7 @@ async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often
             await wait_all_tasks_blocked()
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
-            assert (len(connection.topics), connection._followed.waiting_count) == (3, 3)
+            assert (len(connection.topics), connection.waiting_count) == (3, 3)
             for _ in range(2):
                 connection._followed._tick = None  # all topics have changed
                 connection.topics_changed()
