@@ -209,6 +209,7 @@ def _row(num: int, target: _Target, key: OrderKey, acks: PackedIds, now: int) ->
         "arrived_at": None,
         "relation": "",
         "about": None,
+        "document": "",
         "is_proven": False,
     }
     return tuple(values[name] for name in COMMIT_COLUMNS)

@@ -5,15 +5,15 @@ Functions of the set of commits alone.
 Each reducer takes what accepted commits say that are not void, in any order, and gives the same for the same commits.
 
 **Operations.** A `set1` or `dict1` says one operation about each item or key that it has: there (with a value), or gone. An
-operation is named by its commit's id (of a carried commit that of its origin), and *stands* unless a commit says something
-about the same item or key and names it. So an author replaces what it had seen, and what it had not seen stays beside that:
+operation is named by its commit's id (of a carried commit that of its origin), and *stands* unless one about the same item
+or key names it. So an author replaces what it had seen, and what it had not seen stays beside that:
 
     add a                     a is there
     add a <- delete a         a is gone: the delete names the add
     add a <- delete a         a is there: the second add was not seen, and stands
     add a
 
-What a commit names without saying anything of the same item, or what never was, changes nothing. Where an operation is void,
+What an operation names that says nothing of its item, or never was, changes nothing. Where an operation is void,
 what it had replaced stands again. No clock, hash or locale decides whether an operation stands; of several values of one key
 the last in canonical order is shown first.
 
@@ -97,7 +97,7 @@ class ErasedValues(Exception):
 def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
     """Reduce commits to the entries of all items or keys of one document that anything stands about.
 
-    Costs O(operations * names), where a commit has at most DEP_COUNT_MAX names.
+    Costs O(operations and what they replace): a commit has at most REPLACED_COUNT_MAX of these.
 
     Args:
         said: Commits that are accepted and not void, in any order.
@@ -227,8 +227,8 @@ def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
     for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
 
-    spoken: list[tuple[DocumentCommit, dict[str, str | None], tuple[CommitId, ...]]] = []
-    keys_of: dict[CommitId, set[str]] = {}
+    spoken: list[tuple[DocumentCommit, dict[str, str | None]]] = []
+    replaced: dict[CommitId, set[str]] = {}
     for one in said:
         if not isinstance(one.body, ValuesEdit):
             continue
@@ -236,20 +236,13 @@ def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
         covered = covered_by.get(one.name, 0) if covered_by else 0
         if covered:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
-        spoken.append((one, own, one.body.replaces))
-        keys_of.setdefault(one.name, set()).update(own)
+        spoken.append((one, own))
+        for key, name in one.body.replaced():
+            if key in own:
+                replaced.setdefault(name, set()).add(key)
     again = list(_said_again(said, coverage, covered_by))
-    for name, key, _ in again:
-        keys_of.setdefault(name, set()).add(key)
-
-    replaced: dict[CommitId, set[str]] = {}
-    for _, own, names in spoken:
-        for name in names:
-            both = keys_of.get(name, set()) & own.keys()
-            if both:
-                replaced.setdefault(name, set()).update(both)
     tips: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
-    for one, own, _ in spoken:
+    for one, own in spoken:
         gone = replaced.get(one.name, set())
         for key, value in own.items():
             if key not in gone:

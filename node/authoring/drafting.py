@@ -89,6 +89,8 @@ class Draft:
     """Places in further tangles than the repo's."""
     metadata: bytes = b""
     """Of a commit of the root branch; elsewhere the body's kind stands there."""
+    document: str = ""
+    """Name of the document that the body is of, or carries an edit of; empty for the unnamed one."""
     further_blocks: tuple[Block, ...] = ()
     """Blocks of the objects that the body of an init names."""
 
@@ -147,7 +149,7 @@ def encode_draft(
             place.previous,
             () if facts.is_root_branch else tuple(sorted((group, *draft.tangles), key=_kind_of)),
             now_ms if draft.timestamp is None else draft.timestamp,
-            draft.metadata if facts.is_root_branch else declare_kind(draft.body),
+            draft.metadata if facts.is_root_branch else declare_kind(draft.body, draft.document),
             reference,
             tuple(GivenKey(file.key) for file in draft.files),
         )

@@ -7,12 +7,13 @@ Content of files that has not come to this node is no fault; what is here of it 
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from node.content.document_operations import DocumentOperationReader
+from node.content.document_operations import DocumentOperationReader, find_documents
 from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
 from node.home.home import hold_content
@@ -33,7 +34,7 @@ from protocol.formats.body import Checkpoint, ErasedBody, UnknownBody, kind_name
 from protocol.formats.commit import Commit
 from protocol.formats.content import Post
 from protocol.formats.declared_kind import declared_kind
-from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.formats.document_kinds import ValuesKind
 from protocol.formats.epochs import open_topic
 from protocol.ids import BlockId, CommitId, EpochId, Mark, TopicKey, root_branch
 from storage.blobs.files import find_unawaited_adders
@@ -306,15 +307,16 @@ def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
     for branch in tables.branches.values():
         if branch.facts.is_root_branch or branch.void_count:
             continue
-        for kind in DOCUMENT_KINDS:
-            if not isinstance(kind, ValuesKind):  # what a snapshot of a text says is proven where it is read
-                continue
+        # What is damaged is named, what is too much or not here is no fault; what a snapshot of a text says is proven
+        # where it is read.
+        documents: list[tuple[ValuesKind, str]] = []
+        with suppress(ServiceError, *UNREADABLE):
+            documents = find_documents(tables, connection, branch)
+        reader = DocumentOperationReader(tables)
+        for kind, document in documents:
             try:
-                said = [one for one, _ in DocumentOperationReader(tables).read(connection, branch, kind)]
-            except (
-                ServiceError,
-                *UNREADABLE,
-            ):  # what is damaged is named, what is too much or not here is no fault
+                said = [one for one, _ in reader.read(connection, branch, kind, document)]
+            except (ServiceError, *UNREADABLE):
                 continue
             findings.checked["snapshots"] += sum(one.bit > 0 for one in said)
             for one in find_false_snapshots(said):

@@ -20,7 +20,6 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.body import Permission
 from protocol.formats.content import Compaction
-from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.formats.text import id_text
 from protocol.limits.formats import GIVEN_UP_COUNT_MAX
 from storage.commits.absent_bodies import count_erased, measure_bodies
@@ -61,10 +60,9 @@ class Compacting:
             found = await self._hub.run_blocking(self._measure, target, find_compactable)
         else:
             await self._hub.run_blocking(self._check_permission, target)
-            for kind in DOCUMENT_KINDS:
-                if isinstance(kind, ValuesKind):
-                    made = await self._documents.snapshot(kind, branch, without_missing=without_missing)
-                    commits += made["commits"]
+            for kind, name in await self._documents.find_documents(branch):
+                made = await self._documents.snapshot(kind, branch, name, without_missing=without_missing)
+                commits += made["commits"]
             commits += await self._texts.snapshot(branch)
             given_up = await self._texts.find_missing(branch) if without_missing else []
             parts = [Compaction(tuple(part)) for part in chunks(given_up, GIVEN_UP_COUNT_MAX)]

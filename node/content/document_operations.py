@@ -17,7 +17,7 @@ from protocol.formats.body import Carried, UnreadableBody, content_of, kind_name
 from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
 from protocol.limits.users import DOCUMENT_OPERATIONS_CACHED_MAX, DOCUMENT_SNAPSHOT_COUNT_MAX
-from storage.commits.commits import TimelineRow, load_graph
+from storage.commits.commits import TimelineRow, load_document_names, load_graph
 from storage.repos.repos import Branch
 from verifier.documents import (
     DocumentCommit,
@@ -51,15 +51,16 @@ class DocumentOperationReader:
         self._operations_cached_max = operations_cached_max
 
     def read(
-        self, connection: Connection, branch: Branch, kind: ValuesKind
+        self, connection: Connection, branch: Branch, kind: ValuesKind, name: str = ""
     ) -> Iterator[tuple[DocumentCommit, int]]:
-        """Load the operations of a set or a dict in the branch and what it continues, carried ones too; with bodies' sizes.
+        """Load the operations of a set or dict of the branch and what it continues, carried ones too; with bodies' sizes.
 
         What a body said that is not here is None; one that cannot be read says nothing.
         Raises ServiceError `too_large`, `incomplete`.
         """
         depths = find_depths(self._replica, connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, kind.bodies)})
+        rows = [row for row in rows if row.document == name]
         snapshots = [row for row in rows if row.body_kind in _COVERING and not row.is_erased]
         if len(snapshots) > DOCUMENT_SNAPSHOT_COUNT_MAX:
             raise ServiceError(
@@ -112,6 +113,18 @@ class DocumentOperationReader:
                 self.operations_cached += operations
 
 
+def find_documents(
+    tables: Replica | Tables, connection: Connection, branch: Branch
+) -> list[tuple[ValuesKind, str]]:
+    """List the kinds and names of sets and dicts that the branch may have, or continue; the unnamed ones first.
+
+    Costs O(commits of these branches). Raises ServiceError `incomplete`.
+    """
+    parts = [part.num for part, _ in lineage(tables, connection, branch)]
+    names = load_document_names(connection, parts)
+    return [(kind, name) for name in names for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)]
+
+
 def not_here(error: ErasedValues) -> ServiceError:
     """Make the error for bodies that are needed and not here: never come, or erased while what stood for them is void."""
     return ServiceError(
@@ -136,7 +149,11 @@ def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch
 def _weight(opened: _Opened) -> int:
     """Operations that it takes the place of: one for each commit, name and operation."""
     content = opened.content
-    return 1 if content is None else 1 + len(content.replaces) + content.value_count
+    return 1 if content is None else 1 + content.value_count + _replaced_count(content)
+
+
+def _replaced_count(content: ValuesEdit | ValuesSnapshot) -> int:
+    return sum(1 for _ in content.replaced()) if isinstance(content, ValuesEdit) else 0
 
 
 def find_pasts(

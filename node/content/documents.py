@@ -17,14 +17,20 @@ from node.content.document_operations import (
     DocumentOperationReader,
     deps_of,
     find_depths,
+    find_documents,
     not_here,
 )
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
-from protocol.formats.document_kinds import SNAPSHOT_COMMIT_COUNT_MAX, ValuesKind, ValuesSnapshot
+from protocol.formats.document_kinds import (
+    REPLACED_COUNT_MAX,
+    SNAPSHOT_COMMIT_COUNT_MAX,
+    ValuesKind,
+    ValuesSnapshot,
+)
+from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
-from protocol.ids import CommitId
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.engine.id_keys import chunks
@@ -43,6 +49,8 @@ from verifier.documents import (
 
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
+_REPLACED_SIZE: Final = 44
+"""Bytes of a body for a commit that an operation replaces, rounded up."""
 _NOTHING_SAID: Final = DocumentEntry(())
 
 
@@ -56,8 +64,9 @@ class NewValue:
 
     @property
     def size(self) -> int:
-        """Bytes in a body, rounded up."""
-        return len(self.key.encode()) + len((self.value or "").encode()) + 16
+        """Bytes in a body with what it replaces, rounded up."""
+        names = _REPLACED_SIZE * len(self.replaces)
+        return len(self.key.encode()) + len((self.value or "").encode()) + 16 + names
 
 
 class Documents:
@@ -69,10 +78,12 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
 
-    async def read_window(self, kind: ValuesKind, branch: str, offset: int, limit: int) -> ValuesWindow:
+    async def read_window(
+        self, kind: ValuesKind, branch: str, offset: int, limit: int, name: str = ""
+    ) -> ValuesWindow:
         """List a window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, kind)
+        entries = await self._hub.run_blocking(self._load, target, kind, name)
         keys = in_byte_order(entries)
         end = offset + limit
         return ValuesWindow(
@@ -84,10 +95,12 @@ class Documents:
             },
         )
 
-    async def read_entry(self, kind: ValuesKind, branch: str, key: str) -> tuple[str, DocumentEntry]:
+    async def read_entry(
+        self, kind: ValuesKind, branch: str, key: str, name: str = ""
+    ) -> tuple[str, DocumentEntry]:
         """Return the branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, kind)
+        entries = await self._hub.run_blocking(self._load, target, kind, name)
         entry = entries.get(key, _NOTHING_SAID)
         if not entry.values:
             raise ServiceError(
@@ -97,20 +110,27 @@ class Documents:
             )
         return id_text(target.branch_id), entry
 
-    async def edit(self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None]) -> WrittenValues:
-        """Say what is wanted and is not so, with the tips that it replaces."""
+    async def edit(
+        self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
+    ) -> WrittenValues:
+        """Say what is wanted and is not so, with the tips that it replaces.
+
+        Raises ServiceError `bad_request` for a bad name.
+        """
+        if fault := find_name_fault(name):
+            raise ServiceError("bad_request", f"the name of a document {fault}")
         target = self._find_branch(branch)
         said: list[NewValue] = []
 
         def plan(connection: Connection) -> list[Draft]:
-            entries = self._reduce(connection, target, kind)
+            entries = self._reduce(connection, target, kind, name)
             said[:] = [
                 NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
                 for key, value in wanted.items()
                 if not _has_value(entries.get(key, _NOTHING_SAID), value)
             ]
             own = find_depths(self._hub.replica, connection, target)[target.num]
-            return [_draft(kind, group, own) for group in group_values(said, kind.edit_count_max)]
+            return [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
 
         written = await write_commits(self._hub, self._author, target, plan)
         return WrittenValues(
@@ -121,7 +141,7 @@ class Documents:
         )
 
     async def snapshot(
-        self, kind: ValuesKind, branch: str, *, without_missing: bool = False
+        self, kind: ValuesKind, branch: str, name: str = "", *, without_missing: bool = False
     ) -> DocumentSnapshot:
         """Say again, in as few commits as hold it, all that stands in the branch's document, where others said it.
 
@@ -131,12 +151,12 @@ class Documents:
         target = self._find_branch(branch)
 
         def plan(connection: Connection) -> list[Draft]:
-            said = self._read(connection, target, kind)
+            said = self._read(connection, target, kind, name)
             settled = {id(one) for one in find_settled(said)}
             if all(id(one) in settled or one.bit for one in said):
                 return []
             entries = self._reduce_said(pass_over_missing(kind, said) if without_missing else said)
-            return [Draft(body) for body in snapshot(entries, kind)]
+            return [Draft(body, document=name) for body in snapshot(entries, kind)]
 
         written = await write_commits(self._hub, self._author, target, plan)
         return {
@@ -144,12 +164,24 @@ class Documents:
             "commits": [id_text(one.commit_id) for one in written],
         }
 
-    def _load(self, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
-        with self._hub.replica.database.read() as connection:
-            return self._reduce(connection, branch, kind)
+    async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
+        """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""
+        target = self._find_branch(branch)
 
-    def _reduce(self, connection: Connection, branch: Branch, kind: ValuesKind) -> dict[str, DocumentEntry]:
-        return self._reduce_said(self._read(connection, branch, kind))
+        def find() -> list[tuple[ValuesKind, str]]:
+            with self._hub.replica.database.read() as connection:
+                return find_documents(self._hub.replica, connection, target)
+
+        return await self._hub.run_blocking(find)
+
+    def _load(self, branch: Branch, kind: ValuesKind, name: str) -> dict[str, DocumentEntry]:
+        with self._hub.replica.database.read() as connection:
+            return self._reduce(connection, branch, kind, name)
+
+    def _reduce(
+        self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
+    ) -> dict[str, DocumentEntry]:
+        return self._reduce_said(self._read(connection, branch, kind, name))
 
     def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:
@@ -157,10 +189,12 @@ class Documents:
         except ErasedValues as error:
             raise not_here(error) from None
 
-    def _read(self, connection: Connection, branch: Branch, kind: ValuesKind) -> list[DocumentCommit]:
+    def _read(
+        self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
+    ) -> list[DocumentCommit]:
         said: list[DocumentCommit] = []
         size = operations = 0
-        for one, encoded_size in self._reader.read(connection, branch, kind):
+        for one, encoded_size in self._reader.read(connection, branch, kind, name):
             said.append(one)
             size += encoded_size
             operations += 1 if one.body is None else one.body.value_count
@@ -176,23 +210,21 @@ class Documents:
 
 
 def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[list[NewValue]]:
-    """Operations of one commit each: no key twice, and what they replace in one list of names.
+    """Operations of one commit each: no key twice, and no more that they replace than one edit can name.
 
     Of a key with more tips than one commit can name, the surplus is replaced by operations before the last, which say
     that it is gone; they will be replaced with it.
     """
     group: dict[str, NewValue] = {}
-    names: set[CommitId] = set()
-    size = 0
+    size = pairs = 0
     for operation in _split(operations):
-        more = names | {tip.name for tip in operation.replaces}
-        is_full = len(group) == count_max or size + operation.size + 34 * len(more) > BODY_SIZE_MAX - _ROOM
-        if group and (is_full or operation.key in group or len(more) > DEP_COUNT_MAX):
+        more = len(operation.replaces)
+        is_full = len(group) == count_max or size + operation.size > BODY_SIZE_MAX - _ROOM
+        if group and (is_full or operation.key in group or pairs + more > REPLACED_COUNT_MAX):
             yield list(group.values())
-            group, size = {}, 0
-            more = {tip.name for tip in operation.replaces}
+            group, size, pairs = {}, 0, 0
         group[operation.key] = operation
-        names, size = more, size + operation.size
+        size, pairs = size + operation.size, pairs + more
     if group:
         yield list(group.values())
 
@@ -200,17 +232,19 @@ def group_values(operations: Iterable[NewValue], count_max: int) -> Iterator[lis
 def _split(operations: Iterable[NewValue]) -> Iterator[NewValue]:
     for operation in operations:
         tips = operation.replaces
-        while len(tips) > DEP_COUNT_MAX:
-            yield NewValue(operation.key, None, tips[:DEP_COUNT_MAX])
-            tips = tips[DEP_COUNT_MAX:]
+        while len(tips) > REPLACED_COUNT_MAX:
+            yield NewValue(operation.key, None, tips[:REPLACED_COUNT_MAX])
+            tips = tips[REPLACED_COUNT_MAX:]
         yield NewValue(operation.key, operation.value, tips)
 
 
-def _draft(kind: ValuesKind, group: Sequence[NewValue], own: int) -> Draft:
-    replaced = {tip.name: tip for operation in group for tip in operation.replaces}
+def _draft(kind: ValuesKind, name: str, group: Sequence[NewValue], own: int) -> Draft:
+    replaced = {operation.key: [tip.name for tip in operation.replaces] for operation in group}
+    tips = (tip for operation in group for tip in operation.replaces)
     there = {operation.key: operation.value for operation in group if operation.value is not None}
     gone = tuple(operation.key for operation in group if operation.value is None)
-    return Draft(kind.edit.make(there, gone, tuple(replaced)), deps=deps_of(replaced.values(), own))
+    deps = deps_of(tips, own)[:DEP_COUNT_MAX]
+    return Draft(kind.edit.make(there, gone, replaced), deps=deps, document=name)
 
 
 def _has_value(entry: DocumentEntry, value: str | None) -> bool:

@@ -19,7 +19,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from node.content.document_operations import DocumentOperationReader, find_pasts
+from node.content.document_operations import DocumentOperationReader, find_documents, find_pasts
 from node.content.lineage import lineage
 from node.content.text_reading import TextReader
 from node.ingest.replica import Replica, load_blocks_of, open_stored
@@ -31,7 +31,7 @@ from protocol.formats.body import kind_name
 from protocol.formats.commit import open_commit
 from protocol.formats.content import Compaction
 from protocol.formats.declared_kind import ERASABLE, WORDS, declared_kind
-from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.formats.document_kinds import DOCUMENT_KINDS
 from protocol.ids import CommitId
 from storage.commits.absent_bodies import (
     Erasure,
@@ -160,11 +160,13 @@ def _content_branches(tables: Tables) -> list[Branch]:
 def _find_settled(tables: Replica | Tables, connection: Connection, branch: Branch) -> Iterator[CommitId]:
     """Commits of the branch whose operations or updates others stand for."""
     reader = DocumentOperationReader(tables)
-    for kind in DOCUMENT_KINDS:
-        if not isinstance(kind, ValuesKind):
-            continue
+    try:
+        documents = find_documents(tables, connection, branch)
+    except ServiceError:  # of a branch that continues what is not here
+        documents = []
+    for kind, name in documents:
         try:
-            settled = find_settled(one for one, _ in reader.read(connection, branch, kind))
+            settled = find_settled(one for one, _ in reader.read(connection, branch, kind, name))
         except (ServiceError, ErasedValues):  # what cannot be told is needed
             continue
         yield from (one.place[-1] for one in settled)

@@ -325,7 +325,7 @@ class MergePlan:
         body = carried
         links, keys = commit.links, commit.content.file_keys
         if not links.files and not links.nfiles:
-            return Draft(body)
+            return Draft(body, document=row.document)
         deps = [self._became.get(dep, ()) for dep in links.deps]
         target_repo = self.replica.repos[self.target.repo_num]
         is_same_epoch = commit.content.epoch == self.replica.writing_epoch(target_repo).epoch_id
@@ -342,7 +342,13 @@ class MergePlan:
         files = tuple(
             Reference(raw, BlockKey(key)) for raw, key in zip(links.files, keys, strict=True) if key
         )
-        return Draft(body, deps=tuple(dep[0] for dep in deps), files=files, removed_files=links.nfiles)
+        return Draft(
+            body,
+            deps=tuple(dep[0] for dep in deps),
+            files=files,
+            removed_files=links.nfiles,
+            document=row.document,
+        )
 
 
 async def run_merge(hub: Hub, author: Author, merge: MergePlan) -> MergeResult:

@@ -113,6 +113,7 @@ class TextReader:
         """
         depths = find_depths(self._replica, connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={_CARRIED, _COMPACTION, _UPDATE})
+        rows = [row for row in rows if not row.document]
         kept = self._remembered(connection, branch, rows)
         given_up: set[CommitId] = set()
         for one in kept.values():
@@ -204,7 +205,8 @@ class TextReader:
         return [one.name for one in self.read(connection, branch).edits if one.is_missing]
 
     def _load_own(self, connection: Connection, branch: Branch) -> list[TimelineRow]:
-        return load_first_of_kinds(connection, branch.num, {_UPDATE}, STATE_COUNT_MAX)
+        found = load_first_of_kinds(connection, branch.num, {_UPDATE}, STATE_COUNT_MAX)
+        return [row for row in found if not row.document]
 
     # --- steps ---
 

@@ -19,9 +19,8 @@ from node.contract.values import Count, Empty, Id, Request, one_of
 from protocol.formats.document_kinds import (
     DICT_EDIT_COUNT_MAX,
     SET_EDIT_COUNT_MAX,
-    DictKey,
     DictValue,
-    SetItem,
+    DocumentKey,
     YjsUpdate,
 )
 from protocol.limits.users import TEXT_FAULTS_SHOWN_MAX
@@ -33,8 +32,8 @@ from protocol.session.presence import PRESENCE_SESSION_SIZE, RelativePosition, T
 class SetEditRequest(Request, frozen=True):
     """Adds items to a set and removes others. What is in both lists is added."""
 
-    add: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
-    remove: Annotated[list[SetItem], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
+    add: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
+    remove: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
 
 
 class SetItemView(TypedDict):
@@ -100,10 +99,10 @@ SNAPSHOT_SET: Final = Endpoint(
 class DictEditRequest(Request, frozen=True):
     """Puts values into a dict and erases others. A key in both is put."""
 
-    put: Annotated[dict[DictKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(
+    put: Annotated[dict[DocumentKey, DictValue], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(
         default_factory=dict
     )
-    erase: Annotated[list[DictKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
+    erase: Annotated[list[DocumentKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
 
 
 class DictConflict(TypedDict):

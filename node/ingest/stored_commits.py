@@ -15,6 +15,7 @@ from protocol.formats.block import WrongKey
 from protocol.formats.body import ErasedBody, body_kind, content_of
 from protocol.formats.commit import UnknownVersion
 from protocol.formats.content import Files
+from protocol.formats.declared_kind import document_name
 from protocol.formats.epochs import EpochInit
 from protocol.formats.object import MissingBlocks
 from protocol.formats.publication import Publication
@@ -88,6 +89,7 @@ def wanted_columns(
         "timestamp": commit.content.timestamp,
         "relation": relation,
         "about": about,
+        "document": document_name(commit, is_root_branch=is_root_branch),
         "topic_num": topic_num,
         "epoch_num": epoch_num,
         "seen": pack_ids(find_seen(branch.facts, commit)) or None,

@@ -1,21 +1,35 @@
 """A commit's signed header declares the kind of its body, so a node can judge the commit without the body.
 
+Of what a document says the header also has the document's name, so that an erased body still counts for its document. A
+`carried1` has the name of the document that it carries an edit of, and declares nothing.
+
 A body whose kind is said changes no verdict, so a commit can be judged by who never sees its body. One that cannot be
 opened or decoded, or is of another kind than was said, is *unreadable*: it says nothing, to anyone. Any other metadata
 means nothing. What follows for verdicts is `verifier.verify`'s (V9).
 """
 
-from typing import Final
+from functools import lru_cache
+from typing import Final, NamedTuple
 
-from protocol.codec import DecodeError, Wire, encode
+from protocol.codec import DecodeError, Wire, decode, encode
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import WrongKey
-from protocol.formats.body import Body, UnknownBody, UnopenedBody, UnreadableBody, decode_body, kind_name
+from protocol.formats.body import (
+    Body,
+    Carried,
+    UnknownBody,
+    UnopenedBody,
+    UnreadableBody,
+    decode_body,
+    kind_name,
+    tag_of,
+)
 from protocol.formats.commit import Commit
 from protocol.formats.content import Imported, Post
 from protocol.formats.document_kinds import DOCUMENT_KINDS
+from protocol.formats.document_names import is_document_name
 from protocol.formats.object import BlockLookup, MissingBlocks, open_object
-from protocol.limits.formats import BODY_SIZE_MAX
+from protocol.limits.formats import BODY_SIZE_MAX, METADATA_SIZE_MAX
 
 WORDS: Final[tuple[type[Body], ...]] = tuple(body for kind in DOCUMENT_KINDS for body in kind.declared)
 ERASABLE: Final[tuple[type[Body], ...]] = (Post, Imported, *WORDS)
@@ -27,16 +41,34 @@ class _SaidKind(Wire, frozen=True, tag="kind1"):
     body_tag: str
 
 
-_METADATA: Final[dict[type[Body], bytes]] = {
-    kind: encode(_SaidKind(str(kind.__struct_config__.tag))) for kind in ERASABLE
-}
-_KINDS: Final = {encoded: kind for kind, encoded in _METADATA.items()}
+class _SaidDocument(Wire, frozen=True, tag="kind2"):
+    body_tag: str
+    document: str
+
+
+class _Said(NamedTuple):
+    """Meaning of a header's metadata: the kind that it declares, if any, and the document's name."""
+
+    kind: type[Body] | None = None
+    document: str = ""
+
+
+_METADATA: Final[dict[type[Body], bytes]] = {kind: encode(_SaidKind(tag_of(kind))) for kind in ERASABLE}
+_KINDS: Final = {encoded: _Said(kind) for kind, encoded in _METADATA.items()}
 """Every value has one encoding, so to compare bytes is to decode."""
+_NAMED: Final[dict[str, type[Body]]] = {tag_of(kind): kind for kind in (*WORDS, Carried)}
+_NOTHING_SAID: Final = _Said()
+_NAMES_REMEMBERED_MAX: Final = 1024
 _UNOPENED: Final = {kind: UnopenedBody(kind_name(kind)) for kind in ERASABLE}
 
 
-def declare_kind(body: Body) -> bytes:
-    """Return the metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on."""
+def declare_kind(body: Body, document: str = "") -> bytes:
+    """Return the metadata of a commit outside the root branch that has this body; empty for bodies that verdicts rest on.
+
+    `document` is the name of the document that the body is of, and empty for the unnamed one.
+    """
+    if document and tag_of(type(body)) in _NAMED:
+        return encode(_SaidDocument(tag_of(type(body)), document))
     return _METADATA.get(type(body), b"")
 
 
@@ -44,7 +76,28 @@ def declared_kind(commit: Commit, *, is_root_branch: bool) -> type[Body] | None:
     """Return the kind that a commit says its body has. In the root branch, where verdicts rest on bodies, metadata is no
     word.
     """
-    return None if is_root_branch else _KINDS.get(commit.content.metadata)
+    return None if is_root_branch else _said(commit.content.metadata).kind
+
+
+def document_name(commit: Commit, *, is_root_branch: bool) -> str:
+    """Return the name of the document that a commit says it is of; empty for the unnamed one, and for what is of none."""
+    return "" if is_root_branch else _said(commit.content.metadata).document
+
+
+def _said(metadata: bytes) -> _Said:
+    return _KINDS.get(metadata) or (_said_of_document(metadata) if metadata else _NOTHING_SAID)
+
+
+@lru_cache(_NAMES_REMEMBERED_MAX)  # it is asked for several times for each commit of a document
+def _said_of_document(metadata: bytes) -> _Said:
+    try:
+        said = decode(_SaidDocument, metadata, size_max=METADATA_SIZE_MAX)
+    except DecodeError:
+        return _NOTHING_SAID
+    kind = _NAMED.get(said.body_tag)
+    if kind is None or not is_document_name(said.document):
+        return _NOTHING_SAID
+    return _Said(None if kind is Carried else kind, said.document)
 
 
 def unopened_body(kind: type[Body]) -> UnopenedBody:

@@ -3,9 +3,9 @@
 `DOCUMENT_KINDS` is the table. Which bodies are decoded, carried by merges, declared by headers, erased, reduced,
 snapshotted and checked follows from it, here and in the verifier and the node.
 
-An operation *replaces* others: those of the commits that it names, as far as these are about the same item or key, or said
-the words of a text that it deletes. A *snapshot* says again which operations stand of all that it has in its past; of a
-text, what updates said. `verifier.documents` and `verifier.texts` have the rules.
+An operation on an item or key *replaces* those of the commits that it names, as far as these are about the same item or key.
+An update of a text names the commits whose words it deletes. A *snapshot* says again which operations stand of
+all that it has in its past; of a text, what updates said. `verifier.documents` and `verifier.texts` have the rules.
 """
 
 from abc import abstractmethod
@@ -17,21 +17,35 @@ from msgspec import Meta
 
 from protocol.codec import Wire
 from protocol.ids import CommitId
-from protocol.limits.formats import DEP_COUNT_MAX, KIB
+from protocol.limits.formats import KIB
 
 SNAPSHOT_COMMIT_COUNT_MAX: Final = 8 * KIB
 """Commits whose operations one snapshot says again: with these, names and short items fill most of a body."""
 
-Replaces = Annotated[tuple[CommitId, ...], Meta(max_length=DEP_COUNT_MAX)]
+DOCUMENT_KEY_SIZE_MAX: Final = 1024
+"""Bytes of an item of a set or a key of a dict: databases end rows of an index near 2,700. Larger things are values or
+files."""
+REPLACED_COUNT_MAX: Final = 2 * KIB
+"""Pairs of an operation and a commit that one edit replaces: each changes a few rows of every node that reads it."""
+
+DocumentKey = Annotated[str, Meta(max_length=DOCUMENT_KEY_SIZE_MAX)]
+
+
+class Replaced(Wire, frozen=True):
+    """A commit, by the id that it had first, and the operations of an edit that replace its own about the same key."""
+
+    name: CommitId
+    operations: Annotated[
+        tuple[Annotated[int, Meta(ge=0, lt=REPLACED_COUNT_MAX)], ...], Meta(max_length=REPLACED_COUNT_MAX)
+    ]
+    """Places in the edit's list of operations."""
+
+
+Replaces = Annotated[tuple[Replaced, ...], Meta(max_length=REPLACED_COUNT_MAX)]
 
 
 class DocumentBody(Wire, frozen=True):
     """Edit or snapshot of a document, as one commit states it."""
-
-    @property
-    def replaces(self) -> tuple[CommitId, ...]:
-        """Ids of the commits whose operations or updates it replaces, as these were first called."""
-        return ()
 
     @property
     def value_count(self) -> int:
@@ -40,21 +54,63 @@ class DocumentBody(Wire, frozen=True):
 
 
 class ValuesEdit(DocumentBody, frozen=True):
-    """Says one operation about each item or key that it has: there, with a value, or gone. It has a field `replaces`."""
+    """Says one operation about each item or key that it has: there, with a value, or gone. It has a field `replaces`.
+
+    Its *operations* are what it has of keys, in the order of its fields. It says nothing at all if it replaces more than
+    REPLACED_COUNT_MAX, and nothing about keys of more than DOCUMENT_KEY_SIZE_MAX bytes.
+    """
 
     @classmethod
     @abstractmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
-        """Return an edit that says just this. Values of a set's items are ""."""
+    def make(
+        cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: Mapping[str, Iterable[CommitId]]
+    ) -> Self:
+        """Return an edit that says just this, and what it replaces by item or key. Values of a set's items are ""."""
 
     @abstractmethod
+    def operation_keys(self) -> tuple[str, ...]:
+        """Return the item or key of each operation."""
+
+    @abstractmethod
+    def stated_values(self) -> dict[str, str | None]:
+        """Return what the fields have of each item or key: its value, or None where it is gone."""
+
+    @abstractmethod
+    def stated_replaces(self) -> tuple[Replaced, ...]:
+        """Return what the fields have of what it replaces."""
+
     def values(self) -> dict[str, str | None]:
         """Return what it says of each item or key: its value, or None where it is gone."""
+        if sum(len(one.operations) for one in self.stated_replaces()) > REPLACED_COUNT_MAX:
+            return {}
+        return {key: value for key, value in self.stated_values().items() if is_document_key(key)}
+
+    def replaced(self) -> Iterator[tuple[str, CommitId]]:
+        """Yield each item or key that it says something of, with a commit whose operation about it is replaced."""
+        said, keys = self.values(), self.operation_keys()
+        for one in self.stated_replaces() if said else ():
+            for place in one.operations:
+                if place < len(keys) and keys[place] in said:
+                    yield keys[place], one.name
 
     @property
     def value_count(self) -> int:
         """Number of its operations."""
-        return len(self.values())
+        return len(self.operation_keys())
+
+
+def is_document_key(key: str) -> bool:
+    """Return True if a document can have this item or key."""
+    return len(key) * 4 <= DOCUMENT_KEY_SIZE_MAX or len(key.encode()) <= DOCUMENT_KEY_SIZE_MAX
+
+
+def by_commit(keys: Iterable[str], replaces: Mapping[str, Iterable[CommitId]]) -> tuple[Replaced, ...]:
+    """Return what operations about these keys replace, as an edit has it."""
+    places: dict[CommitId, list[int]] = {}
+    for place, key in enumerate(keys):
+        for name in dict.fromkeys(replaces.get(key, ())):
+            places.setdefault(name, []).append(place)
+    return tuple(Replaced(name, tuple(found)) for name, found in places.items())
 
 
 class ValuesSnapshot(DocumentBody, frozen=True):
@@ -81,13 +137,17 @@ class ValuesSnapshot(DocumentBody, frozen=True):
         """Return a snapshot of this range: names of commits, each with as many of its items or keys as one edit may have."""
 
     @abstractmethod
+    def stated(self) -> Iterator[tuple[CommitId, str, str]]:
+        """(name, item or key, value) of each operation in its fields."""
+
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, item or key, value) of each operation that is said again."""
+        return (one for one in self.stated() if is_document_key(one[1]))
 
     @property
     def value_count(self) -> int:
         """Number of operations that it repeats, and of names: at most one name an operation."""
-        return sum(2 for _ in self.restated())
+        return sum(2 for _ in self.stated())
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,53 +199,54 @@ def values_kind(
     name: str, edit: type[ValuesEdit], snapshot: type[ValuesSnapshot], edit_count_max: int
 ) -> ValuesKind:
     """Return a kind of document that holds values by item or key."""
-    return ValuesKind(name, edit, snapshot, edit.make({}, (), ()), edit_count_max)
+    return ValuesKind(name, edit, snapshot, edit.make({}, (), {}), edit_count_max)
 
 
 # --- sets ---
 
-SET_ITEM_SIZE_MAX: Final = 1024
-"""Characters of an item of a set: a name, an id, a tag. Larger things are posts or files."""
 SET_EDIT_COUNT_MAX: Final = 1024
 """Items that one commit adds to a set, and items that it deletes; BODY_SIZE_MAX may be reached before."""
-
-SetItem = Annotated[str, Meta(max_length=SET_ITEM_SIZE_MAX)]
 
 
 class SetEdit(ValuesEdit, frozen=True, tag="set1"):
     """Adds items to the branch's set and deletes others; an item that is in both lists is added."""
 
-    added: Annotated[tuple[SetItem, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
-    deleted: Annotated[tuple[SetItem, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
+    added: Annotated[tuple[DocumentKey, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
+    deleted: Annotated[tuple[DocumentKey, ...], Meta(max_length=SET_EDIT_COUNT_MAX)]
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
+    def make(
+        cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: Mapping[str, Iterable[CommitId]]
+    ) -> Self:
         """Return an edit that says just this."""
-        return cls(tuple(there), gone, replaces)
+        return cls(tuple(there), gone, by_commit((*there, *gone), replaces))
 
-    def values(self) -> dict[str, str | None]:
+    def operation_keys(self) -> tuple[str, ...]:
+        """Return what is added, then what is deleted."""
+        return self.added + self.deleted
+
+    def stated_values(self) -> dict[str, str | None]:
         """ "" for each item that is there."""
         return dict[str, str | None](dict.fromkeys(self.deleted)) | dict.fromkeys(self.added, "")
 
-    @property
-    def value_count(self) -> int:
-        """Number of its operations."""
-        return len(self.added) + len(self.deleted)
+    def stated_replaces(self) -> tuple[Replaced, ...]:
+        """Return its field."""
+        return self.replaces
 
 
 class SnapshotItems(Wire, frozen=True):
     """The items that one commit, by the id that it had first, added and that nobody replaced."""
 
     name: CommitId
-    items: Annotated[tuple[SetItem, ...], Meta(min_length=1, max_length=SET_EDIT_COUNT_MAX)]
+    items: Annotated[tuple[DocumentKey, ...], Meta(min_length=1, max_length=SET_EDIT_COUNT_MAX)]
 
 
 class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
     """All operations that stand and add, about items from `first` to before `end`."""
 
-    first: SetItem
-    end: SetItem | None
+    first: DocumentKey
+    end: DocumentKey | None
     operations: Annotated[tuple[SnapshotItems, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
@@ -195,7 +256,7 @@ class SetSnapshot(ValuesSnapshot, frozen=True, tag="set-squeeze1"):
         """Return a snapshot of this range."""
         return cls(first, end, tuple(SnapshotItems(name, tuple(items)) for name, items in operations))
 
-    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
+    def stated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, item, "") of each item."""
         return ((one.name, item, "") for one in self.operations for item in one.items)
 
@@ -209,21 +270,18 @@ SET: Final = values_kind("set", SetEdit, SetSnapshot, SET_EDIT_COUNT_MAX)
 
 # --- dicts ---
 
-DICT_KEY_SIZE_MAX: Final = 255
-"""Characters of a key of a dict: as of a name."""
-DICT_VALUE_SIZE_MAX: Final = 16 * KIB
-"""Characters of a value of a dict, which is replaced whole each time."""
+DICT_VALUE_SIZE_MAX: Final = 256 * KIB
+"""Characters of a value of a dict, as of a post: a body holds one. Larger ones are files, whose ids are the values."""
 DICT_EDIT_COUNT_MAX: Final = 256
 """Values that one commit puts into a dict, and keys that it erases; BODY_SIZE_MAX may be reached before."""
 
-DictKey = Annotated[str, Meta(max_length=DICT_KEY_SIZE_MAX)]
 DictValue = Annotated[str, Meta(max_length=DICT_VALUE_SIZE_MAX)]
 
 
 class DictEntry(Wire, frozen=True):
     """A key and its value."""
 
-    key: DictKey
+    key: DocumentKey
     value: DictValue
 
 
@@ -231,22 +289,28 @@ class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
     """Puts values into the branch's dict and erases others; of a key that is named twice the last put holds."""
 
     put: Annotated[tuple[DictEntry, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
-    erased: Annotated[tuple[DictKey, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
+    erased: Annotated[tuple[DocumentKey, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
+    def make(
+        cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: Mapping[str, Iterable[CommitId]]
+    ) -> Self:
         """Return an edit that says just this."""
-        return cls(tuple(DictEntry(key, value) for key, value in there.items()), gone, replaces)
+        put = tuple(DictEntry(key, value) for key, value in there.items())
+        return cls(put, gone, by_commit((*there, *gone), replaces))
 
-    def values(self) -> dict[str, str | None]:
+    def operation_keys(self) -> tuple[str, ...]:
+        """Return what is put, then what is erased."""
+        return (*(one.key for one in self.put), *self.erased)
+
+    def stated_values(self) -> dict[str, str | None]:
         """Return the value of each key that is there."""
         return dict[str, str | None](dict.fromkeys(self.erased)) | {one.key: one.value for one in self.put}
 
-    @property
-    def value_count(self) -> int:
-        """Number of its operations."""
-        return len(self.put) + len(self.erased)
+    def stated_replaces(self) -> tuple[Replaced, ...]:
+        """Return its field."""
+        return self.replaces
 
 
 class SnapshotEntries(Wire, frozen=True):
@@ -259,8 +323,8 @@ class SnapshotEntries(Wire, frozen=True):
 class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
     """All values that stand, of keys from `first` to before `end`."""
 
-    first: DictKey
-    end: DictKey | None
+    first: DocumentKey
+    end: DocumentKey | None
     operations: Annotated[tuple[SnapshotEntries, ...], Meta(max_length=SNAPSHOT_COMMIT_COUNT_MAX)]
 
     @classmethod
@@ -274,7 +338,7 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
         )
         return cls(first, end, tuple(puts))
 
-    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
+    def stated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, key, value) of each value."""
         return ((one.name, entry.key, entry.value) for one in self.operations for entry in one.entries)
 

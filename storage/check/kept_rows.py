@@ -142,6 +142,7 @@ _ROW: Final = (
         commits.c.is_void,
         commits.c.relation,
         commits.c.about,
+        commits.c.document,
         commits.c.is_proven,
         commits.c.topic_num,
         commits.c.epoch_num,

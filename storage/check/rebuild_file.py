@@ -416,6 +416,7 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
             "arrived_at": None,
             "relation": None,
             "about": None,
+            "document": "",
             "is_proven": False,
         }
         yield tuple(values[name] for name in list(commits.columns.keys()))

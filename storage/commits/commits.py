@@ -17,6 +17,7 @@ from protocol.crypto.hashing import block_id, timeline_digest
 from protocol.crypto.keys import BlockKey
 from protocol.formats.body import Checkpoint, body_kind
 from protocol.formats.commit import Commit
+from protocol.formats.declared_kind import document_name
 from protocol.formats.publication import Publication
 from protocol.ids import CommitId, UserId
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
@@ -106,6 +107,7 @@ ROWS: Final = select(
     commits.c.passed,
     commits.c.relation,
     commits.c.about,
+    commits.c.document,
 ).join(authors, authors.c.num == commits.c.author_num)
 """Query whose rows `timeline_row` takes."""
 _ROWS_OF: Final = ROWS.where(commits.c.id_key.in_(bindparam("keys", expanding=True)))
@@ -156,6 +158,7 @@ class TimelineRow:
     passed: int  # checkpoints
     relation: str | None  # to another post; see `schema`
     about: CommitId | None
+    document: str  # name of the document that it is of
 
     @property
     def is_erased(self) -> bool:
@@ -259,6 +262,7 @@ def accept_commits(
                 arrived_at.get(commit_id),
                 relation,
                 about,
+                document_name(commit, is_root_branch=branch.facts.is_root_branch),
                 item.is_proven,
             )
         )
@@ -345,6 +349,12 @@ def load_last_of_kinds(
     query = _of_kinds(branch_num, kinds).order_by(*(column.desc() for column in CANONICAL_ORDER)).limit(limit)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
+def load_document_names(connection: Connection, branch_nums: Sequence[int]) -> list[str]:
+    """Load the names of documents that commits of these branches are of, sorted. Costs O(commits of the branches)."""
+    query = select(commits.c.document).where(commits.c.branch_num.in_(branch_nums)).distinct()
+    return sorted(connection.execute(query).scalars())
 
 
 def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from protocol.formats.body import Body, UnknownBody, body_kind
 from protocol.formats.commit import Commit
+from protocol.formats.declared_kind import document_name
 from protocol.formats.publication import Publication
 from protocol.ids import BlockId, CommitId
 from storage.commits.absent_bodies import await_missing_bodies
@@ -169,6 +170,7 @@ def restore_commit(
         "size": sum(len(block.encoded) for block in blocks),
         "relation": relation,
         "about": about,
+        "document": document_name(commit, is_root_branch=is_root_branch),
     }
     connection.execute(update(commits).where(commits.c.num == damaged.num).values(values))
     is_unknown = (commits.c.num == damaged.num) & (commits.c.body_kind == "")

@@ -203,6 +203,8 @@ commits = Table(
     # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
     Column("relation", String),
     Column("about", Bytes(32)),
+    # Of a commit of a named document: the name, as its header has it (`protocol.formats.declared_kind`).
+    Column("document", String, nullable=False, server_default=""),
     # Whether `signature` was checked, or made here. Else a holder of the topic's key makes it anew when it sends.
     Column("is_proven", Boolean, nullable=False, server_default=false()),
     Index("commits_id_key", "id_key"),

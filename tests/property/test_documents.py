@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from protocol.formats.document_kinds import DictEdit, DictEntry, SetEdit
+from protocol.formats.document_kinds import DictEdit, DictEntry, Replaced, SetEdit
 from protocol.ids import CommitId
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import DocumentCommit, DocumentEntry, in_byte_order, reduce_values
@@ -61,10 +62,10 @@ def honest_histories(draw: st.DrawFn, kind: type[Edit]) -> History:
         seen = [said[one] for one in pasts[number]]
         body: Edit
         if kind is SetEdit:
-            names = _names(reduce_values(seen), there | gone)
+            names = naming(_names(reduce_values(seen), there | gone), len(there) + len(gone))
             body = SetEdit(tuple(there), tuple(gone), names)
         else:
-            names = _names(reduce_values(seen), there | gone)
+            names = naming(_names(reduce_values(seen), there | gone), len(there) + len(gone))
             body = DictEdit(tuple(DictEntry(key, str(number)) for key in there), tuple(gone), names)
         said.append(DocumentCommit(commit_id, (0, 0, rank, commit_id), body))
     return History(pasts, said)
@@ -116,11 +117,14 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
 ) -> None:
     # Names are drawn like everything else: of other items, of what never was, of oneself, in circles, twice the same.
     names = st.sampled_from([as_commit_id(bytes([number]) * 32) for number in range(5)])
+    # So are the operations that name them, of which there may be none.
     edits = st.builds(
         SetEdit,
         st.lists(st.sampled_from(KEYS), max_size=2).map(tuple),
         st.lists(st.sampled_from(KEYS), max_size=2).map(tuple),
-        st.lists(names, max_size=3).map(tuple),
+        st.lists(
+            st.builds(Replaced, names, st.lists(st.integers(0, 4), max_size=3).map(tuple)), max_size=3
+        ).map(tuple),
     )
     drawn = data.draw(st.lists(st.tuples(names, edits), max_size=8))
     said = [
@@ -134,8 +138,11 @@ def test_whatever_anyone_names_and_whatever_is_void_each_word_stands_unless_it_i
         for key in _keys_of(body):
             if not any(
                 isinstance(other.body, SetEdit)
-                and name in other.body.replaces
-                and key in _keys_of(other.body)
+                and any(
+                    name == one.name and key in (*other.body.added, *other.body.deleted)[place : place + 1]
+                    for one in other.body.replaces
+                    for place in one.operations
+                )
                 for other in counting
             ):
                 expected.setdefault(key, set()).add((name, key in body.added))

@@ -18,6 +18,7 @@ from protocol.formats.document_kinds import (
     SnapshotEntries,
     SnapshotItems,
 )
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 from tests.support.strategies import histories
 from verifier.documents import (
@@ -96,9 +97,8 @@ def snapshotted_histories(draw: st.DrawFn, kind: type[SetEdit | DictEdit]) -> Hi
             said.append(DocumentCommit(name, place, snapshot, 1 << number))
             continue
         there, gone = draw(keys), draw(keys)
-        names = tuple(
-            sorted({tip.name for key in there | gone for tip in state.get(key, DocumentEntry(())).tips})
-        )
+        seen_tips = {tip.name for key in there | gone for tip in state.get(key, DocumentEntry(())).tips}
+        names = naming(sorted(seen_tips), len(there) + len(gone))
         said.append(
             DocumentCommit(
                 name,
@@ -186,7 +186,7 @@ def test_a_delete_after_a_snapshot_erases_nothing_of_what_else_the_snapshot_hold
     """Upstream's: its delete supersedes the snapshot as a whole, so pruning turns [b, c] into []."""
     add = _one(1, SetEdit(("a", "b", "c"), (), ()), covered_by=1)
     snapshot = _one(2, SetSnapshot("", None, (SnapshotItems(add.name, ("a", "b", "c")),)), bit=1)
-    delete = _one(3, SetEdit((), ("a",), (add.name, snapshot.name)))
+    delete = _one(3, SetEdit((), ("a",), naming((add.name, snapshot.name), 1)))
     assert find_settled([add, snapshot, delete]) == [add]
     pruned = [replace(add, body=None), snapshot, delete]
     assert sorted(_values(reduce_values(pruned))) == ["b", "c"]
@@ -197,7 +197,7 @@ def test_a_delete_after_a_snapshot_erases_nothing_of_what_else_the_snapshot_hold
 def test_a_snapshot_counts_for_what_it_saw_and_revives_and_invents_nothing() -> None:
     add = _one(1, SetEdit(("a",), (), ()), covered_by=1)
     snapshot = _one(2, SetSnapshot("", None, (SnapshotItems(add.name, ("a",)),)), bit=1)
-    unseen = _one(3, SetEdit((), ("a",), (add.name,)))
+    unseen = _one(3, SetEdit((), ("a",), naming((add.name,), 1)))
     assert _values(reduce_values([add, snapshot, unseen])) == {}, "a delete that the snapshot had not seen"
     again = _one(4, SetEdit(("a",), (), ()))
     assert list(_values(reduce_values([add, snapshot, unseen, again]))) == ["a"]

@@ -11,7 +11,15 @@ from msgspec import Meta
 
 import protocol.formats.document_kinds as kinds_module
 from protocol.codec import Wire
-from protocol.formats.document_kinds import DOCUMENT_KINDS, Replaces, ValuesEdit, ValuesSnapshot, values_kind
+from protocol.formats.document_kinds import (
+    DOCUMENT_KINDS,
+    Replaced,
+    Replaces,
+    ValuesEdit,
+    ValuesSnapshot,
+    by_commit,
+    values_kind,
+)
 from protocol.ids import CommitId
 
 Thing = Annotated[str, Meta(max_length=20)]
@@ -33,11 +41,22 @@ class TallyEdit(ValuesEdit, frozen=True, tag="tally1"):
     replaces: Replaces
 
     @classmethod
-    def make(cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: tuple[CommitId, ...]) -> Self:
+    def make(
+        cls, there: Mapping[str, str], gone: tuple[str, ...], replaces: Mapping[str, Iterable[CommitId]]
+    ) -> Self:
         """An edit that says just this."""
-        return cls(tuple(Tally(thing, int(number)) for thing, number in there.items()), gone, replaces)
+        counted = tuple(Tally(thing, int(number)) for thing, number in there.items())
+        return cls(counted, gone, by_commit((*there, *gone), replaces))
 
-    def values(self) -> dict[str, str | None]:
+    def operation_keys(self) -> tuple[str, ...]:
+        """What is counted, then what is struck."""
+        return (*(one.thing for one in self.counted), *self.struck)
+
+    def stated_replaces(self) -> tuple[Replaced, ...]:
+        """Its field."""
+        return self.replaces
+
+    def stated_values(self) -> dict[str, str | None]:
         """The number of each thing that is there."""
         return dict[str, str | None](dict.fromkeys(self.struck)) | {
             one.thing: str(one.number) for one in self.counted
@@ -72,7 +91,7 @@ class TallySnapshot(ValuesSnapshot, frozen=True, tag="tally-snapshot1"):
             ),
         )
 
-    def restated(self) -> Iterator[tuple[CommitId, str, str]]:
+    def stated(self) -> Iterator[tuple[CommitId, str, str]]:
         """(name, thing, number) of each."""
         return (
             (one.name, tally.thing, str(tally.number)) for one in self.operations for tally in one.tallies

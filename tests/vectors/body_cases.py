@@ -53,6 +53,7 @@ from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, Lo
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
 from protocol.ids import ObjectId, RepoId, UserId
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id, as_epoch_id
 from tests.vectors.fixed import (
     BRANCH_ID,
@@ -140,8 +141,10 @@ def _of_profiles() -> dict[str, Body]:
         "merge": Merge(BRANCH_ID, (EPOCH,)),
         "imported": Imported("59931ee9", "author-0000", -1_000, "before 1970"),
         "files": Files((FileEntry("notes.txt", 7), FileEntry("Fotos/Grüße.jpg", 2**40))),
-        "set": SetEdit(("Äpfel", "pears"), ("plums",), (EPOCH, as_commit_id(BRANCH_ID))),
-        "dict": DictEdit((DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), (EPOCH,)),
+        "set": SetEdit(("Äpfel", "pears"), ("plums",), naming((EPOCH, as_commit_id(BRANCH_ID)), 3)),
+        "dict": DictEdit(
+            (DictEntry("colour", "grün"), DictEntry("size", "")), ("shape",), naming((EPOCH,), 2)
+        ),
         "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
         "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
         "compaction": Compaction((EPOCH,)),

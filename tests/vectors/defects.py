@@ -16,7 +16,7 @@ from protocol.formats.block import Reference, WrongKey, decode_block, decrypt_bl
 from protocol.formats.body import Permission, decode_body, encode_body
 from protocol.formats.commit import UnknownVersion, open_commit
 from protocol.formats.content import Post
-from protocol.formats.document_kinds import DICT_KEY_SIZE_MAX
+from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX, REPLACED_COUNT_MAX
 from protocol.formats.links import (
     InvitationLink,
     ReadCapability,
@@ -182,10 +182,12 @@ def _bodies() -> Iterator[JsonObject]:
     yield refuse("empty_name", "bad_shape", ["init2", "", [ID], signature, states])
     yield refuse("long_name", "bad_shape", ["init2", "n" * (NAME_SIZE_MAX + 1), [ID], signature, states])
     yield refuse("reference_of_one", "bad_shape", ["branch-add2", ID, "n", reference[:1]])
-    yield refuse("replaces_too_many", "bad_shape", ["set1", [], ["i"], [ID] * (DEP_COUNT_MAX + 1)])
-    yield refuse("replaces_a_short_id", "bad_shape", ["set1", [], ["i"], [ID[:31]]])
+    yield refuse(
+        "replaces_too_many", "bad_shape", ["set1", [], ["i"], [[ID, [0]]] * (REPLACED_COUNT_MAX + 1)]
+    )
+    yield refuse("replaces_a_short_id", "bad_shape", ["set1", [], ["i"], [[ID[:31], [0]]]])
     yield refuse("dict_value_nil", "bad_shape", ["dict1", [["k", None]], [], []])
-    yield refuse("long_dict_key", "bad_shape", ["dict1", [], ["k" * (DICT_KEY_SIZE_MAX + 1)], []])
+    yield refuse("long_dict_key", "bad_shape", ["dict1", [], ["k" * (DOCUMENT_KEY_SIZE_MAX + 1)], []])
     yield refuse("empty_text_update", "bad_shape", ["text1", b"", []])
     yield refuse("snapshot_of_nothing", "bad_shape", ["text-snapshot1", []])
     yield refuse("branch_with_a_topic", "bad_shape", ["branch-add2", ID, "n", 0, ID, reference])

@@ -11,7 +11,7 @@ from protocol.codec import encode
 from protocol.crypto import hashing, signing
 from protocol.crypto.keys import AccountToken, BlockKey, GivenKey
 from protocol.formats.block import Block, Reference, decrypt_block
-from protocol.formats.body import Body, Permission, encode_body
+from protocol.formats.body import Body, Carried, Permission, encode_body, tag_of
 from protocol.formats.commit import Commit, Content, Links, TanglePlace, create_commit, lipmaa
 from protocol.formats.content import FileEntry, Files, Imported, Post
 from protocol.formats.declared_kind import declare_kind
@@ -250,7 +250,7 @@ def commits() -> JsonObject:
 
 
 def declared_kinds() -> JsonObject:
-    """The metadata of a commit that says its body's kind, by the body's tag."""
+    """The metadata of a commit that says its body's kind, by the body's tag; behind a space, the document's name."""
     made: tuple[Body, ...] = (
         Post(""),
         Imported("1", "", 0, ""),
@@ -260,7 +260,16 @@ def declared_kinds() -> JsonObject:
         DictSnapshot("", None, ()),
         TextUpdate(b"u", ()),
     )
-    return {str(type(body).__struct_config__.tag): declare_kind(body).hex() for body in made}
+    said = {tag_of(type(body)): declare_kind(body).hex() for body in made}
+    carried = Carried(BRANCH_ID, as_commit_id(BRANCH_ID), USER, 0, b"x")
+    named: tuple[tuple[Body, str], ...] = (
+        (SetEdit((), (), ()), "follows"),
+        (carried, "notes/ä.b/..."),
+        (made[-1], "x" * 128),
+    )
+    for body, name in named:
+        said[f"{tag_of(type(body))} {name}"] = declare_kind(body, name).hex()
+    return said
 
 
 def files() -> JsonObject:

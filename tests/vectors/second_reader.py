@@ -64,8 +64,8 @@ BODIES: dict[str, Shapes] = {
     "post1": {"text": str},
     "imported1": {"source_id": str, "author": str, "time": range(-(2**63), 2**63), "text": str},
     "files1": {"added": [(str, NUMBER)]},
-    "set1": {"added": [str], "deleted": [str], "replaces": [ID]},
-    "dict1": {"put": [(str, str)], "erased": [str], "replaces": [ID]},
+    "set1": {"added": [str], "deleted": [str], "replaces": [(ID, [int])]},
+    "dict1": {"put": [(str, str)], "erased": [str], "replaces": [(ID, [int])]},
     "set-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [str])]},
     "dict-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [(str, str)])]},
     "compaction1": {"given_up": [ID]},
@@ -465,11 +465,25 @@ def open_body(encoded: bytes) -> tuple[str, dict[str, Any]]:
 
 def declared_kind(metadata: bytes) -> str:
     """The tag of the body that a commit with such metadata says it has; empty where it says nothing of it."""
+    return said_of_body(metadata)[0]
+
+
+def said_of_body(metadata: bytes) -> tuple[str, str]:
+    """The tag that metadata declares, and the name of the document; empty where it says nothing of them."""
     try:
-        tag, said = tagged(metadata, {"kind1": {"body_tag": str}})
+        tag, said = tagged(
+            metadata, {"kind1": {"body_tag": str}, "kind2": {"body_tag": str, "document": str}}
+        )
     except Refused:
-        return ""
-    return said["body_tag"] if tag and said["body_tag"] in ERASABLE else ""
+        return "", ""
+    body, name = (said["body_tag"], said.get("document", "")) if tag else ("", "")
+    if tag == "kind1":
+        return (body if body in ERASABLE else ""), ""
+    if body not in (*ERASABLE[2:], "carried1") or not 0 < len(name.encode()) <= 128:
+        return "", ""
+    if any(ord(one) < 32 or 127 <= ord(one) < 160 for one in name) or {"", ".", ".."} & {*name.split("/")}:
+        return "", ""
+    return ("" if body == "carried1" else body), name
 
 
 def open_sealed_key(seed: bytes, author: bytes, repo_id: bytes, sealed: bytes) -> bytes:

@@ -314,8 +314,18 @@ def remake_newer_messages(vectors: Vector) -> Vector:
 
 def remake_said_kinds(vector: Vector) -> Vector:
     assert reader.declared_kind(b"free") == reader.declared_kind(reader.pack(["kind1", "join1"])) == ""
-    tags = [reader.declared_kind(bytes.fromhex(metadata)) for metadata in vector.values()]
-    return {tag: reader.pack(["kind1", tag]) for tag in tags}
+    assert reader.said_of_body(reader.pack(["kind2", "post1", "a"])) == ("", "")
+    assert reader.said_of_body(reader.pack(["kind2", "set1", "a/../b"])) == ("", "")
+    made = {}
+    for metadata in vector.values():
+        tag, name = reader.said_of_body(bytes.fromhex(metadata))
+        if name:
+            tag = tag or "carried1"
+            made[f"{tag} {name}"] = reader.pack(["kind2", tag, name])
+        else:
+            made[tag] = reader.pack(["kind1", tag])
+    assert list(made) == list(vector)
+    return made
 
 
 def remake_skip_links(vector: Vector) -> Vector:

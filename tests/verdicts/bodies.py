@@ -13,8 +13,9 @@ ids_128 = listed(identity, 0, 128)
 ids_128_some = listed(identity, 1, 128)
 item = text(0, 1024)
 items = listed(item, 0, 1024)
-dict_key = text(0, 255)
-dict_value = text(0, 16384)
+replaced = listed(fields(identity, listed(number(0, 2047), 0, 2048)), 0, 2048)
+dict_key = text(0, 1024)
+dict_value = text(0, 256 * 1024)
 update = raw(1, 384 * 1024)
 imported_time = number(-MOST, MOST)
 
@@ -71,11 +72,11 @@ SHAPES = {
     "offer1": (("branch", identity), ("pulls", flag), ("note", text(0, 1000)), ("link", raw(0, 16384))),
     "answer1": (("offer", identity), ("accepts", flag)),
     # documents and compaction
-    "set1": (("added", items), ("deleted", items), ("replaces", ids_128)),
+    "set1": (("added", items), ("deleted", items), ("replaces", replaced)),
     "dict1": (
         ("put", listed(fields(dict_key, dict_value), 0, 256)),
         ("erased", listed(dict_key, 0, 256)),
-        ("replaces", ids_128),
+        ("replaces", replaced),
     ),
     "text1": (("update", update), ("replaces", listed(identity, 0, 2048))),
     "text-snapshot1": (("updates", listed(fields(identity, update, listed(identity, 0, 2048)), 1, 2048)),),
@@ -111,6 +112,7 @@ SHAPES = {
 
 # All other tags, also those of free bodies, are taken for unknown ones.
 SAYABLE = {"post1", "imported1", "set1", "set-squeeze1", "dict1", "dict-squeeze1", "text1"}
+NAMED = SAYABLE - {"post1", "imported1"}
 CARRIED = {"post1", "imported1", "files1", "set1", "dict1", "text1"}
 LIMIT = 512 * 1024
 
@@ -165,7 +167,16 @@ def said_kind(metadata):
         return None
     if type(value) is list and len(value) == 2 and value[0] == "kind1" and value[1] in SAYABLE:
         return value[1]
+    if type(value) is list and len(value) == 3 and value[0] == "kind2" and value[1] in NAMED:
+        return value[1] if names_a_document(value[2]) else None
     return None
+
+
+def names_a_document(name):
+    """True for 1 to 128 bytes without controls, whose segments are not empty, `.` or `..`."""
+    if type(name) is not str or not 0 < len(name.encode()) <= 128 or re.search("[\x00-\x1f\x7f-\x9f]", name):
+        return False
+    return not {"", ".", ".."} & set(name.split("/"))
 
 
 KIND = re.compile(r"[a-z][a-z0-9-]*\Z")

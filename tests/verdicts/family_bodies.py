@@ -37,8 +37,8 @@ EXAMPLES = {
     "branch-root1": (False, []),
     "checkpoint1": (False, [ID]),
     "compaction1": (False, [[ID]]),
-    "set1": (False, [["a"], ["b"], [ID]]),
-    "dict1": (False, [[["k", "v"]], ["e"], [ID]]),
+    "set1": (False, [["a"], ["b"], [[ID, [0]]]]),
+    "dict1": (False, [[["k", "v"]], ["e"], [[ID, [1]]]]),
     "text1": (False, [b"update", [ID]]),
     "text-snapshot1": (False, [[[ID, b"update", [ID]]]]),
     "set-squeeze1": (False, ["a", None, [[ID, ["a"]]]]),
@@ -197,11 +197,17 @@ BOUNDS = [
     ("items that a set adds", False, lambda n: ["set1", ["i"] * n, [], []], (0, 1024), (1025,)),
     ("items that a set deletes", False, lambda n: ["set1", [], ["i"] * n, []], (0, 1024), (1025,)),
     ("characters of an item", False, lambda n: ["set1", ["é" * n], [], []], (1024,), (1025,)),
-    ("what a set replaces", False, lambda n: ["set1", [], [], ids(n)], (0, 128), (129,)),
+    (
+        "what a set replaces",
+        False,
+        lambda n: ["set1", [], [], [[one, [0]] for one in ids(n)]],
+        (0, 2048),
+        (2049,),
+    ),
     ("values that a dict puts", False, lambda n: ["dict1", [["k", "v"]] * n, [], []], (0, 256), (257,)),
     ("keys that a dict erases", False, lambda n: ["dict1", [], ["k"] * n, []], (0, 256), (257,)),
-    ("characters of a key", False, lambda n: ["dict1", [["k" * n, "v"]], [], []], (255,), (256,)),
-    ("characters of a value", False, lambda n: ["dict1", [["k", "v" * n]], [], []], (16384,), (16385,)),
+    ("characters of a key", False, lambda n: ["dict1", [["k" * n, "v"]], [], []], (1024,), (1025,)),
+    ("characters of a value", False, lambda n: ["dict1", [["k", "v" * n]], [], []], (262144,), (262145,)),
     ("bytes of an update", False, lambda n: ["text1", bytes(n), []], (1, 384 * 1024), (0, 384 * 1024 + 1)),
     (
         "updates of a snapshot",
@@ -264,7 +270,7 @@ def _(s):
     b = s.branch("ann")
     s.commit("ann", ["adopt1", b, [b, b]])
     s.commit("ann", ["propose-checkpoint1", b, [b, b]])
-    s.commit("ann", ["set1", ["a", "a"], ["a", "a"], [b, b]], branch=b)
+    s.commit("ann", ["set1", ["a", "a"], ["a", "a"], [[b, [0]], [b, [0]]]], branch=b)
     s.commit("ann", ["merge1", b, [b, b]], branch=b)
     s.commit("ann", ["quorum1", [b, b], 60, True], branch=b)
     s.commit("ann", ["epoch-open1", [[b, b], [b, b]]], branch=b)
@@ -432,6 +438,40 @@ def _(s):
         s.commit("ann", ["post1", 1], branch=b, metadata=metadata, expect="bad_body")
     s.commit("ann", ["post1", 1], metadata=said("post1"), expect="bad_body")
     s.commit("ann", ["post1", "in the root branch"], metadata=said("post1"))
+
+
+NAMES = ("a", "é" * 64, "a/b", ".hidden", "...", "a b", "x" * 128)
+NO_NAMES = (
+    "",
+    "x" * 129,
+    "é" * 64 + "x",
+    "/a",
+    "a/",
+    "a//b",
+    ".",
+    "..",
+    "a/../b",
+    "./a",
+    "a\nb",
+    "\x7f",
+    "a\x9f",
+    b"a",
+    1,
+)
+
+
+@case("metadata that names a document", "V9")
+def _(s):
+    b = s.branch("ann")
+    for tag in sorted(SAYABLE - {"post1", "imported1"}):
+        for name in NAMES:
+            s.commit("ann", ["grant2", 1], branch=b, metadata=encode(["kind2", tag, name]))
+    for name in NO_NAMES:
+        s.commit("ann", ["set1", 1], branch=b, metadata=encode(["kind2", "set1", name]), expect="bad_body")
+    for tag in ("post1", "imported1", "carried1", "files1"):
+        s.commit("ann", ["set1", 1], branch=b, metadata=encode(["kind2", tag, "a"]), expect="bad_body")
+    s.commit("ann", ["set1", [], [], []], metadata=encode(["kind2", "set1", "a"]))
+    s.commit("ann", ["set1", 1], metadata=encode(["kind2", "set1", "a"]), expect="bad_body")
 
 
 @case("a compaction that says another kind", "V9", "M15")

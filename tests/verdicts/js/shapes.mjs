@@ -185,11 +185,22 @@ export function readCommit(plaintext) {
 
 const SAID = ['post1', 'imported1', 'set1', 'set-squeeze1', 'dict1', 'dict-squeeze1', 'text1'];
 
+const UNNAMED = ['post1', 'imported1'];
+
+/** 1 to 128 bytes without controls, whose segments are not empty, `.` or `..`. */
+function namesADocument(name) {
+  if (typeof name !== 'string' || Buffer.byteLength(name) > 128) return false;
+  return !/[\u0000-\u001f\u007f-\u009f]/.test(name) && !name.split('/').some((part) => ['', '.', '..'].includes(part));
+}
+
 /** The kind that metadata says of the body, or null where it means nothing. */
 export function saidKind(metadata) {
   try {
     const value = decode(metadata);
-    return Array.isArray(value) && value.length === 2 && value[0] === 'kind1' && SAID.includes(value[1]) ? value[1] : null;
+    if (!Array.isArray(value) || !SAID.includes(value[1])) return null;
+    if (value[0] === 'kind1' && value.length === 2) return value[1];
+    if (value[0] !== 'kind2' || value.length !== 3 || UNNAMED.includes(value[1])) return null;
+    return namesADocument(value[2]) ? value[1] : null;
   } catch {
     return null;
   }
@@ -197,8 +208,9 @@ export function saidKind(metadata) {
 
 // The bodies of the core and those of profiles that are shaped or ruled. Free ones are like unknown ones.
 const item = text(0, 1024);
-const dictKey = text(0, 255);
-const entry = structure({ key: dictKey, value: text(0, 16384) });
+const dictKey = text(0, 1024);
+const entry = structure({ key: dictKey, value: text(0, 256 * 1024) });
+const replaced = list(structure({ name: id, operations: list(number(0, 2047), 0, 2048) }), 0, 2048);
 const update = bytes(1, 384 * 1024);
 const replaces = list(id, 0, 2048);
 const keeps = orNil(permission);
@@ -231,8 +243,8 @@ const BODIES = {
   'branch-edit1': { branch: id, name: orNil(name), archived: orNil(bool) },
   tag1: { name, branch: id, commit: orNil(id) },
   // documents, compaction
-  set1: { added: list(item, 0, 1024), deleted: list(item, 0, 1024), replaces: list(id, 0, 128) },
-  dict1: { put: list(entry, 0, 256), erased: list(dictKey, 0, 256), replaces: list(id, 0, 128) },
+  set1: { added: list(item, 0, 1024), deleted: list(item, 0, 1024), replaces: replaced },
+  dict1: { put: list(entry, 0, 256), erased: list(dictKey, 0, 256), replaces: replaced },
   text1: { update, replaces },
   'text-snapshot1': { updates: list(structure({ commit: id, update, replaces }), 1, 2048) },
   'set-squeeze1': {

@@ -143,7 +143,7 @@ REFUSED: dict[str, tuple[str, str, Any, str]] = {
     "set_item_over_its_bound": ("POST", "/branches/main/set", {"remove": ["x" * 1025]}, "bad_request"),
     "too_much_of_a_set_asked_for": ("GET", "/branches/main/set?limit=1001", None, "bad_request"),
     "dict_value_not_a_text": ("POST", "/branches/main/dict", {"put": {"k": 1}}, "bad_request"),
-    "dict_key_over_its_bound": ("POST", "/branches/main/dict", {"put": {"k" * 256: ""}}, "bad_request"),
+    "dict_key_over_its_bound": ("POST", "/branches/main/dict", {"put": {"k" * 1025: ""}}, "bad_request"),
     "unknown_key": ("GET", "/branches/main/dict/entry?key=nothing", None, "not_found"),
     "update_not_in_base64": ("POST", "/branches/main/text", {"update": "?"}, "bad_request"),
     "update_that_is_none": ("POST", "/branches/main/text", {"update": "AQID"}, "bad_input"),

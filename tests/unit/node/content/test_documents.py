@@ -16,16 +16,18 @@ from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
 from protocol.formats.body import Body, encode_body
 from protocol.formats.document_kinds import (
-    DICT_VALUE_SIZE_MAX,
+    DICT,
+    DOCUMENT_KEY_SIZE_MAX,
+    REPLACED_COUNT_MAX,
     SET,
-    SET_ITEM_SIZE_MAX,
     DictEdit,
     DictEntry,
     SetEdit,
 )
 from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
+from protocol.limits.formats import BODY_SIZE_MAX
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, members_of, open_nodes, share, together, until_equal
@@ -91,6 +93,42 @@ async def test_a_set_holds_what_was_added_and_not_deleted_and_says_nothing_twice
             None,
         )
         assert (await show_set(documents_of(alice), "main", 0, 1))["next"] == 1
+
+
+async def test_documents_of_one_branch_are_told_by_their_names_and_kinds(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    with fail_after(30):
+        alice.create_repo()
+        for name, kind, key in (
+            ("", SET, "a"),
+            ("follows", SET, "b"),
+            ("x/follows", SET, "c"),
+            ("follows", DICT, "d"),
+        ):
+            written = await documents.edit(kind, "main", {key: ""}, name)
+            assert len(written.commits) == 1
+            shown = await documents.read_window(kind, "main", 0, 9, name)
+            assert [one for one, _ in shown.entries] == [key]
+        await documents.edit(SET, "main", {"a": None}, "follows")
+        assert await _set(alice) == ["a"], "a delete is of its document"
+        for name in ("a/", "x" * 129, "a\u202e"):
+            with pytest.raises(ServiceError, match="the name of a document"):
+                await documents.edit(SET, "main", {"a": ""}, name)
+
+
+async def test_a_merge_carries_edits_into_the_documents_of_their_names(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    merging = Merging(alice.hub, alice.author, alice.branch)
+    documents = documents_of(alice)
+    with fail_after(30):
+        alice.create_repo()
+        await documents.edit(SET, "main", {"a": ""}, "follows")
+        await merging.fork("main", "draft", "")
+        await documents.edit(SET, "draft", {"a": None, "b": ""}, "follows")
+        await merging.merge("draft", "main")
+        shown = await documents.read_window(SET, "main", 0, 9, "follows")
+        assert ([one for one, _ in shown.entries], await _set(alice)) == (["b"], [])
 
 
 @pytest.mark.slow
@@ -201,13 +239,13 @@ async def test_what_liars_name_changes_nothing_of_other_items(nodes: list[Node])
     with fail_after(30):
         alice.create_repo()
         first = _say(alice, SetEdit(("a", "b"), (), ()))
-        _say(alice, SetEdit((), ("never was",), (first, as_commit_id(b"?" * 32))))
+        _say(alice, SetEdit((), ("never was",), naming((first, as_commit_id(b"?" * 32)), 1)))
         assert await _set(alice) == ["a", "b"]
-        _say(alice, SetEdit((), ("a",), (as_commit_id(b"?" * 32),)))
+        _say(alice, SetEdit((), ("a",), naming((as_commit_id(b"?" * 32),), 1)))
         assert await _set(alice) == ["a", "b"], "a delete of what it does not name"
-        _say(alice, SetEdit((), ("a",), (first,)))
+        _say(alice, SetEdit((), ("a",), naming((first,), 1)))
         assert await _set(alice) == ["b"], "and not of what else that commit says"
-        _say(alice, DictEdit((DictEntry("a", "1"), DictEntry("a", "2")), ("a",), (first,)))
+        _say(alice, DictEdit((DictEntry("a", "1"), DictEntry("a", "2")), ("a",), naming((first,), 3)))
         assert (await _set(alice), await _values(alice, "a")) == (["b"], ["2"])
 
 
@@ -260,20 +298,20 @@ def _names(group: Sequence[NewValue]) -> set[CommitId]:
 
 
 def test_more_tips_than_a_commit_can_name_are_replaced_by_several() -> None:
-    groups = list(group_values([NewValue("k", "v", _tips(2 * DEP_COUNT_MAX + 1))], 10))
+    groups = list(group_values([NewValue("k", "v", _tips(2 * REPLACED_COUNT_MAX + 1))], 10))
     assert [[operation.value for operation in group] for group in groups] == [[None], [None], ["v"]]
-    assert [len(_names(group)) for group in groups] == [DEP_COUNT_MAX, DEP_COUNT_MAX, 1]
+    assert [len(_names(group)) for group in groups] == [REPLACED_COUNT_MAX, REPLACED_COUNT_MAX, 1]
 
 
 def test_words_are_grouped_within_all_bounds_of_a_commit() -> None:
-    operations = [NewValue(str(number), "v" * DICT_VALUE_SIZE_MAX, _tips(2, number)) for number in range(300)]
+    operations = [NewValue(str(number), "v" * 16_384, _tips(2, number)) for number in range(300)]
     groups = list(group_values(operations, 256))
     assert [operation for group in groups for operation in group] == operations
     assert len(groups) < 15
     for group in groups:
-        assert len(_names(group)) <= DEP_COUNT_MAX
-        entries = tuple(DictEntry(operation.key, operation.value or "") for operation in group)
-        assert len(encode_body(DictEdit(entries, (), tuple(_names(group))))) < BODY_SIZE_MAX
+        there = {operation.key: operation.value or "" for operation in group}
+        replaces = {operation.key: [tip.name for tip in operation.replaces] for operation in group}
+        assert len(encode_body(DictEdit.make(there, (), replaces))) < BODY_SIZE_MAX
     assert len(list(group_values([NewValue(str(number), "", ()) for number in range(300)], 256))) == 2
 
 
@@ -284,6 +322,6 @@ async def test_a_request_may_have_as_many_of_the_largest_items_as_one_commit_can
     alice = nodes[0]
     with fail_after(30):
         alice.create_repo()
-        items = ["é" * (SET_ITEM_SIZE_MAX - 3) + f"{number:03}" for number in range(400)]
+        items = ["é" * (DOCUMENT_KEY_SIZE_MAX // 2 - 3) + f"{number:03}" for number in range(800)]
         assert await _add(alice, *items) == 2
         assert await _set(alice) == items

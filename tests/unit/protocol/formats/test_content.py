@@ -21,10 +21,10 @@ from protocol.formats.body import (
 from protocol.formats.content import Imported, Post
 from protocol.formats.document_kinds import (
     DICT_EDIT_COUNT_MAX,
-    DICT_KEY_SIZE_MAX,
     DICT_VALUE_SIZE_MAX,
+    DOCUMENT_KEY_SIZE_MAX,
+    REPLACED_COUNT_MAX,
     SET_EDIT_COUNT_MAX,
-    SET_ITEM_SIZE_MAX,
     SNAPSHOT_COMMIT_COUNT_MAX,
     TEXT_REPLACES_MAX,
     TEXT_UPDATE_SIZE_MAX,
@@ -40,7 +40,8 @@ from protocol.formats.document_kinds import (
     TextUpdate,
 )
 from protocol.ids import BranchId, UserId
-from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
+from protocol.limits.formats import BODY_SIZE_MAX
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 
 ID = as_commit_id(b"i" * 32)
@@ -55,23 +56,23 @@ def _dict_snapshot(entries: int = 1, value: str = "", commits: int = 1) -> DictS
 
 
 BOUNDS: dict[str, tuple[int, Callable[[int], Body]]] = {
-    "set_item": (SET_ITEM_SIZE_MAX, lambda size: SetEdit(("i" * size,), (), ())),
+    "set_item": (DOCUMENT_KEY_SIZE_MAX, lambda size: SetEdit(("i" * size,), (), ())),
     "set_added": (SET_EDIT_COUNT_MAX, lambda count: SetEdit(("i",) * count, (), ())),
     "set_deleted": (SET_EDIT_COUNT_MAX, lambda count: SetEdit((), ("i",) * count, ())),
-    "set_replaces": (DEP_COUNT_MAX, lambda count: SetEdit((), ("i",), (ID,) * count)),
-    "dict_key": (DICT_KEY_SIZE_MAX, lambda size: DictEdit((), ("k" * size,), ())),
+    "set_replaces": (REPLACED_COUNT_MAX, lambda count: SetEdit((), ("i",), naming([ID] * count, 1))),
+    "dict_key": (DOCUMENT_KEY_SIZE_MAX, lambda size: DictEdit((), ("k" * size,), ())),
     "dict_value": (DICT_VALUE_SIZE_MAX, lambda size: DictEdit((DictEntry("k", "v" * size),), (), ())),
     "dict_put": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((DictEntry("k", ""),) * count, (), ())),
     "dict_erased": (DICT_EDIT_COUNT_MAX, lambda count: DictEdit((), ("k",) * count, ())),
-    "dict_replaces": (DEP_COUNT_MAX, lambda count: DictEdit((), ("k",), (ID,) * count)),
+    "dict_replaces": (REPLACED_COUNT_MAX, lambda count: DictEdit((), ("k",), naming([ID] * count, 1))),
     "snapshotted_items": (SET_EDIT_COUNT_MAX, lambda count: _set_snapshot(items=count)),
-    "snapshotted_item": (SET_ITEM_SIZE_MAX, lambda size: _set_snapshot(item="i" * size)),
+    "snapshotted_item": (DOCUMENT_KEY_SIZE_MAX, lambda size: _set_snapshot(item="i" * size)),
     "snapshotted_commits": (SNAPSHOT_COMMIT_COUNT_MAX, lambda count: _set_snapshot(commits=count)),
-    "set_range": (SET_ITEM_SIZE_MAX, lambda size: SetSnapshot("", "i" * size, ())),
+    "set_range": (DOCUMENT_KEY_SIZE_MAX, lambda size: SetSnapshot("", "i" * size, ())),
     "snapshotted_entries": (DICT_EDIT_COUNT_MAX, lambda count: _dict_snapshot(entries=count)),
     "snapshotted_value": (DICT_VALUE_SIZE_MAX, lambda size: _dict_snapshot(value="v" * size)),
     "snapshotted_puts": (SNAPSHOT_COMMIT_COUNT_MAX, lambda count: _dict_snapshot(commits=count)),
-    "dict_range": (DICT_KEY_SIZE_MAX, lambda size: DictSnapshot("k" * size, None, ())),
+    "dict_range": (DOCUMENT_KEY_SIZE_MAX, lambda size: DictSnapshot("k" * size, None, ())),
     "text_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextUpdate(bytes(size), ())),
     "text_replaces": (TEXT_REPLACES_MAX, lambda count: TextUpdate(b"\0\0", (ID,) * count)),
     "said_update": (TEXT_UPDATE_SIZE_MAX, lambda size: TextSnapshot((SaidUpdate(ID, bytes(size), ()),))),

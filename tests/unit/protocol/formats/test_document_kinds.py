@@ -6,18 +6,24 @@ import pytest
 
 from protocol.formats.document_kinds import (
     DICT,
+    DOCUMENT_KEY_SIZE_MAX,
     DOCUMENT_KINDS,
+    REPLACED_COUNT_MAX,
     SET,
     TEXT,
     DictEdit,
     DictEntry,
+    Replaced,
     SaidUpdate,
     SetEdit,
+    SetSnapshot,
+    SnapshotItems,
     TextSnapshot,
     TextUpdate,
     ValuesEdit,
     ValuesKind,
 )
+from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 
 ONE, OTHER = as_commit_id(b"1" * 32), as_commit_id(b"2" * 32)
@@ -26,10 +32,10 @@ VALUES: list[tuple[ValuesKind, Mapping[str, str]]] = [(SET, {"a": "", "b": ""}),
 
 @pytest.mark.parametrize("kind, there", VALUES, ids=["set", "dict"])
 def test_an_edit_says_just_what_it_is_made_of(kind: ValuesKind, there: Mapping[str, str]) -> None:
-    edit = kind.edit.make(there, ("gone",), (ONE,))
+    edit = kind.edit.make(there, ("gone",), {"gone": (ONE,), "a": (OTHER, ONE)})
     assert edit.values() == {**there, "gone": None}
     assert edit.value_count == 3
-    assert edit.replaces == (ONE,)
+    assert sorted(edit.replaced()) == sorted([("gone", ONE), ("a", OTHER), ("a", ONE)])
 
 
 @pytest.mark.parametrize("kind, there", VALUES, ids=["set", "dict"])
@@ -41,7 +47,6 @@ def test_a_snapshot_says_operations_again_under_the_names_of_their_commits(
     assert [*snapshot.restated()] == [(ONE, *one) for one in there.items()] + [(OTHER, key, value)]
     assert (snapshot.first, snapshot.end) == ("a", "c")
     assert snapshot.value_count == 5, "two names, and three operations"
-    assert snapshot.replaces == (), "it replaces nothing"
 
 
 def test_what_is_said_twice_in_one_edit_has_one_value() -> None:
@@ -55,9 +60,26 @@ def test_what_is_said_twice_in_one_edit_has_one_value() -> None:
 @pytest.mark.parametrize("kind", DOCUMENT_KINDS, ids=lambda kind: kind.name)
 def test_what_cannot_be_read_says_nothing(kind: ValuesKind) -> None:
     assert type(kind.nothing) is kind.edit
-    assert kind.nothing.replaces == ()
     if isinstance(kind.nothing, ValuesEdit):
         assert (kind.nothing.values(), kind.nothing.value_count) == ({}, 0)
+        assert [*kind.nothing.replaced()] == []
+
+
+def test_an_edit_that_replaces_too_much_says_nothing_and_a_place_of_no_operation_replaces_nothing() -> None:
+    half = REPLACED_COUNT_MAX // 2
+    most = SetEdit(("a", "b"), (), naming([ONE] * half, 2))
+    assert (len([*most.replaced()]), most.values()) == (REPLACED_COUNT_MAX, {"a": "", "b": ""})
+    over = SetEdit(("a", "b"), (), (*naming([ONE] * half, 2), Replaced(ONE, (0,))))
+    assert ([*over.replaced()], over.values(), over.value_count) == ([], {}, 2)
+    assert [*SetEdit(("a",), ("b",), (Replaced(ONE, (1, 2)),)).replaced()] == [("b", ONE)]
+
+
+def test_nothing_is_said_about_a_key_of_more_bytes_than_an_index_takes() -> None:
+    most, over = "é" * (DOCUMENT_KEY_SIZE_MAX // 2), "é" * (DOCUMENT_KEY_SIZE_MAX // 2) + "a"
+    edit = SetEdit((most,), (over,), naming([ONE], 2))
+    assert (edit.values(), [*edit.replaced()]) == ({most: ""}, [(most, ONE)])
+    snapshot = SetSnapshot("", None, (SnapshotItems(ONE, (most, over)),))
+    assert [*snapshot.restated()] == [(ONE, most, "")]
 
 
 def test_a_text_counts_its_updates() -> None:
@@ -65,7 +87,6 @@ def test_a_text_counts_its_updates() -> None:
     said = tuple(SaidUpdate(name, b"\0\0", (OTHER,)) for name in (ONE, OTHER))
     snapshot = TextSnapshot(said)
     assert snapshot.value_count == 2
-    assert snapshot.replaces == (), "what it says again is replaced by those that said it"
 
 
 def test_headers_declare_the_bodies_that_may_be_erased() -> None:
