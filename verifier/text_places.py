@@ -69,6 +69,12 @@ def _continues(client: int, one: Struct, last: TextItem) -> bool:
     return is_next and not one.is_type and not last.is_type and (one.end - one.clock > 1) == last.is_long
 
 
+PlacesDump = tuple[
+    dict[int, tuple[int, list[int], list[tuple[str | ItemId, str | None]]]], list[tuple[int, int, int]]
+]
+"""What `Places` say: by client its end, where its lists begin, and which these are; and (client, clock, depth) of types."""
+
+
 class Places:
     """Lists in which the items of a text stand."""
 
@@ -90,6 +96,13 @@ class Places:
     def ends(self) -> dict[int, int]:
         """Return all of these that were added here."""
         return dict(self._ends)
+
+    def dump(self) -> PlacesDump:
+        """Return what is here, for `restore_places`. Only of places without a base."""
+        clients = {
+            client: (end, self._starts[client], self._lists[client]) for client, end in self._ends.items()
+        }
+        return clients, [(client, clock, depth) for (client, clock), depth in self._depths.items()]
 
     def add(self, items: Mapping[int, Sequence[TextItem]]) -> list[ItemId]:
         """Add items by client, in the order of their clocks, as far as they have what they name; return misplaced ones."""
@@ -161,3 +174,13 @@ class Places:
 
     def _depth_in(self, place: TextList) -> int:
         return 0 if isinstance(place[0], str) else self._depth_of(place[0])
+
+
+def restore_places(dump: PlacesDump) -> Places:
+    """Make places of what `Places.dump` gave."""
+    places = Places()
+    clients, depths = dump
+    for client, (end, starts, lists) in clients.items():
+        places._ends[client], places._starts[client], places._lists[client] = end, starts, lists
+    places._depths.update({(client, clock): depth for client, clock, depth in depths})
+    return places

@@ -28,7 +28,7 @@ all others. A run of an author who leaves gaps on purpose also moves the author'
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import itemgetter
@@ -131,6 +131,8 @@ class TextState:
     places: Places
     waiting: tuple[Run, ...]
     passed_over: tuple[tuple[TextEdit, TextFault], ...]
+    looks: int = 0
+    """Looks that its deletions took."""
 
 
 def read_ranges(encoded: bytes) -> TextRanges:
@@ -194,14 +196,15 @@ def reduce_text(edits: Iterable[TextEdit], *, look_count_max: int = TEXT_LOOK_CO
         waiting += away
         if any((client, start) in misplaced for client, start, _ in away):
             passed_over.append((one, TextFault.MISPLACED))
-    return TextState(tuple(shown), walk.places, tuple(waiting), tuple(passed_over))
+    looks = look_count_max - walk.looks_left
+    return TextState(tuple(shown), walk.places, tuple(waiting), tuple(passed_over), looks)
 
 
 class _Walk:
     """The clocks that are taken so far."""
 
     def __init__(self, look_count_max: int) -> None:
-        self._looks_left = look_count_max
+        self.looks_left = look_count_max
         self._taken: dict[int, list[Span]] = {}
         # By the commit's first name and by client, what was taken from it. Several copies may have one name.
         self._said: dict[CommitId, dict[int, list[Span]]] = {}
@@ -267,27 +270,45 @@ class _Walk:
         """Return what counts of an update's deletions: of its own clocks, and of those that it names commits for."""
         if one.content is None or not one.content.deletes:
             return ()
-        wanted: dict[int, list[Span]] = {}
-        for client, start, end in one.content.deletes:
-            wanted.setdefault(client, []).append((start, end))
-        found: dict[int, list[Span]] = {client: [] for client in wanted}
-        said = [{client: [(start, end)] for client, start, end in own}]
-        said += [self._said[name] for name in dict.fromkeys(one.replaces) if name in self._said]
-        for by_client in said:
-            fewer = by_client if len(by_client) < len(wanted) else wanted
-            self._look(len(fewer))
-            for client in fewer:
-                if client in by_client and client in wanted:
-                    common = overlap_spans(wanted[client], by_client[client])
-                    self._look(min(len(wanted[client]), len(by_client[client])) + len(common))
-                    end = self.places.end(client)
-                    found[client] += [(start, min(stop, end)) for start, stop in common if start < end]
-        return tuple((client, *span) for client, spans in found.items() for span in join_spans(spans))
+        said = [self._said[name] for name in dict.fromkeys(one.replaces) if name in self._said]
+        return find_deletes(one.content.deletes, own, said, self.places.end, self._look)
 
     def _look(self, count: int) -> None:
-        self._looks_left -= count
-        if self._looks_left < 0:
+        self.looks_left -= count
+        if self.looks_left < 0:
             raise TooManyDeletions
+
+
+def find_deletes(
+    deletes: Iterable[Run],
+    own: Iterable[Run],
+    named: Iterable[Mapping[int, Sequence[Span]]],
+    find_end: Callable[[int], int],
+    look: Callable[[int], None],
+) -> tuple[Run, ...]:
+    """Return the part of an update's deletions that counts.
+
+    Args:
+        deletes: what the update deletes.
+        own: clocks that it says itself.
+        named: by client id, the clocks that were taken from each commit that it names.
+        find_end: the first clock of a client id that is not in the text.
+        look: is given how many looks are about to be made, and raises where they are too many.
+    """
+    wanted: dict[int, list[Span]] = {}
+    for client, start, end in deletes:
+        wanted.setdefault(client, []).append((start, end))
+    found: dict[int, list[Span]] = {client: [] for client in wanted}
+    for by_client in ({client: [(start, end)] for client, start, end in own}, *named):
+        fewer = by_client if len(by_client) < len(wanted) else wanted
+        look(len(fewer))
+        for client in fewer:
+            if client in by_client and client in wanted:
+                common = overlap_spans(wanted[client], by_client[client])
+                look(min(len(wanted[client]), len(by_client[client])) + len(common))
+                end = find_end(client)
+                found[client] += [(start, min(stop, end)) for start, stop in common if start < end]
+    return tuple((client, *span) for client, spans in found.items() for span in join_spans(spans))
 
 
 def _keep(taken: list[Span], start: int, end: int) -> None:

@@ -12,7 +12,7 @@ from weakref import WeakSet
 import trio
 
 from node.api.event_streams import Event
-from node.content.text_versions import TextVersion
+from node.content.text_words import TextVersion
 from node.content.texts import Texts
 from node.contract.documents import PresenceRequest, PresenceView, TextChanges
 from node.contract.values import Empty
@@ -160,8 +160,8 @@ class TextSource:
             return [await self._update("update", await self._texts.lacking(version.update, self._vector))]
         if told.update == version.update:
             return []
-        if _has_all(version, told) and not version.refused:
-            news = [piece.encoded for commit, piece in version.pieces.items() if commit not in told.pieces]
+        news = version.news_since(told)
+        if news is not None:
             return [await self._update("update", piece) for piece in news]
         # Something counts no more, or less: an editor cannot forget, and begins anew.
         return [await self._update("whole", version.update)]
@@ -172,12 +172,6 @@ class TextSource:
 
     def _wake(self) -> None:
         self._woken.set()
-
-
-def _has_all(version: TextVersion, told: TextVersion) -> bool:
-    """Return True if a version has all pieces of an earlier one."""
-    pieces = version.pieces
-    return all(pieces.get(commit) == piece for commit, piece in told.pieces.items())
 
 
 def presence_views(hub: Hub, branch: Branch, session: bytes) -> list[PresenceView]:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from node.care.text_check import check_texts
 from node.content.document_operations import DocumentOperationReader, find_documents
 from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
@@ -124,6 +125,7 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
         _check_pending(connection, findings)
         inspect_search(connection, findings)
         _check_search(connection, findings)
+        _check_texts(connection, findings)
     try:
         reached = mark_reached(connection, home)
         findings.checked["files"] = reached.objects
@@ -359,3 +361,15 @@ def _check_search(connection: Connection, findings: CheckFindings) -> None:
                 )
             ):
                 findings.add("search", row.commit_id.hex(), "the index does not have its words")
+
+
+def _check_texts(connection: Connection, findings: CheckFindings) -> None:
+    try:
+        tables = load_tables(connection)
+    except UNREADABLE:  # named before
+        return
+    try:
+        check_texts(connection, tables, findings)
+    except UNREADABLE as error:
+        if not findings.problems:  # else a commit that was named before
+            findings.add("text", "a text", str(error))

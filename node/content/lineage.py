@@ -4,7 +4,7 @@ The *state* of a branch is what it continues up to where it forked, and its own 
 `ravel log --whole` shows, and what documents are reduced from.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection
 
@@ -47,15 +47,26 @@ def whole_lineage(
     A fork may be here before the commits that it continues: they are no causes of its own.
     """
     parts = lineage(replica, connection, branch)
+    if not _are_whole(connection, parts):
+        raise ServiceError(
+            "incomplete",
+            f"what {branch.name!r} continues has not come here whole",
+            "merge when this node is in sync",
+        )
+    return parts
+
+
+def is_whole(replica: Replica | Tables, connection: Connection, branch: Branch) -> bool:
+    """Return True if all that a branch continues is here."""
+    return _are_whole(connection, lineage(replica, connection, branch))
+
+
+def _are_whole(connection: Connection, parts: Sequence[tuple[Branch, tuple[CommitId, ...]]]) -> bool:
     for part, commits in parts:
         rows = load_rows(connection, commits)
         if any(raw not in rows or rows[raw].branch_num != part.num for raw in commits):
-            raise ServiceError(
-                "incomplete",
-                f"what {branch.name!r} continues has not come here whole",
-                "merge when this node is in sync",
-            )
-    return parts
+            return False
+    return True
 
 
 def load_state(

@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Final
 
-from node.content.text_versions import TextVersion
+from node.content.text_words import TextVersion
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
@@ -65,15 +65,8 @@ class TextClients:
     def _find_ends(self, branch: Branch, version: TextVersion) -> dict[int, int]:
         """Return the clocks behind all that was said under each session number that was used."""
         clients = text_clients(self._user, branch.branch_id)
-        state = version.state
-        edits = [one.edit for one in state.shown] + [one for one, _ in state.passed_over]
-        said = [run for one in edits if one.content is not None for run in one.content.runs]
-        ends: dict[int, int] = {}
-        for client, _, end in (*said, *state.waiting):
-            if is_client_of(client, clients):
-                session = client % _SESSIONS
-                ends[session] = max(end, ends.get(session, 0))
-        return ends
+        ends = dict(version.words.ends)  # another thread may add to them
+        return {client % _SESSIONS: end for client, end in ends.items() if is_client_of(client, clients)}
 
     def _find_rested(
         self,
@@ -88,7 +81,7 @@ class TextClients:
             (given.get(session, 0), session)
             for session in range(1, _SESSIONS)
             if given.get(session, 0) < before_ms
-            and version.state.places.end(self._client(branch, session)) == ends.get(session, 0)
+            and version.words.places.end(self._client(branch, session)) == ends.get(session, 0)
         ]
         if not rested or self._has_void(branch):
             raise ServiceError(

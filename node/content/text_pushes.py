@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from node.content.text_versions import Said, TextIndex
+from node.content.text_words import Said, TextIndex
 from node.runtime.errors import ServiceError
 from protocol.formats.clock_spans import Span, join_spans, overlap_spans, subtract_spans
 from protocol.formats.document_kinds import (

@@ -9,7 +9,7 @@ time. The bytes of updates are read again when they are needed.
 
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from node.content.document_operations import find_depths
 from node.content.lineage import lineage, load_state
+from node.content.text_versions import Piece
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -35,9 +36,15 @@ from protocol.limits.users import (
     DOCUMENT_VALUE_COUNT_MAX,
     STATE_COUNT_MAX,
 )
-from storage.commits.commits import TimelineRow, load_first_of_kinds, load_numbered, load_void_of_kinds
+from storage.commits.commits import (
+    TimelineRow,
+    load_arrived_of_kinds,
+    load_first_of_kinds,
+    load_numbered,
+    load_void_of_kinds,
+)
 from storage.repos.repos import Branch
-from verifier.texts import SAYS_NOTHING, TextEdit, TextRanges, read_ranges
+from verifier.texts import SAYS_NOTHING, TextEdit, TextRanges, TextState, read_ranges, reduce_text
 
 _LOADED_AT_ONCE: Final = 500
 _UPDATE: Final = kind_name(TextUpdate)
@@ -49,6 +56,8 @@ _NAME_SIZE: Final = 36
 _ROOM: Final = 8192
 """Bytes of a body for what is not counted."""
 ORIGINS_KNOWN_MAX: Final = 4096
+_NEW_MAX: Final = 10_000
+"""New updates that are added to a text one by one; with more it is read anew."""
 
 
 SnapshotPlace = tuple[int, int]
@@ -86,10 +95,36 @@ class _Proof(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """The updates of a text, and where the store has each of them, by commit: in its own row, or in a snapshot."""
+    """The updates of a text, and where the store has each of them, by commit: in its own row, or in a snapshot.
+
+    `size` and `weight` are what they come to, `given_up` the names that say nothing any more.
+    """
 
     edits: tuple[TextEdit, ...]
     sources: Mapping[CommitId, tuple[TimelineRow, SnapshotPlace | None]]
+    given_up: frozenset[CommitId] = frozenset()
+    size: int = 0
+    weight: int = 0
+    opened: Mapping[int, bytes] = field(default_factory=dict)
+    """Updates that were opened for it, by the commit's number: none is opened twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReducedText:
+    """A text as all its updates make it. `pieces` are what each adds, in the order of the walk."""
+
+    read: ReadText
+    state: TextState
+    pieces: Mapping[CommitId, Piece]
+
+
+class NewUpdate(NamedTuple):
+    """Update that came last, with its bytes and what it adds to the size and weight of a text."""
+
+    edit: TextEdit
+    update: bytes
+    size: int
+    weight: int
 
 
 class TextReader:
@@ -114,7 +149,8 @@ class TextReader:
         depths = find_depths(self._replica, connection, branch)
         rows = load_state(self._replica, connection, branch, kinds={_CARRIED, _COMPACTION, _UPDATE})
         rows = [row for row in rows if not row.document]
-        kept = self._remembered(connection, branch, rows)
+        opened: dict[int, bytes] = {}
+        kept = self._remembered(connection, branch, rows, opened)
         given_up: set[CommitId] = set()
         for one in kept.values():
             given_up.update(one.replaces if one is not None and one.is_compaction else ())
@@ -141,7 +177,40 @@ class TextReader:
                 TextEdit(one.name, place, one.clients, one.content, one.replaces, one.is_copy, one.is_stray)
             )
             sources[row.commit_id] = row, one.snapshot
-        return ReadText(tuple(edits), sources)
+        return ReadText(tuple(edits), sources, frozenset(given_up), size, weight, opened)
+
+    def reduce(self, connection: Connection, branch: Branch) -> ReducedText:
+        """Reduce a text from all its updates. Costs O(them): opening each, and the walk of `reduce_text`.
+
+        Raises ServiceError `too_large`, `incomplete`, and ErasedValues and TooManyDeletions.
+        """
+        read = self.read(connection, branch)
+        state = reduce_text(read.edits)
+        shapes = {one.edit.commit: one.shape for one in state.shown}
+        updates = self.load_updates(connection, read, shapes)
+        found = {commit: Piece.left_of(update, shapes[commit]) for commit, update in updates}
+        return ReducedText(read, state, {commit: found[commit] for commit in shapes})
+
+    def read_new(
+        self, connection: Connection, branch: Branch, after: int, depth: int
+    ) -> list[NewUpdate] | None:
+        """Read the updates of the branch's own commits above a number; None where others than updates came.
+
+        Costs O(commits above it).
+        """
+        rows = load_arrived_of_kinds(
+            connection, branch.num, {_CARRIED, _COMPACTION, _UPDATE}, after, _NEW_MAX + 1
+        )
+        if len(rows) > _NEW_MAX or any(row.is_erased or row.body_kind != _UPDATE for row in rows):
+            return None
+        found: list[NewUpdate] = []
+        for row, _, said, _, size in self._open(connection, rows):
+            assert said is not None, "it is an update"
+            kept = self._keepable(row, said, None, size)
+            place = (depth, row.passed, row.rank, row.commit_id)
+            edit = TextEdit(kept.name, place, kept.clients, kept.content, kept.replaces)
+            found.append(NewUpdate(edit, said.update, kept.size, kept.weight))
+        return found
 
     def load_updates(
         self, connection: Connection, text: ReadText, wanted: Iterable[CommitId]
@@ -151,7 +220,9 @@ class TextReader:
         in_snapshots: dict[int, list[int]] = {}
         for commit_id in wanted:
             row, snapshot = text.sources[commit_id]
-            if snapshot is None:
+            if row.num in text.opened:
+                yield commit_id, text.opened[row.num]
+            elif snapshot is None:
                 rows.append(row)
             else:
                 in_snapshots.setdefault(snapshot[0], []).append(snapshot[1])
@@ -211,9 +282,12 @@ class TextReader:
     # --- steps ---
 
     def _remembered(
-        self, connection: Connection, branch: Branch, rows: Sequence[TimelineRow]
+        self, connection: Connection, branch: Branch, rows: Sequence[TimelineRow], opened: dict[int, bytes]
     ) -> dict[int, _Kept | None]:
-        """Return what is known of these commits, by number; those whose bodies are nowhere are left out."""
+        """Return what is known of these commits, by number; those whose bodies are nowhere are left out.
+
+        Updates that are opened for it are added to `opened`.
+        """
         known: dict[int, _Kept | None] = {}
         kept = self._kept  # another thread may begin anew
         for row in rows:
@@ -240,6 +314,7 @@ class TextReader:
             else:
                 origin = body if isinstance(body, Carried) else None
                 fresh[row.num] = self._keepable(row, said, origin, size)
+                opened[row.num] = said.update
         if missing:
             self._find_in_snapshots(connection, branch, missing, fresh)
         self._keep(fresh)

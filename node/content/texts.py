@@ -1,7 +1,8 @@
 """Collaborative texts of branches: Yjs updates pushed and pulled by editors.
 
-`text_reading` reads the updates that a branch has, `verifier.texts` says what each of them adds, `text_versions` merges
-that, and a worker process tries what it comes to. A push writes what is new of an update and nothing else
+`text_words` holds a text and grows by what came since, and the store keeps it (`text_keeping`). Where more changed than was
+added, `text_reading` reads all updates that a branch has, `verifier.texts` says what each of them adds, and `text_versions`
+merges that. A worker process tries what it comes to. A push writes what is new of an update and nothing else
 (`text_pushes`); an update of which words would be lost is refused. One that came from elsewhere and that says nothing
 stays in the timeline, and is counted.
 """
@@ -10,7 +11,7 @@ import subprocess
 import sys
 from base64 import b64encode
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -18,16 +19,20 @@ from typing import Final
 import msgspec
 import structlog
 import trio
+from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commits
 from node.content.document_operations import find_depths, not_here
 from node.content.gathering import Gathering
+from node.content.lineage import is_whole, lineage
 from node.content.text_clients import TextClients
+from node.content.text_keeping import dump, is_due, restore
 from node.content.text_pushes import HIDDEN_ADVICE, PULL_ADVICE, PushPlan
-from node.content.text_reading import TextReader
-from node.content.text_versions import Piece, TextIndex, TextVersion, merge_pieces
+from node.content.text_reading import ReducedText, TextReader
+from node.content.text_versions import merge_pieces
+from node.content.text_words import TextIndex, TextVersion, TextWords
 from node.contract.documents import TextClient, TextClocks, TextFaultView, TextPush, TextView
 from node.runtime.errors import READ_ONLY_ADVICE, ServiceError
 from node.sync.hub import Hub
@@ -37,16 +42,20 @@ from protocol.formats.text import id_text
 from protocol.formats.yjs_updates import BadUpdate, read_update
 from protocol.ids import CommitId
 from protocol.limits.users import (
-    TEXT_FAULTS_SHOWN_MAX,
     TEXT_IMPORT_SIZE_MAX,
     TEXT_MERGE_SECONDS,
     TEXT_WORKERS_MAX,
     TEXTS_KNOWN_SIZE_MAX,
 )
+from storage.commits.edits import load_last_change
+from storage.commits.kept_texts import KeptText, begin_text, keep_text, load_text, load_text_blocks
+from storage.engine.column_encryption import BadSecret
+from storage.engine.errors import StorageError
+from storage.engine.id_keys import pack_nums
 from storage.repos.repos import Branch
 from verifier.documents import ErasedValues
 from verifier.text_places import Places, TextItem
-from verifier.texts import TextFault, TextState, TooManyDeletions, read_ranges, reduce_text
+from verifier.texts import TextFault, TooManyDeletions, read_ranges
 
 log = structlog.get_logger()
 
@@ -73,13 +82,13 @@ class ClearText(msgspec.Struct, frozen=True, array_like=True):
 
 @dataclass(slots=True)
 class _Known:
-    """Memory of a branch's text: the version at a count of changes, and the one that the last push makes of it."""
+    """Memory of a branch's text: the version at a count of changes, and an update of all of it that a library took."""
 
     reading: trio.Lock = field(default_factory=trio.Lock)
     writing: trio.Lock = field(default_factory=trio.Lock)
     count: int = -1
     version: TextVersion | None = None
-    foreseen: TextVersion | None = None
+    tried: bytes = b""
 
     @property
     def is_in_use(self) -> bool:
@@ -89,10 +98,12 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """State of a text as the store has it now, and the pieces of all that it shows."""
+    """A text as the store has it now. `reduced`: all its updates were read."""
 
-    state: TextState
-    pieces: Mapping[CommitId, Piece]
+    words: TextWords
+    token: int
+    update: bytes
+    reduced: ReducedText | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +111,6 @@ class _Push:
     """Bodies that a push writes, what they add, what the text comes to with them, and what each update then has there."""
 
     bodies: list[TextUpdate]
-    pieces: list[Piece]
     update: bytes
     has: list[list[TextClocks]]
 
@@ -131,7 +141,7 @@ class Texts:
         target = self._find_writable(branch)
         version = await self.version(target)
         client = await self._clients.give(target, version)
-        clock = version.state.places.end(client)
+        clock = version.words.places.end(client)
         return {"branch": id_text(target.branch_id), "client": client, "clock": clock}
 
     async def push(self, branch: str, update: bytes, gather: bool = False) -> TextPush:
@@ -195,18 +205,19 @@ class Texts:
     ) -> list[TextPush]:
         """Write what these updates say that `version` has not. To be called while `writing` is held."""
         clients = text_clients(self._author.user, target.branch_id)
-        push = await self._hub.run_blocking(_prepare, version, clients, updates)
-        if push.bodies and not all((await self._look_at([push.update])).taken):
+        known = self._remember(target)
+        async with known.reading:  # what is read of it must not grow meanwhile
+            push = await self._hub.run_blocking(_prepare, version, clients, updates)
+        tried = [version.update, *(body.update for body in push.bodies)]
+        if push.bodies and not all((await self._look_at(tried)).taken):
             raise ServiceError("bad_input", "the update does not go with the text", PULL_ADVICE)
         commit: str | None = None
         if push.bodies:
             drafts = [Draft(body) for body in push.bodies]
             written = await write_commits(self._hub, self._author, target, drafts)
             commit = id_text(written[0].commit_id)
-            if not version.refused:
-                new = {one.commit_id: piece for one, piece in zip(written, push.pieces, strict=True)}
-                foreseen = TextVersion(version.state, {**version.pieces, **new}, push.update)
-                self._remember(target).foreseen = foreseen
+            if not version.words.has_refused:
+                known.tried = push.update
         branch = id_text(target.branch_id)
         return [{"branch": branch, "commit": commit, "has": has} for has in push.has]
 
@@ -222,14 +233,18 @@ class Texts:
             raise ServiceError(
                 "bad_input", f"the root {root!r} cannot be shown as text", "pull the update, and open that"
             )
-        faults = _fault_views(version)
+        words = version.words
+        faults: list[TextFaultView] = [
+            {"commit": id_text(commit), "fault": fault.value} for commit, fault in words.faults
+        ]
+        refused = words.fault_counts[TextFault.UNREADABLE]
         return {
             "branch": id_text(target.branch_id),
             "update": b64encode(version.update).decode(),
-            "updates": len(version.pieces),
-            "refused": sum(one["fault"] == TextFault.UNREADABLE for one in faults),
-            "passed_over": sum(one["fault"] != TextFault.UNREADABLE for one in faults),
-            "faults": faults[:TEXT_FAULTS_SHOWN_MAX],
+            "updates": version.count,
+            "refused": refused,
+            "passed_over": words.fault_counts.total() - refused,
+            "faults": faults,
             "text": text,
         }
 
@@ -250,14 +265,12 @@ class Texts:
         None: the branch says nothing of its own, and its text is that of the branch that it continues.
         Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
         """
-        known = self._remember(branch)
-        async with known.reading:
-            # Always asked of the store: what became void counts no more before `changes` tells of it.
-            loaded = await self._hub.run_blocking(self._load, branch, known.version)
-            last = max((one.edit.place for one in loaded.state.shown), default=None)
-            if last is None or last[0] != await self._hub.run_blocking(self._own_depth, branch):
-                return None, []
-            version = await self._make(loaded, known)
+        # Always asked of the store: what became void counts no more before `changes` tells of it.
+        self._remember(branch).count = -1
+        version = await self._look(branch)
+        last = version.words.last
+        if last is None or last[0] != version.words.depth:
+            return None, []
         return last[-1], (await self._look_at([version.update], clear_size=size)).clear or []
 
     async def version(self, branch: Branch) -> TextVersion:
@@ -290,28 +303,49 @@ class Texts:
         async with known.reading:  # what two ask for at once is made once
             count = self._hub.changes.count
             if known.version is None or known.count != count:
-                loaded = await self._hub.run_blocking(self._load, branch, known.foreseen or known.version)
-                known.version = await self._make(loaded, known)
-                known.count, known.foreseen = count, None
+                loaded = await self._load(branch, known.version)
+                known.version = await self._make(branch, loaded, known)
+                known.count = count
+                if is_due(known.version.words):
+                    await self._keep(branch, known.version)
             version = known.version
         self._forget_surplus()
         return version
 
-    async def _make(self, loaded: _Loaded, known: _Known) -> TextVersion:
-        """Make a version of the pieces. A library looks at it unless it has before."""
-        for before in (known.foreseen, known.version):
-            if before is not None and not before.refused and before.pieces == loaded.pieces:
-                return TextVersion(loaded.state, loaded.pieces, before.update)
-        update = await self._hub.run_blocking(merge_pieces, loaded.pieces.values())
-        looked = await self._look_at([update])
-        refused: frozenset[CommitId] = frozenset()
-        if not all(looked.taken):
+    async def _load(self, branch: Branch, before: TextVersion | None) -> _Loaded:
+        """Read the text as the store has it: what was added since, or all of it where more has changed."""
+        token: int | None = None
+        while True:
+            loaded = await self._hub.run_blocking(self._read, branch, before, token)
+            if loaded is not None:
+                return loaded
+            token = await self._hub.write(self._begin, branch)
+
+    async def _make(self, branch: Branch, loaded: _Loaded, known: _Known) -> TextVersion:
+        """Make a version of a text. A library looks at it unless it has before."""
+        words, update = loaded.words, loaded.update
+        if update != known.tried and not all((await self._look_at([update])).taken):
+            if loaded.reduced is None:
+                await self._hub.write(self._begin, branch)
+                loaded = await self._load(branch, None)
+            assert loaded.reduced is not None, "nothing is kept of it"
+            pieces = loaded.reduced.pieces
             # Which of them do not go with those before them, in the order of the walk: it is the same on all nodes.
-            looked = await self._look_at([piece.encoded for piece in loaded.pieces.values()])
-            taken = zip(loaded.pieces, looked.taken, strict=True)
-            refused = frozenset(commit for commit, is_taken in taken if not is_taken)
-            update = merge_pieces(piece for commit, piece in loaded.pieces.items() if commit not in refused)
-        return TextVersion(loaded.state, loaded.pieces, update, refused)
+            taken = (await self._look_at([piece.encoded for piece in pieces.values()])).taken
+            refused = frozenset(
+                commit for commit, is_taken in zip(pieces, taken, strict=True) if not is_taken
+            )
+            update = merge_pieces(piece for commit, piece in pieces.items() if commit not in refused)
+            words = _words(loaded.reduced, words.depth, refused)
+        known.tried = update
+        return TextVersion(words, loaded.token, words.count, update)
+
+    async def _keep(self, branch: Branch, version: TextVersion) -> None:
+        """Keep a text in the store. A store that cannot take it now can later: nothing rests on it."""
+        try:
+            await self._hub.write(self._put, branch, version.words, version.token)
+        except StorageError as error:
+            log.warning("a text could not be kept", branch=branch.name, error=str(error))
 
     def _remember(self, branch: Branch) -> _Known:
         known = self._known.setdefault(branch.num, _Known())
@@ -322,7 +356,7 @@ class Texts:
         """Remember the texts that were asked for last, as far as there is room."""
         size = 0
         for num, known in reversed(self._known.copy().items()):
-            size += 0 if known.version is None else known.version.size
+            size += 0 if known.version is None else known.version.memory
             if size > TEXTS_KNOWN_SIZE_MAX and not known.is_in_use:
                 del self._known[num]
 
@@ -340,10 +374,6 @@ class Texts:
 
     # --- in threads ---
 
-    def _own_depth(self, branch: Branch) -> int:
-        with self._hub.replica.database.read() as connection:
-            return find_depths(self._hub.replica, connection, branch)[branch.num]
-
     def _snapshots(self, branch: Branch) -> list[TextSnapshot]:
         with self._hub.replica.database.read() as connection:
             return self._reader.make_snapshots(connection, branch)
@@ -352,40 +382,95 @@ class Texts:
         with self._hub.replica.database.read() as connection:
             return self._reader.find_missing(connection, branch)
 
-    def _load(self, branch: Branch, before: TextVersion | None) -> _Loaded:
-        """Read what the store has now, and the bytes of those pieces that an earlier version has not."""
+    def _begin(self, branch: Branch) -> int:
+        with self._hub.replica.database.write() as connection:
+            parts = lineage(self._hub.replica, connection, branch)
+            return begin_text(connection, branch.num, pack_nums([part.num for part, _ in parts]))
+
+    def _put(self, branch: Branch, words: TextWords, token: int) -> None:
+        summary, blocks = dump(words)
+        with self._hub.replica.database.write() as connection:
+            keep_text(connection, branch.num, KeptText(token, words.upto, summary), blocks)
+        words.touched, words.unkept, words.summary_size = {}, 0, len(summary)
+
+    def _read(self, branch: Branch, before: TextVersion | None, token: int | None) -> _Loaded | None:
+        """Read a text; None where it is to be begun anew first. `token` was given when it was."""
         with self._hub.replica.database.read() as connection:
-            text = self._reader.read(connection, branch)
-            try:
-                state = reduce_text(text.edits)
-            except ErasedValues as error:
-                raise not_here(error) from None
-            except TooManyDeletions:
-                raise ServiceError(
-                    "too_large",
-                    "the text's deletions name too many commits",
-                    "begin another branch with the text as it is",
-                ) from None
-            known = {} if before is None else before.shapes
-            shapes = {one.edit.commit: one.shape for one in state.shown}
-            pieces: dict[CommitId, Piece | None] = dict.fromkeys(shapes)  # in the order of the walk
-            if before is not None:
-                for commit, shape in shapes.items():
-                    if commit in known and known[commit] == shape:
-                        pieces[commit] = before.pieces[commit]
-            missing = [commit for commit, piece in pieces.items() if piece is None]
-            for commit, update in self._reader.load_updates(connection, text, missing):
-                pieces[commit] = Piece.left_of(update, shapes[commit])
-        return _Loaded(state, {commit: piece for commit, piece in pieces.items() if piece is not None})
+            kept = load_text(connection, branch.num)
+            if kept is None:
+                return None
+            words = None if before is None or before.token != kept.token else before.words
+            if words is None and kept.summary is not None:
+                words = self._restore(connection, branch, kept)
+            if words is not None and self._grow(connection, branch, words):
+                return _Loaded(words, kept.token, words.encode())
+            if kept.token != token and (words is not None or kept.summary is not None):
+                return None  # what was made of it before has this token
+            return self._reduce(connection, branch, before, kept.token)
+
+    def _restore(self, connection: Connection, branch: Branch, kept: KeptText) -> TextWords | None:
+        assert kept.summary is not None, "it is kept"
+        try:
+            words = restore(kept.summary, load_text_blocks(connection, branch.num))
+        except BadSecret:
+            return None
+        if words is not None:
+            words.upto = kept.upto
+        return words
+
+    def _grow(self, connection: Connection, branch: Branch, words: TextWords) -> bool:
+        """Add what came since; False where it is not simple, and the text is of no more use then."""
+        if not words.is_simple:
+            return False
+        last = load_last_change(connection, branch.num)
+        new = self._reader.read_new(connection, branch, words.upto, words.depth)
+        words.upto = last
+        return new is not None and all(words.grow(*one) for one in new)
+
+    def _reduce(
+        self, connection: Connection, branch: Branch, before: TextVersion | None, token: int
+    ) -> _Loaded:
+        try:
+            reduced = self._reader.reduce(connection, branch)
+        except ErasedValues as error:
+            raise not_here(error) from None
+        except TooManyDeletions:
+            raise ServiceError(
+                "too_large",
+                "the text's deletions name too many commits",
+                "begin another branch with the text as it is",
+            ) from None
+        depth = find_depths(self._hub.replica, connection, branch)[branch.num]
+        words = _words(reduced, depth)
+        words.upto = load_last_change(connection, branch.num)
+        words.is_simple = words.is_simple and is_whole(self._hub.replica, connection, branch)
+        if before is not None and words.has_all(before.words):
+            words.marks |= before.words.marks
+        return _Loaded(words, token, words.encode(), reduced)
+
+
+def _words(reduced: ReducedText, depth: int, refused: frozenset[CommitId] = frozenset()) -> TextWords:
+    read = reduced.read
+    return TextWords.reduced(
+        read.edits,
+        reduced.state,
+        reduced.pieces,
+        refused,
+        depth=depth,
+        given_up=read.given_up,
+        size=read.size,
+        weight=read.weight,
+    )
 
 
 def _prepare(version: TextVersion, clients: int, updates: Sequence[bytes]) -> _Push:
     """Find what updates say that a text has not. Raises ServiceError `bad_input`, `too_large`."""
-    plan = PushPlan(TextIndex(version), clients)
+    index = TextIndex(version.words)
+    plan = PushPlan(index, clients)
     for update in updates:
         plan.add(update)
     bodies = plan.bodies()
-    places = Places(version.state.places)
+    places = Places(version.words.places)
     places.add(dict(item for body in bodies for item in _items_of(body)))
     has: list[list[TextClocks]] = []
     for ends in plan.ends:
@@ -398,11 +483,7 @@ def _prepare(version: TextVersion, clients: int, updates: Sequence[bytes]) -> _P
                     HIDDEN_ADVICE,
                 )
         has.append([{"client": client, "clock": places.end(client)} for client in ends])
-    pieces = [Piece.whole(body.update) for body in bodies]
-    if not pieces:
-        return _Push([], [], version.update, has)
-    shown = [piece for commit, piece in version.pieces.items() if commit not in version.refused]
-    return _Push(bodies, pieces, merge_pieces([*shown, *pieces]), has)
+    return _Push(bodies, index.encode() if bodies else version.update, has)
 
 
 def _items_of(body: TextUpdate) -> Iterator[tuple[int, Sequence[TextItem]]]:
@@ -410,15 +491,6 @@ def _items_of(body: TextUpdate) -> Iterator[tuple[int, Sequence[TextItem]]]:
     ranges = read_ranges(body.update)
     for (client, _, _), items in zip(ranges.runs, ranges.items, strict=True):
         yield client, items
-
-
-def _fault_views(version: TextVersion) -> list[TextFaultView]:
-    faults: list[TextFaultView] = [
-        {"commit": id_text(one.commit), "fault": fault.value} for one, fault in version.state.passed_over
-    ]
-    return faults + [
-        {"commit": id_text(one), "fault": TextFault.UNREADABLE.value} for one in sorted(version.refused)
-    ]
 
 
 def run_worker(

@@ -16,6 +16,7 @@ from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
+from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
@@ -96,6 +97,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
     if rows:
         connection.execute(insert(erasures), rows)
     queue_for_index(connection, [one.num for one in erased], is_gone=True)
+    drop_kept_texts(connection, [one.num for one in erased])
 
 
 def await_missing_bodies(
@@ -147,6 +149,7 @@ def fill_bodies(
         connection.execute(update(commits).where(commits.c.num == num).values(block_nums=whole, size=size))
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
     queue_for_index(connection, [num for num, _ in found.values()])
+    drop_kept_texts(connection, [num for num, _ in found.values()])
     return set(found)
 
 

@@ -17,6 +17,7 @@ from protocol.formats.body import Checkpoint
 from protocol.ids import CommitId
 from storage.commits.commits import NewCommit, load_places
 from storage.commits.edits import record_changes
+from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
@@ -150,3 +151,4 @@ def _count_up(
     count_changes(connection, branch_num, gains)
     moved = [(num, passed, passed + by) for passed, _, _, num in sorted(shown, reverse=by > 0)]
     record_changes(database, connection, branch_num, moved)
+    drop_kept_texts(connection, nums)

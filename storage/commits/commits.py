@@ -357,6 +357,15 @@ def load_document_names(connection: Connection, branch_nums: Sequence[int]) -> l
     return sorted(connection.execute(query).scalars())
 
 
+def load_arrived_of_kinds(
+    connection: Connection, branch_num: int, kinds: Collection[str], after: int, limit: int
+) -> list[TimelineRow]:
+    """Load the first commits above a number with such bodies that are not void, as they came. Costs O(commits above it)."""
+    query = _of_kinds(branch_num, kinds).where(commits.c.num > after).order_by(commits.c.num).limit(limit)
+    cipher = cipher_of(connection)
+    return [timeline_row(cipher, row) for row in connection.execute(query)]
+
+
 def load_void_of_kinds(connection: Connection, branch_num: int, kinds: Collection[str]) -> list[TimelineRow]:
     """Load the void commits of a branch with such bodies, in canonical order. Costs O(commits of the branch)."""
     query = _of_kinds(branch_num, kinds, is_void=True).order_by(*CANONICAL_ORDER)

@@ -10,6 +10,7 @@ from protocol.crypto.keys import BlockKey
 from protocol.ids import CommitId, UserId
 from storage.commits.checkpoints import recount_checkpoints
 from storage.commits.edits import Change, record_changes
+from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.commits.search_texts import invalidate_texts
 from storage.engine.bulk import unindexed
@@ -68,6 +69,7 @@ def mark_void(
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
     count_changes(connection, branch_num, gains)
     invalidate_texts(connection, nums, is_gone=is_void)
+    drop_kept_texts(connection, nums)
     record_changes(database, connection, branch_num, changed)
     recount_checkpoints(database, connection, branch_num, nums, is_void=is_void)
     row_changes(connection).counted.add(branch_num)

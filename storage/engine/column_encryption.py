@@ -167,6 +167,16 @@ def membership_place(branch_num: int, first: int) -> bytes:
     return b"membership" + branch_num.to_bytes(8, "little") + first.to_bytes(8, "little")
 
 
+def text_place(branch_num: int) -> bytes:
+    """Return the place of the summary of a branch's text."""
+    return b"text" + branch_num.to_bytes(8, "little")
+
+
+def text_block_place(branch_num: int, client: int, clock: int) -> bytes:
+    """Return the place of a block of a branch's text."""
+    return b"text block" + b"".join(part.to_bytes(8, "little") for part in (branch_num, client, clock))
+
+
 def topic_place(topic: TopicKey) -> bytes:
     """Return the place of the link to a single topic."""
     return b"topic" + topic

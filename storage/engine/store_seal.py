@@ -29,6 +29,8 @@ from storage.engine.column_encryption import (
     repo_place,
     search_place,
     search_text_place,
+    text_block_place,
+    text_place,
     topic_place,
 )
 from storage.schema.schema import store_seal
@@ -97,6 +99,8 @@ _BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("membership_parts", "content", ("branch_num", "first"), membership_place),
     ("search_state", "hash_key", ("num",), lambda _num: search_place()),
     ("search_texts", "content", ("branch_num",), search_text_place),
+    ("texts", "summary", ("branch_num",), text_place),
+    ("text_blocks", "content", ("branch_num", "client", "clock"), text_block_place),
 )
 _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("commits", "commit_key", ("commit_id",), commit_place),

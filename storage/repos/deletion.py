@@ -37,6 +37,7 @@ from storage.schema.schema import (
     unfetched_files,
 )
 from storage.schema.search_schema import search_parts, search_texts, search_words
+from storage.schema.text_schema import text_blocks, texts
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:
@@ -83,6 +84,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         seen_marks,
         text_sessions,
         membership_parts,
+        texts,
+        text_blocks,
         commits,
     ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))

@@ -2,7 +2,9 @@
 
 import random
 import tempfile
+from base64 import b64decode
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from pycrdt import Doc, Text
 
 from node.authoring.author import Author
+from node.content import text_keeping
 from node.content import texts as texts_module
 from node.content.text_reading import TextReader
 from node.content.text_versions import Piece, merge_pieces
@@ -24,6 +27,7 @@ from protocol.formats.body import Body, Carried, encode_body
 from protocol.formats.declared_kind import declare_kind
 from protocol.formats.document_kinds import SaidUpdate, TextSnapshot, TextUpdate
 from protocol.formats.publication import decode_publication
+from protocol.formats.text import id_text
 from protocol.ids import BlockId, BranchId, CommitId, ObjectId
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_timeline
@@ -44,6 +48,9 @@ _SLOW_STORE = settings(
     suppress_health_check=[HealthCheck.too_slow],
     deadline=None,
 )
+
+
+_KEY = itemgetter("commit", "fault")
 
 
 def _edit(word: Word) -> TextEdit:
@@ -157,8 +164,20 @@ class _Copy:
         self._hub = hub
 
     def pull(self) -> dict[str, Any]:
+        """Return the text, which is the same as what all its updates are reduced to."""
         self._hub.topics_changed()
-        return {**trio.run(self.texts.pull, "main", "t")}
+        shown: dict[str, Any] = {**trio.run(self.texts.pull, "main", "t")}
+        reader = TextReader(self.replica)
+        with self.replica.database.read() as connection:
+            read = reader.read(connection, self.branch)
+            state = reduce_text(read.edits)
+            shapes = {one.edit.commit: one.shape for one in state.shown}
+            found = reader.load_updates(connection, read, shapes)
+            pieces = [Piece.left_of(update, shapes[commit]) for commit, update in found]
+        assert (b64decode(shown["update"]), shown["updates"]) == (merge_pieces(pieces), len(pieces))
+        passed_over = [{"commit": id_text(one.commit), "fault": fault} for one, fault in state.passed_over]
+        assert sorted(shown["faults"], key=_KEY) == sorted(passed_over, key=_KEY)
+        return shown
 
     def mark(self, commit_id: CommitId, *, is_void: bool) -> None:
         with self.replica.database.write() as connection:
@@ -195,6 +214,8 @@ def test_nodes_with_equal_commits_show_equal_texts_before_and_after_a_restart(se
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(texts_module, "run_worker", look_here)
+        patch.setattr(text_keeping, "KEPT_AFTER", 1)
+        patch.setattr(text_keeping, "BLOCK_SIZE", 40)
         world = World(Path(folder) / "world")
         try:
             items = _write_history(world, rng)

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from pycrdt import Doc, Map, Text
 from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
-from node.content import document_operations
 from node.content import search_texts as texts_indexer_module
 from node.content import texts as texts_module
 from node.content.merging import Merging
@@ -301,13 +300,13 @@ async def test_a_text_that_the_machine_has_no_room_for_stays_due(
 async def test_a_text_whose_branch_continues_what_is_not_here_stops_nothing(
     desk: Desk, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    def fail(*_: object, **__: object) -> None:
+    def fail(*_: object, **__: object) -> NoReturn:
         raise error
 
     await desk.say("some words")
     with monkeypatch.context() as broken:
         broken.setattr(texts_indexer_module, "whole_lineage", fail)
-        broken.setattr(document_operations, "lineage", fail)
+        broken.setattr(Texts, "render", fail)
         await desk.catch_up()
     assert await desk.find("words") == []
     await desk.catch_up()
