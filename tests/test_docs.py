@@ -58,14 +58,14 @@ BUDGETS: Final = {
     "communities": Budget(6_000, ("docs/communities/*",)),
     "research": Budget(6_000, ("docs/research/*",)),
     "understanding": Budget(8_900, ("docs/understanding/*",)),
-    "specification": Budget(20_700, ("docs/specification/*",)),
+    "specification": Budget(21_400, ("docs/specification/*",)),
     "contributors": Budget(3_000, ("CONTRIBUTING.md", "docs/contributing/*", "tests/*")),
     "decisions": Budget(9_000, ("docs/decisions/*",)),
     "changelog": Budget(1_500, ("CHANGELOG.md",)),
     "rest": Budget(1_500, ("*",)),  # ARCHITECTURE.md, readmes of clients, reference pages that no code makes
 }
 """Readers by what they came for; a page belongs to the first that names it. A longer document is read by fewer."""
-WORDS_MAX: Final = 62_000
+WORDS_MAX: Final = 62_800
 """Words of all pages written by hand: four hours of reading."""
 GENERATED: Final = "Made from the code by `make reference`"
 """Text of each page that the code makes. Such pages are looked up and not read."""

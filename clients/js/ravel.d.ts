@@ -1611,6 +1611,61 @@ export interface PresenceRequest {
   head?: string;
 }
 
+/** A JSON document. */
+export interface JsonDocumentView {
+  branch: string;
+  conflict_count: number;
+  conflicts: JsonConflictView[];
+  unplaced: UnplacedItem[];
+  value: unknown;
+}
+
+/** A value that was put beside the one that shows. */
+export interface JsonConflictView {
+  commit: string;
+  item: string;
+  path: string[];
+  place: boolean;
+  value: unknown;
+}
+
+/** An item of no list: its list was removed, or it lies in itself. `move` places it. */
+export interface UnplacedItem {
+  item: string;
+  value: unknown;
+}
+
+/** Result of edits of a JSON document. */
+export interface JsonEditResult {
+  branch: string;
+  commits: string[];
+  items: string[];
+}
+
+/** Edits of a JSON document, in their order: all are written, or none. */
+export interface JsonEditRequest {
+  name?: string;
+  edits: JsonChange[];
+}
+
+/** One edit. Its path begins at the item `item`, or at the document. */
+export interface JsonChange {
+  edit: "add" | "insert" | "move" | "put" | "remove";
+  path?: (string | number)[];
+  item?: string;
+  value?: unknown;
+  by?: number;
+  moved?: string;
+  before?: string;
+  after?: string;
+  index?: number | null;
+}
+
+/** Names a JSON document. */
+export interface JsonNameRequest {
+  name?: string;
+}
+
 /** A window of a branch's files. */
 export interface FileList {
   files: FileView[];
@@ -2281,6 +2336,13 @@ export class Ravel {
   watchText(values: { branch: string; vector?: string; session?: string }, options?: StreamOptions): AsyncGenerator<{ name: "update"; id: string; data: TextUpdateEvent } | { name: "whole"; id: string; data: TextUpdateEvent } | { name: "presence"; id: string; data: PresenceEvent }>;
   /** Tell other editors of a branch's text that one has it open, and where its cursor is. */
   tellPresence(values: { branch: string } & PresenceRequest, options?: RequestOptions): Promise<Empty>;
+  // JSON documents
+  /** Show a JSON document of a branch. */
+  showJson(values: { branch: string; name?: string }, options?: RequestOptions): Promise<JsonDocumentView>;
+  /** Edit a JSON document of a branch. */
+  editJson(values: { branch: string } & JsonEditRequest, options?: RequestOptions): Promise<JsonEditResult>;
+  /** Compact a JSON document's history. Its content does not change. */
+  snapshotJson(values: { branch: string } & JsonNameRequest, options?: RequestOptions): Promise<DocumentSnapshot>;
   // Files and imports
   /** List the files of a branch, window by window. */
   listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;

@@ -13,6 +13,7 @@ from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
 from node.content.documents import Documents
 from node.content.files import FileService
+from node.content.json_documents import JsonDocuments
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.content.search import Search
@@ -68,6 +69,7 @@ class BranchService:
         self.posts = Posts(hub, author, find_branch)
         self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, find_branch)
+        self.json_documents = JsonDocuments(self.documents)
         self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors)
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)

@@ -6,7 +6,7 @@ branch has and continues; nothing but them is kept, so void marks and late arriv
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -47,6 +47,7 @@ from verifier.documents import (
     snapshot_values,
 )
 
+A = TypeVar("A")
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _REPLACED_SIZE: Final = 44
@@ -110,10 +111,43 @@ class Documents:
             )
         return id_text(target.branch_id), entry
 
+    async def read(
+        self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], A]
+    ) -> tuple[str, A]:
+        """Return the branch's id, and what `view` makes of all entries of its document."""
+        target = self._find_branch(branch)
+
+        def look() -> A:
+            return view(self._load(target, kind, name))
+
+        return id_text(target.branch_id), await self._hub.run_blocking(look)
+
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
     ) -> WrittenValues:
         """Say what is wanted and is not so, with the tips that it replaces.
+
+        Raises ServiceError `bad_request` for a bad name.
+        """
+        return await self.write(
+            kind,
+            branch,
+            name,
+            lambda entries: [
+                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
+                for key, value in wanted.items()
+                if not _has_value(entries.get(key, _NOTHING_SAID), value)
+            ],
+        )
+
+    async def write(
+        self,
+        kind: ValuesKind,
+        branch: str,
+        name: str,
+        choose: Callable[[Mapping[str, DocumentEntry]], list[NewValue]],
+    ) -> WrittenValues:
+        """Write the operations that `choose` returns for what the document holds at that moment.
 
         Raises ServiceError `bad_request` for a bad name.
         """
@@ -123,12 +157,7 @@ class Documents:
         said: list[NewValue] = []
 
         def plan(connection: Connection) -> list[Draft]:
-            entries = self._reduce(connection, target, kind, name)
-            said[:] = [
-                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
-                for key, value in wanted.items()
-                if not _has_value(entries.get(key, _NOTHING_SAID), value)
-            ]
+            said[:] = choose(self._reduce(connection, target, kind, name))
             own = find_depths(self._hub.replica, connection, target)[target.num]
             return [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
 

@@ -3,7 +3,7 @@
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.formats.content` and `protocol.formats.document_kinds`. A body of a kind that this node does not know is carried
 and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at
-it (`protocol.formats.devices`, `protocol.formats.profiles`, `protocol.formats.lobbies`, `Hide`).
+it (`protocol.formats.devices`, `protocol.formats.profiles`, `protocol.formats.lobbies`, `Hide`, JSON documents).
 """
 
 from enum import IntEnum
@@ -16,7 +16,7 @@ from protocol.codec import DecodeError, Value, Wire, decode, encode, peek_tag
 from protocol.formats.block import Reference
 from protocol.formats.content import Compaction, Files, Imported, Name, Post, UnixMilliseconds
 from protocol.formats.devices import DeviceBody
-from protocol.formats.document_kinds import DOCUMENT_KINDS, DocumentBody
+from protocol.formats.document_kinds import DOCUMENT_KINDS, JSON, DocumentBody
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement
 from protocol.formats.lobbies import LobbyBody
 from protocol.formats.profiles import Profile
@@ -293,7 +293,7 @@ _CARRIED_AND_CHECKED: Final = frozenset({"post1", "imported1", "files1", "set1",
 """Tags of bodies that must have their shape to be carried by a `carried1`. What else is carried says nothing, or (a kind
 that was added later) nothing where it does not decode. So this list is part of the format and never grows: a tag more would
 change verdicts on commits that are older than its kind."""
-_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide, *get_args(LobbyBody))
+_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide, *get_args(LobbyBody), *JSON.bodies)
 _KINDS: Final[tuple[type[Body], ...]] = (
     *(kind for kind in get_args(Body) if kind is not DocumentBody),
     *(body for kind in DOCUMENT_KINDS for body in kind.bodies),

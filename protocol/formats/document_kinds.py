@@ -1,4 +1,4 @@
-"""Kinds of documents: sets, dicts and texts. Each with its bodies and bounds, and with what the rest derives from it.
+"""Kinds of documents: sets, dicts, JSON documents and texts. Each with its bodies, its bounds, and what the rest derives.
 
 `DOCUMENT_KINDS` is the table. Which bodies are decoded, carried by merges, declared by headers, erased, reduced,
 snapshotted and checked follows from it, here and in the verifier and the node.
@@ -285,8 +285,8 @@ class DictEntry(Wire, frozen=True):
     value: DictValue
 
 
-class DictEdit(ValuesEdit, frozen=True, tag="dict1"):
-    """Puts values into the branch's dict and erases others; of a key that is named twice the last put holds."""
+class EntriesEdit(ValuesEdit, frozen=True):
+    """Puts values of keys and erases others; of a key that is named twice the last put holds."""
 
     put: Annotated[tuple[DictEntry, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
     erased: Annotated[tuple[DocumentKey, ...], Meta(max_length=DICT_EDIT_COUNT_MAX)]
@@ -320,7 +320,7 @@ class SnapshotEntries(Wire, frozen=True):
     entries: Annotated[tuple[DictEntry, ...], Meta(min_length=1, max_length=DICT_EDIT_COUNT_MAX)]
 
 
-class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
+class EntriesSnapshot(ValuesSnapshot, frozen=True):
     """All values that stand, of keys from `first` to before `end`."""
 
     first: DocumentKey
@@ -346,6 +346,14 @@ class DictSnapshot(ValuesSnapshot, frozen=True, tag="dict-squeeze1"):
     def value_count(self) -> int:
         """Number of operations that it repeats, and of names."""
         return sum(1 + len(one.entries) for one in self.operations)
+
+
+class DictEdit(EntriesEdit, frozen=True, tag="dict1"):
+    """Puts values into the branch's dict and erases others."""
+
+
+class DictSnapshot(EntriesSnapshot, frozen=True, tag="dict-squeeze1"):
+    """All values that stand in the branch's dict, of keys from `first` to before `end`."""
 
 
 DICT: Final = values_kind("dict", DictEdit, DictSnapshot, DICT_EDIT_COUNT_MAX)
@@ -396,7 +404,25 @@ class TextSnapshot(DocumentBody, frozen=True, tag="text-snapshot1"):
 
 TEXT: Final = DocumentKind("text", TextUpdate, TextSnapshot, nothing=TextUpdate(b"", ()))
 
+# --- JSON documents ---
+
+JSON_DEPTH_MAX: Final = 32
+"""Maps and lists inside each other, and those in an array that is taken whole: libraries recurse."""
+JSON_FRACTION_SIZE_MAX: Final = 64
+"""Characters of a fraction that orders a list: some 300 items typed in between two. Then the writer spaces the list anew."""
+
+
+class JsonEdit(EntriesEdit, frozen=True, tag="json1"):
+    """Puts what registers of a JSON document hold, and erases others."""
+
+
+class JsonSnapshot(EntriesSnapshot, frozen=True, tag="json-squeeze1"):
+    """All that registers of a JSON document hold, of keys from `first` to before `end`."""
+
+
+JSON: Final = values_kind("json", JsonEdit, JsonSnapshot, DICT_EDIT_COUNT_MAX)
+
 # --- the table ---
 
-DOCUMENT_KINDS: Final[tuple[DocumentKind, ...]] = (SET, DICT, TEXT)
+DOCUMENT_KINDS: Final[tuple[DocumentKind, ...]] = (SET, DICT, JSON, TEXT)
 """All kinds of documents. A new kind needs a line here, so that the node knows it."""

@@ -66,6 +66,8 @@ TEXT_ROOT_SIZE_MAX: Final = 64
 """Characters of the name of the text in which a cursor is."""
 TEXT_POSITION_SIZE_MAX: Final = 288
 """Bytes of one Yjs relative position: its longest form has the name of the root in it."""
+JSON_EDITS_MAX: Final = 10_000
+"""Edits of a JSON document by one request: some tenths of a second of one transaction."""
 DOCUMENT_WINDOW_MAX: Final = 1000
 """Items of a set, or entries of a dict, in one answer."""
 TANGLE_SHOWN_COMMITS_MAX: Final = 100_000

@@ -25,6 +25,7 @@ FEATURES: Final = (
     "imports",
     "inbox",
     "introductions",
+    "json",
     "names",
     "posts",
     PRESENCE,

@@ -8,6 +8,7 @@ What the node bounds, the client does not: a newer node may allow more, so a tex
 a few, and a count stays `int`.
 """
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -118,8 +119,8 @@ def _held(hints: Iterable[Any]) -> Iterator[Any]:
 def _types_module(subject: str, kinds: list[type]) -> str:
     imports: dict[str, set[str]] = {}
     bodies = [_type_text(kind, subject, imports) for kind in kinds]
-    uses = {"Any": "Any]", "NotRequired": "NotRequired["}
-    needed = [name for name, use in uses.items() if any(use in body for body in bodies)]
+    uses = {"Any": r"\bAny\b", "NotRequired": r"NotRequired\["}
+    needed = [name for name, use in uses.items() if any(re.search(use, body) for body in bodies)]
     lines = [f'"""Types of answers: {subject}. {_MADE}"""', "", "from __future__ import annotations", ""]
     lines += [f"from typing import {', '.join([*needed, 'TypedDict'])}", ""]
     lines += [

@@ -11,6 +11,9 @@ from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    JsonEdit,
+    JsonSnapshot,
+    Replaced,
     SaidUpdate,
     SetEdit,
     SetSnapshot,
@@ -34,6 +37,7 @@ def short_lists(items: st.SearchStrategy[T]) -> st.SearchStrategy[tuple[T, ...]]
     return st.lists(items, max_size=4).map(tuple)
 
 
+replaced = short_lists(st.builds(Replaced, ids, short_lists(st.integers(0, 3))))
 bodies: st.SearchStrategy[Body] = st.one_of(
     st.builds(Post, texts),
     st.builds(BranchRoot),
@@ -45,14 +49,12 @@ bodies: st.SearchStrategy[Body] = st.one_of(
         st.integers(min_value=-(2**53) + 1, max_value=2**53 - 1),
         texts,
     ),
-    st.builds(
-        SetEdit, short_lists(st.text(max_size=20)), short_lists(st.text(max_size=20)), short_lists(ids)
-    ),
+    st.builds(SetEdit, short_lists(st.text(max_size=20)), short_lists(st.text(max_size=20)), replaced),
     st.builds(
         DictEdit,
         short_lists(st.builds(DictEntry, st.text(max_size=20), texts)),
         short_lists(st.text(max_size=20)),
-        short_lists(ids),
+        replaced,
     ),
     st.builds(
         SetSnapshot,
@@ -62,6 +64,20 @@ bodies: st.SearchStrategy[Body] = st.one_of(
     ),
     st.builds(
         DictSnapshot,
+        st.text(max_size=20),
+        st.none() | st.text(max_size=20),
+        short_lists(
+            st.builds(SnapshotEntries, ids, st.tuples(st.builds(DictEntry, st.text(max_size=20), texts)))
+        ),
+    ),
+    st.builds(
+        JsonEdit,
+        short_lists(st.builds(DictEntry, st.text(max_size=20), texts)),
+        short_lists(st.text(max_size=20)),
+        replaced,
+    ),
+    st.builds(
+        JsonSnapshot,
         st.text(max_size=20),
         st.none() | st.text(max_size=20),
         short_lists(

@@ -40,6 +40,8 @@ from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    JsonEdit,
+    JsonSnapshot,
     SaidUpdate,
     SetEdit,
     SetSnapshot,
@@ -147,6 +149,14 @@ def _of_profiles() -> dict[str, Body]:
         ),
         "set-squeeze": SetSnapshot("", "Äpfel", (SnapshotItems(EPOCH, ("pears", "plums")),)),
         "dict-squeeze": DictSnapshot("b", None, (SnapshotEntries(EPOCH, (DictEntry("colour", "grün"),)),)),
+        "json": JsonEdit(
+            (DictEntry("\0titel", '"grün"'), DictEntry("\0votes", '{"add":1}')),
+            ("\0shape",),
+            naming((EPOCH,), 1),
+        ),
+        "json-squeeze": JsonSnapshot(
+            "", "a", (SnapshotEntries(EPOCH, (DictEntry("\0cards", '{"list":1}'),)),)
+        ),
         "compaction": Compaction((EPOCH,)),
         "text": TextUpdate(YJS_UPDATE, (EPOCH,)),
         "text-snapshot": TextSnapshot((SaidUpdate(EPOCH, YJS_UPDATE, (as_commit_id(BRANCH_ID),)),)),

@@ -15,7 +15,15 @@ from protocol.formats.body import Body, Carried, Permission, encode_body, tag_of
 from protocol.formats.commit import Commit, Content, Links, TanglePlace, create_commit, lipmaa
 from protocol.formats.content import FileEntry, Files, Imported, Post
 from protocol.formats.declared_kind import declare_kind
-from protocol.formats.document_kinds import DictEdit, DictSnapshot, SetEdit, SetSnapshot, TextUpdate
+from protocol.formats.document_kinds import (
+    DictEdit,
+    DictSnapshot,
+    JsonEdit,
+    JsonSnapshot,
+    SetEdit,
+    SetSnapshot,
+    TextUpdate,
+)
 from protocol.formats.links import (
     RENEWAL_NOTE,
     AskLink,
@@ -258,6 +266,8 @@ def declared_kinds() -> JsonObject:
         SetSnapshot("", None, ()),
         DictEdit((), (), ()),
         DictSnapshot("", None, ()),
+        JsonEdit((), (), ()),
+        JsonSnapshot("", None, ()),
         TextUpdate(b"u", ()),
     )
     said = {tag_of(type(body)): declare_kind(body).hex() for body in made}

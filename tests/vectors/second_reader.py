@@ -24,7 +24,17 @@ Shapes = Mapping[str, object]
 
 CONTEXT = "ravel 2026-11 "
 LEAF_SIZE = 1_048_544
-ERASABLE = ("post1", "imported1", "set1", "set-squeeze1", "dict1", "dict-squeeze1", "text1")
+ERASABLE = (
+    "post1",
+    "imported1",
+    "set1",
+    "set-squeeze1",
+    "dict1",
+    "dict-squeeze1",
+    "json1",
+    "json-squeeze1",
+    "text1",
+)
 CHILD_COUNT_MAX = 15_887
 ID = KEY = 32
 SIGNATURE = 64
@@ -66,8 +76,10 @@ BODIES: dict[str, Shapes] = {
     "files1": {"added": [(str, NUMBER)]},
     "set1": {"added": [str], "deleted": [str], "replaces": [(ID, [int])]},
     "dict1": {"put": [(str, str)], "erased": [str], "replaces": [(ID, [int])]},
+    "json1": {"put": [(str, str)], "erased": [str], "replaces": [(ID, [int])]},
     "set-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [str])]},
     "dict-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [(str, str)])]},
+    "json-squeeze1": {"first": str, "end": {str, None}, "operations": [(ID, [(str, str)])]},
     "compaction1": {"given_up": [ID]},
     "text1": {"update": bytes, "replaces": [ID]},
     "text-snapshot1": {"updates": [(ID, bytes, [ID])]},

@@ -111,7 +111,17 @@ SHAPES = {
 }
 
 # All other tags, also those of free bodies, are taken for unknown ones.
-SAYABLE = {"post1", "imported1", "set1", "set-squeeze1", "dict1", "dict-squeeze1", "text1"}
+SAYABLE = {
+    "post1",
+    "imported1",
+    "set1",
+    "set-squeeze1",
+    "dict1",
+    "dict-squeeze1",
+    "json1",
+    "json-squeeze1",
+    "text1",
+}
 NAMED = SAYABLE - {"post1", "imported1"}
 CARRIED = {"post1", "imported1", "files1", "set1", "dict1", "text1"}
 LIMIT = 512 * 1024

@@ -183,7 +183,7 @@ export function readCommit(plaintext) {
   return { ...content, ...links, signature: signed, signedParts: [value[1], value[2]], saysRoot: content.branch === ZEROS };
 }
 
-const SAID = ['post1', 'imported1', 'set1', 'set-squeeze1', 'dict1', 'dict-squeeze1', 'text1'];
+const SAID = ['post1', 'imported1', 'set1', 'set-squeeze1', 'dict1', 'dict-squeeze1', 'json1', 'json-squeeze1', 'text1'];
 
 const UNNAMED = ['post1', 'imported1'];
 

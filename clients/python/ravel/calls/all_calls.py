@@ -8,6 +8,7 @@ from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
 from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
 from ravel.calls.files import AsyncFilesCalls, FilesCalls
 from ravel.calls.inbox import AsyncInboxCalls, InboxCalls
+from ravel.calls.json_documents import AsyncJsonDocumentsCalls, JsonDocumentsCalls
 from ravel.calls.members import AsyncMembersCalls, MembersCalls
 from ravel.calls.node import AsyncNodeCalls, NodeCalls
 from ravel.calls.peers import AsyncPeersCalls, PeersCalls
@@ -39,6 +40,7 @@ class AllCalls(
     UnseenCalls,
     InboxCalls,
     DocumentsCalls,
+    JsonDocumentsCalls,
     FilesCalls,
     PeersCalls,
     RelayAccountsCalls,
@@ -65,6 +67,7 @@ class AsyncAllCalls(
     AsyncUnseenCalls,
     AsyncInboxCalls,
     AsyncDocumentsCalls,
+    AsyncJsonDocumentsCalls,
     AsyncFilesCalls,
     AsyncPeersCalls,
     AsyncRelayAccountsCalls,

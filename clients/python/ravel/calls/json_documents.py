@@ -1,0 +1,75 @@
+"""Calls: json_documents. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from collections.abc import Mapping, Sequence
+
+    from ravel.types.document_values import DocumentSnapshot
+    from ravel.types.json_documents import JsonDocumentView, JsonEditResult
+
+SHOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
+    name="show_json",
+    method="GET",
+    path="/branches/{branch}/json",
+    answer="json_documents.JsonDocumentView",
+    query=("name",),
+    defaults={"name": ""},
+)
+EDIT_JSON: Final[Operation[JsonEditResult]] = Operation(
+    name="edit_json",
+    method="POST",
+    path="/branches/{branch}/json",
+    answer="json_documents.JsonEditResult",
+    body=("name", "edits"),
+    defaults={"name": ""},
+)
+SNAPSHOT_JSON: Final[Operation[DocumentSnapshot]] = Operation(
+    name="snapshot_json",
+    method="POST",
+    path="/branches/{branch}/json/snapshots",
+    answer="document_values.DocumentSnapshot",
+    body=("name",),
+    defaults={"name": ""},
+)
+
+
+class JsonDocumentsCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def show_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
+        """Show a JSON document of a branch."""
+        return self._call(SHOW_JSON, {"branch": branch, "name": name})
+
+    def edit_json(
+        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""
+    ) -> JsonEditResult:
+        """Edit a JSON document of a branch."""
+        return self._call(EDIT_JSON, {"branch": branch, "edits": edits, "name": name})
+
+    def snapshot_json(self, branch: str, *, name: str = "") -> DocumentSnapshot:
+        """Compact a JSON document's history. Its content does not change."""
+        return self._call(SNAPSHOT_JSON, {"branch": branch, "name": name})
+
+
+class AsyncJsonDocumentsCalls(AsyncCaller):
+    """Methods to await."""
+
+    async def show_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
+        """Show a JSON document of a branch."""
+        return await self._call(SHOW_JSON, {"branch": branch, "name": name})
+
+    async def edit_json(
+        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""
+    ) -> JsonEditResult:
+        """Edit a JSON document of a branch."""
+        return await self._call(EDIT_JSON, {"branch": branch, "edits": edits, "name": name})
+
+    async def snapshot_json(self, branch: str, *, name: str = "") -> DocumentSnapshot:
+        """Compact a JSON document's history. Its content does not change."""
+        return await self._call(SNAPSHOT_JSON, {"branch": branch, "name": name})

@@ -1,0 +1,119 @@
+"""Reads and edits JSON documents of branches. `verifier.json_documents` and `verifier.json_edits` have the rules."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from node.content.documents import Documents, NewValue
+from node.contract.document_values import DocumentSnapshot
+from node.contract.json_documents import (
+    JsonChange,
+    JsonConflictView,
+    JsonDocumentView,
+    JsonEditResult,
+    UnplacedItem,
+)
+from node.runtime.errors import ServiceError
+from protocol.formats.document_kinds import JSON
+from protocol.formats.text import id_text
+from verifier.documents import DocumentEntry
+from verifier.json_documents import PLACE, JsonConflict, JsonValue, read_json
+from verifier.json_edits import EditRefused, JsonEditor
+
+_CONFLICTS_SHOWN_MAX: Final = 64
+"""Conflicts of a document in one answer; all are counted."""
+_NOTHING_SAID: Final = DocumentEntry(())
+
+
+class JsonDocuments:
+    """JSON documents, as entries of documents of values. Branches are named as `Documents` takes them."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+
+    async def show(self, branch: str, name: str) -> JsonDocumentView:
+        """Return a document's value, conflicts and unplaced items. Costs O(n log n) of what was written to it."""
+        branch_id, found = await self._documents.read(JSON, branch, name, read_json)
+        return _view(branch_id, found)
+
+    async def edit(self, branch: str, name: str, edits: Sequence[JsonChange]) -> JsonEditResult:
+        """Write edits in as few commits as hold them. Costs O(n log n) of what stands in the document.
+
+        Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
+        """
+        items: list[str] = []
+
+        def choose(entries: Mapping[str, DocumentEntry]) -> list[NewValue]:
+            items[:] = []
+            editor = JsonEditor(entries, secrets.randbelow)
+            for number, one in enumerate(edits):
+                try:
+                    items.extend(_apply(editor, one))
+                except EditRefused as error:
+                    raise _refused(number, error) from None
+            try:
+                operations = list(editor.operations())
+            except EditRefused as error:
+                raise _refused(None, error) from None
+            return [
+                NewValue(
+                    one.key, one.value, () if one.is_increment else entries.get(one.key, _NOTHING_SAID).tips
+                )
+                for one in operations
+            ]
+
+        written = await self._documents.write(JSON, branch, name, choose)
+        return {"branch": written.branch, "commits": written.commits, "items": items}
+
+    async def snapshot(self, branch: str, name: str) -> DocumentSnapshot:
+        """Restate what a branch's JSON document holds in few commits."""
+        return await self._documents.snapshot(JSON, branch, name)
+
+
+def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:
+    """Make one edit, and return the ids of new items. Raises EditRefused."""
+    match one.edit:
+        case "put":
+            editor.put(one.path, one.value, one.item)
+        case "add":
+            editor.add(one.path, one.by, one.item)
+        case "insert":
+            made = editor.insert(
+                one.path, one.value, one.item, before=one.before, after=one.after, index=one.index
+            )
+            return [made]
+        case "move":
+            editor.move(one.moved, one.path, one.item, before=one.before, after=one.after, index=one.index)
+        case "remove":
+            editor.remove(one.path, one.item)
+    return []
+
+
+def _refused(number: int | None, error: EditRefused) -> ServiceError:
+    where = "" if number is None else f"edit {number}: "
+    return ServiceError(
+        "bad_input", f"{where}{error}", "nothing was written; read the document again (`show_json`)"
+    )
+
+
+def _view(branch_id: str, found: JsonValue) -> JsonDocumentView:
+    unplaced: list[UnplacedItem] = [{"item": item, "value": value} for item, value in found.unplaced]
+    return {
+        "branch": branch_id,
+        "value": found.value,
+        "conflicts": [_conflict_view(one) for one in found.conflicts[:_CONFLICTS_SHOWN_MAX]],
+        "conflict_count": len(found.conflicts),
+        "unplaced": unplaced,
+    }
+
+
+def _conflict_view(one: JsonConflict) -> JsonConflictView:
+    owner, *path = one.address
+    is_place = owner == PLACE
+    return {
+        "item": path[0] if is_place else owner,
+        "path": [] if is_place else path,
+        "place": is_place,
+        "value": one.value,
+        "commit": id_text(one.name),
+    }

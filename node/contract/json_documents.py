@@ -1,0 +1,148 @@
+"""JSON documents of branches: types and endpoints."""
+
+from typing import Annotated, Any, Final, Literal, TypedDict
+
+from msgspec import Meta, field
+
+from node.contract.access import READ_BRANCH, WRITE_BRANCH
+from node.contract.document_values import EDIT_ERRORS, READ_ERRORS, Commits, DocumentSnapshot
+from node.contract.endpoint import Endpoint, QueryParameter
+from node.contract.values import Count, Id, Request
+from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX, JSON_DEPTH_MAX
+from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
+from protocol.limits.users import JSON_EDITS_MAX
+
+JsonPath = Annotated[
+    list[Annotated[str, Meta(max_length=DOCUMENT_KEY_SIZE_MAX)] | int],
+    Meta(
+        max_length=2 * JSON_DEPTH_MAX,
+        description="Map keys; in a list the place of an item, the first 0, the last -1. Empty: the whole.",
+    ),
+]
+ItemText = Annotated[str, Meta(max_length=16, description="The `$id` of an item. Empty: none.")]
+
+
+DocumentName = Annotated[
+    str,
+    Meta(
+        max_length=DOCUMENT_NAME_SIZE_MAX,
+        description="Name of the document, such as `card/7`. Empty: the branch's unnamed one.",
+    ),
+]
+
+
+class JsonChange(Request, frozen=True):
+    """One edit. Its path begins at the item `item`, or at the document."""
+
+    edit: Annotated[
+        Literal["put", "add", "insert", "move", "remove"],
+        Meta(
+            description=(
+                "`put` a value, `add` a number to a counter, `insert` a new item into a list, `move` an item there, "
+                "`remove` a key of a map or an item."
+            )
+        ),
+    ]
+    path: JsonPath = field(default_factory=list)
+    item: ItemText = ""
+    value: Annotated[
+        Any,
+        Meta(
+            description=(
+                "For `put` and `insert`. Maps and lists are taken apart, so that others may edit inside. "
+                '`{"$whole": [...]}` is an array that is replaced as a whole, `{"$text": NAME}` a text of the branch, '
+                '`{"$file": ID}` a file.'
+            )
+        ),
+    ] = None
+    by: Annotated[int, Meta(description="For `add`.")] = 1
+    moved: Annotated[ItemText, Meta(description="For `move`: the item. It may have been removed.")] = ""
+    before: Annotated[ItemText, Meta(description="For `insert` and `move`: the item behind it.")] = ""
+    after: Annotated[ItemText, Meta(description="For `insert` and `move`: the item in front of it.")] = ""
+    index: Annotated[
+        int | None,
+        Meta(description="For `insert` and `move`: its place. Null, without `before` and `after`: the end."),
+    ] = None
+
+
+class JsonNameRequest(Request, frozen=True):
+    """Names a JSON document."""
+
+    name: DocumentName = ""
+
+
+class JsonEditRequest(JsonNameRequest, frozen=True, kw_only=True):
+    """Edits of a JSON document, in their order: all are written, or none."""
+
+    edits: Annotated[list[JsonChange], Meta(min_length=1, max_length=JSON_EDITS_MAX)]
+
+
+class JsonConflictView(TypedDict):
+    """A value that was put beside the one that shows."""
+
+    item: Annotated[str, Meta(description="The item that it is in. Empty: none.")]
+    path: Annotated[list[str], Meta(description="Map keys from there.")]
+    place: Annotated[bool, Meta(description="True: another place of the item.")]
+    value: Any
+    commit: Id
+
+
+class UnplacedItem(TypedDict):
+    """An item of no list: its list was removed, or it lies in itself. `move` places it."""
+
+    item: str
+    value: Any
+
+
+class JsonDocumentView(TypedDict):
+    """A JSON document."""
+
+    branch: Id
+    value: Annotated[Any, Meta(description="Maps that are items of a list have their id as `$id`.")]
+    conflicts: Annotated[list[JsonConflictView], Meta(description="The first 64.")]
+    conflict_count: Count
+    unplaced: list[UnplacedItem]
+
+
+class JsonEditResult(TypedDict):
+    """Result of edits of a JSON document."""
+
+    branch: Id
+    commits: Commits
+    items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]
+
+
+SHOW_JSON: Final = Endpoint(
+    name="show_json",
+    method="GET",
+    path="/branches/{branch}/json",
+    scopes=READ_BRANCH,
+    summary="Show a JSON document of a branch.",
+    query=(
+        QueryParameter(
+            name="name", type=str, default="", description="Its name. Empty: the branch's unnamed one."
+        ),
+    ),
+    answer=JsonDocumentView,
+    errors=READ_ERRORS,
+)
+EDIT_JSON: Final = Endpoint(
+    name="edit_json",
+    method="POST",
+    path="/branches/{branch}/json",
+    scopes=WRITE_BRANCH,
+    summary="Edit a JSON document of a branch.",
+    request=JsonEditRequest,
+    answer=JsonEditResult,
+    errors=(*EDIT_ERRORS, "bad_input"),
+)
+SNAPSHOT_JSON: Final = Endpoint(
+    name="snapshot_json",
+    method="POST",
+    path="/branches/{branch}/json/snapshots",
+    scopes=WRITE_BRANCH,
+    summary="Compact a JSON document's history. Its content does not change.",
+    request=JsonNameRequest,
+    answer=DocumentSnapshot,
+    errors=EDIT_ERRORS,
+)

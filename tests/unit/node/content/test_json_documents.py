@@ -1,0 +1,158 @@
+"""JSON documents over the API and on whole nodes: edits, conflicts, merges, snapshots, and what is refused."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from trio.testing import MockClock
+
+from node.content.documents import Documents
+from node.content.json_documents import JsonDocuments
+from node.contract.json_documents import JsonChange
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, open_nodes, share, together
+from tests.support.served import AUTH, Served, served
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+    with open_nodes(tmp_path, "alice", "bob") as opened:
+        yield opened
+
+
+def _documents(node: Node) -> JsonDocuments:
+    return JsonDocuments(Documents(node.hub, node.author, node.branch))
+
+
+async def _edit(node: Node, *edits: JsonChange) -> list[str]:
+    """Return the ids of new items."""
+    return (await _documents(node).edit("main", "", edits))["items"]
+
+
+async def _value(node: Node) -> Any:  # noqa: ANN401  # any JSON
+    return (await _documents(node).show("main", ""))["value"]
+
+
+async def _post(app: Served, *edits: dict[str, Any]) -> Any:  # noqa: ANN401  # any JSON
+    answer = await app.client.post("/api/v1/branches/main/json", headers=AUTH, json={"edits": list(edits)})
+    return answer.json()
+
+
+async def test_a_document_is_edited_and_shown_over_the_api(tmp_path: Path) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        written = await _post(
+            app,
+            {"edit": "put", "value": {"title": "Board", "columns": []}},
+            {"edit": "insert", "path": ["columns"], "value": {"title": "Doing", "cards": []}},
+            {"edit": "insert", "path": ["columns", 0, "cards"], "value": {"title": "one"}},
+            {"edit": "add", "path": ["edits"], "by": 3},
+        )
+        column, card = written["items"]
+        assert len(written["commits"]) == 1
+        shown = (await app.client.get("/api/v1/branches/main/json", headers=AUTH)).json()
+        assert shown == {
+            "branch": written["branch"],
+            "value": {
+                "columns": [{"$id": column, "cards": [{"$id": card, "title": "one"}], "title": "Doing"}],
+                "edits": 3,
+                "title": "Board",
+            },
+            "conflicts": [],
+            "conflict_count": 0,
+            "unplaced": [],
+        }
+
+
+@pytest.mark.parametrize(
+    "edit, expected",
+    [
+        ({"edit": "put", "path": ["a", "b"], "value": 1}, "edit 1: 'a' of the document is no map"),
+        ({"edit": "move", "moved": "a" * 16, "path": ["l"]}, "edit 1: there is no item 'aaaaaaaaaaaaaaaa'"),
+        ({"edit": "insert", "path": ["a"], "value": 1}, "edit 1: 'a' of the document is no list"),
+        ({"edit": "remove", "path": ["c"]}, "edit 1: nothing is at 'c' of the document"),
+        (
+            {"edit": "put", "path": ["big"], "value": "x" * 2**18},
+            "'big' of the document has over 262144 bytes",
+        ),
+        ({"edit": "put", "path": ["n"], "value": 2**53}, "edit 1: a value is no JSON"),
+    ],
+)
+async def test_edits_that_cannot_be_are_refused_and_nothing_is_written(
+    tmp_path: Path, edit: dict[str, Any], expected: str
+) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        refused = await _post(app, {"edit": "put", "path": ["a"], "value": "text"}, edit)
+        assert refused["error"]["code"] == "bad_input"
+        assert refused["error"]["message"].startswith(expected)
+        assert (await app.client.get("/api/v1/branches/main/json", headers=AUTH)).json()["value"] == {}
+
+
+async def test_json_too_deep_to_be_read_is_a_bad_request(tmp_path: Path) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        content = '{"edits":[{"edit":"put","value":' + "[" * 100_000 + "]" * 100_000 + "}]}"
+        headers = {**AUTH, "Content-Type": "application/json"}
+        answer = await app.client.post("/api/v1/branches/main/json", headers=headers, content=content)
+        assert answer.json()["error"]["code"] == "bad_request"
+
+
+async def test_nothing_is_written_twice(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        await _edit(alice, JsonChange("put", ["a"], value={"b": 1}))
+        again = await _documents(alice).edit("main", "", [JsonChange("put", ["a"], value={"b": 1})])
+        assert again["commits"] == []
+
+
+@pytest.mark.slow
+async def test_two_nodes_that_edit_apart_show_the_same_with_conflicts(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob = nodes
+    with fail_after(120):
+        await share(alice, bob)
+        await _edit(alice, JsonChange("put", value={"todo": [{"t": "x"}], "done": [], "votes": 0}))
+        await together(alice, bob)
+        (item,) = [card["$id"] for card in (await _value(bob))["todo"]]
+        for node, to in ((alice, "done"), (bob, "late")):
+            await _edit(
+                node,
+                JsonChange("move", [to], moved=item),
+                JsonChange("add", ["votes"], by=1),
+                JsonChange("put", ["title"], value=to),
+            )
+        await together(alice, bob)
+        shown = await _documents(alice).show("main", "")
+        assert shown == await _documents(bob).show("main", "")
+        value = shown["value"]
+        assert value["votes"] == 2
+        assert len([*value["done"], *value.get("late", [])]) == 1
+        assert {(one["place"], tuple(one["path"])) for one in shown["conflicts"]} == {
+            (True, ()),
+            (False, ("title",)),
+        }
+        title = value["title"]
+        await _edit(bob, JsonChange("put", ["title"], value=title), JsonChange("move", ["done"], moved=item))
+        await together(alice, bob)
+        shown = await _documents(alice).show("main", "")
+        assert (shown["conflicts"], shown["value"]["done"]) == ([], [{"$id": item, "t": "x"}])
+
+
+async def test_a_snapshot_changes_nothing_that_shows(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        (item,) = await _edit(alice, JsonChange("insert", ["l"], value={"t": 1}))
+        await _edit(alice, JsonChange("add", ["n"], by=2), JsonChange("put", ["l", 0, "t"], value=2))
+        await _edit(alice, JsonChange("add", ["n"], by=2), JsonChange("insert", ["l"], value="gone"))
+        await _edit(alice, JsonChange("remove", ["l", 1]))
+        before = await _documents(alice).show("main", "")
+        assert before["value"] == {"l": [{"$id": item, "t": 2}], "n": 4}
+        assert len((await _documents(alice).snapshot("main", ""))["commits"]) == 1
+        assert await _documents(alice).show("main", "") == before
+        await _edit(alice, JsonChange("add", ["n"], by=1))
+        assert (await _value(alice))["n"] == 5

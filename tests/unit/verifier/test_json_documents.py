@@ -1,0 +1,447 @@
+"""JSON documents from registers, and edits of them: maps, lists, counters, conflicts, removal and its end, and bad input."""
+
+from random import Random
+
+import pytest
+
+from tests.support.ids import as_commit_id
+from tests.support.json_histories import Author, History
+from verifier.documents import DocumentEntry, DocumentValue
+from verifier.json_documents import JsonConflict, JsonValue, parse_content, parse_key, read_json
+from verifier.json_edits import EditRefused, JsonEditor, fraction_between
+
+ITEM, OTHER = "a" * 16, "b" * 16
+
+
+@pytest.fixture
+def authors() -> tuple[Author, Author]:
+    history = History(Random(1))
+    return Author(history), Author(history)
+
+
+def _together(*authors: Author) -> None:
+    everything = set[int]().union(*(one.has for one in authors))
+    for one in authors:
+        one.has |= everything
+
+
+def _start(author: Author, value: object) -> None:
+    editor = author.editor()
+    editor.put((), value)
+    author.write(editor)
+
+
+def _ids(value: object) -> list[str]:
+    assert isinstance(value, list)
+    return [one["$id"] for one in value]
+
+
+def _registers(**values: object) -> dict[str, DocumentEntry]:
+    """Registers that one commit wrote, with raw texts; "/" stands for U+0000."""
+    name = as_commit_id(bytes(32))
+    return {
+        key.replace("/", "\0"): DocumentEntry((DocumentValue(name, (0, 0, 0, name), str(text)),))
+        for key, text in values.items()
+    }
+
+
+def test_a_document_reads_as_it_was_put(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    value = {
+        "title": "Plan",
+        "open": True,
+        "none": None,
+        "size": {"w": 1, "h": 2.5},
+        "empty": {},
+        "tags": ["a", "b"],
+    }
+    _start(alice, value)
+    assert alice.value() == value
+
+
+def test_nothing_is_said_of_what_is_so_already(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    _start(alice, {"a": {"b": 1}, "c": 2})
+    editor = alice.editor()
+    editor.put((), {"a": {"b": 1}, "c": 3})
+    assert [(one.key, one.value) for one in editor.operations()] == [("\0c", "3")]
+
+
+def test_items_of_a_list_stand_where_they_were_inserted(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    editor = alice.editor()
+    one = editor.insert(("cards",), {"title": "one"})
+    three = editor.insert(("cards",), {"title": "three"})
+    editor.insert(("cards",), {"title": "two"}, before=three)
+    editor.insert(("cards",), {"title": "two and a half"}, after=one, index=None)
+    editor.insert(("cards",), {"title": "zero"}, index=0)
+    editor.put(("cards", -1, "title"), "last")
+    alice.write(editor)
+    cards = alice.value()
+    assert isinstance(cards, dict)
+    assert [card["title"] for card in cards["cards"]] == ["zero", "one", "two and a half", "two", "last"]  # type: ignore[union-attr, index, call-overload]  # a list of maps
+
+
+def test_increments_made_apart_are_added(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"votes": 5})
+    _together(alice, bob)
+    for author, number in ((alice, 1), (bob, 2), (bob, -4)):
+        editor = author.editor()
+        editor.add(("votes",), number)
+        author.write(editor)
+    _together(alice, bob)
+    assert alice.value() == bob.value() == {"votes": 4}
+    editor = alice.editor()
+    editor.add(("votes",), 1)
+    editor.add(("votes",), 1)
+    editor.add(("new",), 7)
+    assert [(one.value, one.is_increment) for one in editor.operations()] == [
+        ('{"add":2}', True),
+        ('{"add":7}', True),
+    ]
+    alice.write(editor)
+    editor = alice.editor()
+    editor.put(("votes",), 0)
+    editor.add(("votes",), 3)
+    alice.write(editor)
+    assert alice.value() == {"new": 7, "votes": 3}, "a put replaces the increments that it saw"
+
+
+def test_values_put_apart_are_conflicts_until_somebody_puts_one(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"title": "?"})
+    _together(alice, bob)
+    for author, title in ((alice, "A"), (bob, "B")):
+        editor = author.editor()
+        editor.put(("title",), title)
+        author.write(editor)
+    _together(alice, bob)
+    found = read_json(alice.entries())
+    assert found.value == {"title": "B"}
+    assert found.conflicts == [JsonConflict(("", "title"), "A", as_commit_id(bytes([1]) * 32))]
+    editor = bob.editor()
+    editor.put(("title",), "B")
+    bob.write(editor)
+    assert read_json(bob.entries()).conflicts == [], "to put what shows says that the other is not meant"
+
+
+def test_two_who_make_one_map_apart_make_one_map(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"size": {"w": 1}})
+    _start(bob, {"size": {"h": 2}})
+    _together(alice, bob)
+    assert alice.value() == {"size": {"h": 2, "w": 1}}
+
+
+def test_an_item_that_two_move_apart_is_in_one_place(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"todo": [{"t": "x"}, {"t": "y"}], "done": [], "late": []})
+    _together(alice, bob)
+    item = _ids(alice.value()["todo"])[0]  # type: ignore[index, call-overload]  # a map
+    for author, to in ((alice, "done"), (bob, "late")):
+        editor = author.editor()
+        editor.move(item, (to,))
+        author.write(editor)
+    _together(alice, bob)
+    value = alice.value()
+    assert isinstance(value, dict)
+    assert value["late"] == [{"$id": item, "t": "x"}]
+    assert value["done"] == []
+
+
+def test_a_move_that_the_remover_had_not_seen_keeps_the_item_with_its_fields(
+    authors: tuple[Author, Author],
+) -> None:
+    alice, bob = authors
+    _start(alice, {"todo": [{"t": "x"}], "done": []})
+    _together(alice, bob)
+    (item,) = _ids(alice.value()["todo"])  # type: ignore[index, call-overload]  # a map
+    editor = alice.editor()
+    editor.remove(("todo", 0))
+    alice.write(editor)
+    assert alice.value() == {"todo": [], "done": []}
+    editor = bob.editor()
+    editor.move(item, ("done",))
+    bob.write(editor)
+    _together(alice, bob)
+    assert alice.value() == {"todo": [], "done": [{"$id": item, "t": "x"}]}
+
+
+def test_a_removed_item_comes_back_by_a_move(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    _start(alice, {"todo": [{"t": "x"}]})
+    (item,) = _ids(alice.value()["todo"])  # type: ignore[index, call-overload]  # a map
+    for edit in ("remove", "move"):
+        editor = alice.editor()
+        if edit == "remove":
+            editor.remove((), item)
+        else:
+            editor.move(item, ("todo",))
+        alice.write(editor)
+    assert alice.value() == {"todo": [{"$id": item, "t": "x"}]}
+
+
+def test_what_was_put_below_a_removed_key_meanwhile_stays(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"a": {"b": 1}})
+    _together(alice, bob)
+    editor = alice.editor()
+    editor.remove(("a",))
+    alice.write(editor)
+    editor = bob.editor()
+    editor.put(("a", "c"), 2)
+    bob.write(editor)
+    _together(alice, bob)
+    assert alice.value() == {"a": {"c": 2}}
+
+
+def test_a_map_that_becomes_empty_is_there_still(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    _start(alice, {"a": {"b": 1}})
+    editor = alice.editor()
+    editor.remove(("a", "b"))
+    alice.write(editor)
+    assert alice.value() == {"a": {}}
+
+
+def test_items_whose_list_was_removed_meanwhile_are_unplaced_until_they_are_moved(
+    authors: tuple[Author, Author],
+) -> None:
+    alice, bob = authors
+    _start(alice, {"todo": [{"t": "x"}], "done": []})
+    _together(alice, bob)
+    editor = alice.editor()
+    editor.remove(("todo",))
+    alice.write(editor)
+    editor = bob.editor()
+    made = editor.insert(("todo",), {"t": "new"})
+    bob.write(editor)
+    _together(alice, bob)
+    assert read_json(alice.entries()) == JsonValue({"done": []}, [], [(made, {"$id": made, "t": "new"})])
+    editor = alice.editor()
+    editor.move(made, ("done",))
+    alice.write(editor)
+    assert alice.value() == {"done": [{"$id": made, "t": "new"}]}
+
+
+def test_items_that_two_put_into_each_other_apart_are_unplaced_once(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"l": [{"t": 1, "in": []}, {"t": 2, "in": []}]})
+    _together(alice, bob)
+    one, two = _ids(alice.value()["l"])  # type: ignore[index, call-overload]  # a map
+    for author, moved, into in ((alice, one, two), (bob, two, one)):
+        editor = author.editor()
+        editor.move(moved, ("in",), into)
+        author.write(editor)
+    _together(alice, bob)
+    found = read_json(alice.entries())
+    assert found.value == {"l": []}
+    first, second = sorted((one, two))
+    numbers = {one: 1, two: 2}
+    assert found.unplaced == [
+        (first, {"$id": first, "t": numbers[first], "in": [{"$id": second, "t": numbers[second], "in": []}]})
+    ]
+    editor = alice.editor()
+    for unknown in ("", "c" * 16):
+        with pytest.raises(EditRefused, match="no item"):
+            editor.move(unknown, ("l",))
+    with pytest.raises(EditRefused, match="of its own"):
+        editor.move(one, ("in",), one)
+
+
+def test_a_map_goes_before_a_value_and_a_list_that_were_put_beside_it(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    _start(alice, {"a": {"b": 1}})
+    _start(bob, {"a": ["x"]})
+    _together(alice, bob)
+    found = read_json(alice.entries())
+    assert found.value == {"a": {"b": 1}}
+    assert [(one.address, one.value) for one in found.conflicts] == [(("", "a"), [])]
+    assert [value for _, value in found.unplaced] == ["x"]
+
+
+def test_a_crowded_list_is_spaced_anew(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    editor = alice.editor()
+    first = editor.insert(("l",), -1)
+    for number in range(400):
+        editor.insert(("l",), number, after=first)
+    alice.write(editor)
+    assert alice.value() == {"l": [-1, *range(399, -1, -1)]}
+
+
+def test_texts_files_and_whole_arrays_are_named_in_their_place(authors: tuple[Author, Author]) -> None:
+    alice, _ = authors
+    value = {"minutes": {"$text": "minutes"}, "photo": {"$file": "x"}, "at": {"$whole": [1, [2]]}}
+    _start(alice, value)
+    assert alice.value() == {**value, "at": [1, [2]]}
+
+
+@pytest.mark.parametrize(
+    "path, value",
+    [
+        (("$a",), 1),
+        (("a\0b",), 1),
+        (("k" * 1024,), 1),
+        (("k",) * 33, 1),
+        (("a",), 2**53),
+        (("a",), float("nan")),
+        (("a",), "\ud800"),
+        (("a",), "x" * (256 * 1024)),
+        (("l", "x"), 1),
+        (("s", "x"), 1),
+        (("l", 1), 1),
+        (("a",), {"$text": "x", "y": 1}),
+    ],
+)
+def test_what_no_document_holds_is_refused(
+    authors: tuple[Author, Author], path: tuple[str | int, ...], value: object
+) -> None:
+    _start(authors[0], {"l": [0], "s": "text"})
+    editor = authors[0].editor()
+    with pytest.raises(EditRefused):
+        editor.put(path, value)
+        list(editor.operations())
+
+
+def test_a_value_is_as_deep_as_it_may_be_and_no_deeper(authors: tuple[Author, Author]) -> None:
+    def deep(levels: int) -> object:
+        value: object = 1
+        for level in range(levels):
+            value = {"k": value} if level % 2 else [value]
+        return value
+
+    editor = authors[0].editor()
+    editor.put((), {"a": deep(31)})
+    authors[0].write(editor)
+    assert not read_json(authors[0].entries()).unplaced
+    with pytest.raises(EditRefused, match="deep"):
+        authors[0].editor().put((), {"a": deep(32)})
+
+
+def test_an_item_moved_too_deep_is_unplaced_with_all_that_is_in_it(authors: tuple[Author, Author]) -> None:
+    alice, bob = authors
+    editor = alice.editor()
+    items = [editor.insert(("l",), {"in": []}) for _ in range(20)]
+    alice.write(editor)
+    _together(alice, bob)
+    for author, few in ((alice, items[:11]), (bob, items[10:])):
+        editor = author.editor()
+        for inner, outer in zip(few[1:], few, strict=False):
+            editor.move(inner, ("in",), outer)
+        author.write(editor)
+    _together(alice, bob)
+    assert [item for item, _ in read_json(bob.entries()).unplaced] == [items[15]], (
+        "each takes two of 32 levels"
+    )
+    editor = bob.editor()
+    editor.put(("in",), [], items[14])
+    with pytest.raises(EditRefused, match="deep"):
+        editor.move(items[15], ("in",), items[14])
+    with pytest.raises(EditRefused, match="deep"):
+        editor.put(("x", "y", "z"), 1, items[14])
+
+
+@pytest.mark.parametrize(
+    "key", ["", "\0a", f"{ITEM}", f"{ITEM}\0a\0b", f"@\0{ITEM}", "\0" + "k" * 1023, "\0a" * 32, "\0"]
+)
+def test_addresses_are_keys(key: str) -> None:
+    assert parse_key(key) == tuple(key.split("\0"))
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["x", "A" * 16, "\0$id", f"@\0{ITEM}\0a", "@", "@\0x", "\0" + "k" * 1024, "\0a" * 33, "\0" + "ä" * 512],
+)
+def test_other_keys_are_passed_over(key: str) -> None:
+    assert parse_key(key) is None
+    assert read_json(_registers(**{key: "1"})) == JsonValue({}, [], [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "{}",
+        "nil",
+        '{"map":2}',
+        '{"list":1,"map":1}',
+        '{"add":1.5}',
+        '{"add":true}',
+        f'{{"add":{2**53}}}',
+        '{"unknown":1}',
+        "NaN",
+        "1e999",
+        str(2**53),
+        "1e300",
+        '"\\ud800"',
+        "[" * 33 + "]" * 33,
+        "[" * 100_000,
+    ],
+)
+def test_what_cannot_be_read_is_passed_over(text: str) -> None:
+    assert parse_content(text) is None
+    assert read_json(_registers(**{"/a": text, "/b": "1"})).value == {"b": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        '{"in":["","l"],"at":""}',
+        '{"in":["","l"],"at":"-"}',
+        '{"in":[],"at":"V"}',
+        '{"in":["@","l"],"at":"V"}',
+        f'{{"in":["","l"],"at":"{"V" * 65}"}}',
+        '{"in":["","$l"],"at":"V"}',
+    ],
+)
+def test_an_item_without_a_readable_place_is_not_there(text: str) -> None:
+    found = read_json(_registers(**{"/l": '{"list":1}', f"@/{ITEM}": text, ITEM: "1"}))
+    assert found == JsonValue({"l": []}, [], [])
+
+
+def test_a_place_is_no_value_of_a_field() -> None:
+    assert read_json(_registers(**{"/a": '{"in":["","l"],"at":"V"}'})).value == {}
+
+
+def test_equal_fractions_are_told_apart_by_ids_and_get_room() -> None:
+    place = '{"in":["","l"],"at":"V"}'
+    entries = _registers(
+        **{"/l": '{"list":1}', f"@/{OTHER}": place, OTHER: "2", f"@/{ITEM}": place, ITEM: "1"}
+    )
+    assert read_json(entries).value == {"l": [1, 2]}
+    editor = JsonEditor(entries, Random(1).randrange)
+    editor.insert(("l",), 1.5, index=1)
+    assert len([one for one in editor.operations() if one.key.startswith("@")]) == 3, "all are spaced anew"
+
+
+def test_a_sum_stays_within_whole_numbers_and_a_fraction_is_added_to_once() -> None:
+    name, other = as_commit_id(bytes(32)), as_commit_id(b"1" * 32)
+
+    def summed(base: str, by: int) -> object:
+        tips = (
+            DocumentValue(name, (0, 0, 0, name), base),
+            DocumentValue(other, (0, 0, 1, other), f'{{"add":{by}}}'),
+        )
+        value = read_json({"\0n": DocumentEntry(tips)}).value
+        assert isinstance(value, dict)
+        return value["n"]
+
+    assert summed(str(2**53 - 1), 1) == 2**53 - 1
+    assert summed("0.5", 1) == 1.5
+    assert summed('"text"', 1) == "text", "only numbers are added to"
+    assert summed("true", 1) is True
+
+
+def test_fractions_lie_between_their_neighbours_and_apart_from_each_other() -> None:
+    random = Random(3)
+    assert fraction_between("V", "V", random.randrange) is None
+    for left, right in (("", None), ("", "V"), ("V", None), ("V", "W"), ("V", "V1"), ("Vz", "W")):
+        found = {fraction_between(left, right, random.randrange) for _ in range(20)}
+        assert None not in found
+        assert len(found) == 20
+        assert all(left < one and (right is None or one < right) for one in found if one)
+    assert fraction_between("z" * 64, None, random.randrange) is None

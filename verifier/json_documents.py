@@ -1,0 +1,465 @@
+"""Builds the value of a JSON document from its registers, with conflicts and unplaced items. Pure; arrival does not matter.
+
+A JSON document is kept as *registers*: keys of a document of values (`documents`), whose standing operations hold JSON.
+A register's key is an address: its owner (the root, or an item of a list), then map keys. So nothing is nested in the
+store, and what two authors write at different addresses never meets.
+
+The profile `json` has the rules (docs/specification/profiles/json.md); `json_edits` has the writer's side.
+"""
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final, cast
+
+import msgspec
+
+from protocol.formats.document_kinds import JSON_DEPTH_MAX, JSON_FRACTION_SIZE_MAX, is_document_key
+from protocol.ids import CommitId
+from verifier.documents import DocumentEntry
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Address = tuple[str, ...]
+"""Owner of a register ("" is the root, else the id of an item), then map keys."""
+ROOT: Final = ""
+PLACE: Final = "@"
+"""First part of the address of an item's place; the second is the item's id."""
+WHOLE_NUMBER_MAX: Final = 2**53 - 1
+"""Largest whole number that every language reads from JSON as it was written."""
+_ITEM: Final = re.compile(r"[a-z2-7]{16}")
+_FRACTION: Final = re.compile(rf"[0-9A-Za-z]{{1,{JSON_FRACTION_SIZE_MAX}}}")
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A scalar, or an array that is replaced as a whole."""
+
+    value: Json
+
+
+@dataclass(frozen=True, slots=True)
+class MapMark:
+    """A map, also where nothing is below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListMark:
+    """A list, whose items say themselves where they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """An increment: all that stand are added."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """A text of the branch by its name, or a file by its id: `kind` is `text` or `file`."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Position of an item: the address of its list, and a fraction that orders the list's items."""
+
+    list_address: Address
+    fraction: str
+
+
+Content = Whole | MapMark | ListMark | Added | Linked | Place
+"""What one operation says of a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class JsonConflict:
+    """Value that was put beside the one that shows, by a commit. Of a place the value is {"in": list address, "at": ...}."""
+
+    address: Address
+    value: Json
+    name: CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class JsonValue:
+    """A document: its value, conflicts by address, the last in canonical order first, and unplaced items by id."""
+
+    value: Json
+    conflicts: list[JsonConflict]
+    unplaced: list[tuple[str, Json]]
+
+
+# --- registers ---
+
+
+def key_of(address: Address) -> str:
+    """Return the key of a register."""
+    return "\0".join(address)
+
+
+def parse_key(key: str) -> Address | None:
+    """Return the address that a key is, or None if it is none."""
+    address = tuple(key.split("\0"))
+    owner, *keys = address
+    if not is_document_key(key) or len(keys) > JSON_DEPTH_MAX:
+        return None
+    if owner == PLACE:
+        return address if len(keys) == 1 and _ITEM.fullmatch(keys[0]) else None
+    if (owner == ROOT or _ITEM.fullmatch(owner)) and not any(one.startswith("$") for one in keys):
+        return address
+    return None
+
+
+def parse_content(text: str) -> Content | None:
+    """Return what an operation says, or None if it is nothing that the profile knows."""
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return None
+    if not isinstance(value, dict):
+        clean = clean_value(value)
+        return None if clean is REFUSED else Whole(cast("Json", clean))
+    match value:
+        case {"map": 1} if len(value) == 1:
+            return MapMark()
+        case {"list": 1} if len(value) == 1:
+            return ListMark()
+        case {"add": int(number)} if len(value) == 1 and not isinstance(number, bool):
+            return Added(number) if abs(number) <= WHOLE_NUMBER_MAX else None
+        case {"text": str(name)} if len(value) == 1:
+            return Linked("text", name)
+        case {"file": str(name)} if len(value) == 1:
+            return Linked("file", name)
+        case {"in": [*parts], "at": str(fraction)} if len(value) == 2:
+            if parts and all(isinstance(one, str) for one in parts) and _FRACTION.fullmatch(fraction):
+                address = tuple(cast("list[str]", parts))
+                if address[0] != PLACE and parse_key(key_of(address)) == address:
+                    return Place(address, fraction)
+    return None
+
+
+def content_text(content: Content) -> str:
+    """Return the text of what an operation says."""
+    match content:
+        case Whole(value):
+            said: object = value
+        case MapMark():
+            said = {"map": 1}
+        case ListMark():
+            said = {"list": 1}
+        case Added(number):
+            said = {"add": number}
+        case Linked(kind, name):
+            said = {kind: name}
+        case Place(list_address, fraction):
+            said = {"in": list_address, "at": fraction}
+    return msgspec.json.encode(said).decode()
+
+
+REFUSED: Final = object()
+"""Stands for a JSON value that no document holds."""
+
+
+def clean_value(value: object, depth: int = 0) -> object:
+    """Return a JSON value with one form for each number, or REFUSED.
+
+    Refused are what is too deep, half surrogate pairs, and numbers that languages read differently.
+    """
+    if isinstance(value, bool) or value is None:
+        return value
+    if isinstance(value, str):
+        return value if _is_text(value) else REFUSED
+    if isinstance(value, int | float):
+        if not math.isfinite(value):
+            return REFUSED
+        if isinstance(value, int) or value.is_integer():
+            return int(value) if abs(value) <= WHOLE_NUMBER_MAX else REFUSED
+        return value
+    if depth == JSON_DEPTH_MAX:
+        return REFUSED
+    if isinstance(value, list | tuple):
+        items = [clean_value(one, depth + 1) for one in value]
+        return REFUSED if any(one is REFUSED for one in items) else items
+    if isinstance(value, dict):
+        fields = {key: clean_value(one, depth + 1) for key, one in value.items()}
+        is_refused = any(one is REFUSED for one in fields.values())
+        return (
+            REFUSED
+            if is_refused or not all(isinstance(key, str) and _is_text(key) for key in fields)
+            else fields
+        )
+    return REFUSED
+
+
+def _is_text(text: str) -> bool:
+    """Return False if half of a surrogate pair is in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _shown(content: Content) -> Json:
+    match content:
+        case Whole(value):
+            return value
+        case MapMark():
+            return {}
+        case ListMark():
+            return []
+        case Linked(kind, name):
+            return {f"${kind}": name}
+        case Place(list_address, fraction):
+            return {"in": list(list_address), "at": fraction}
+        case Added(number):
+            return number
+
+
+# --- the tree ---
+
+
+@dataclass(slots=True)
+class Node:
+    """What stands at one address, and what is below it by map keys."""
+
+    own: Content | None = None
+    below: dict[str, "Node"] = field(default_factory=dict)
+
+    @property
+    def is_list(self) -> bool:
+        """True if it shows as a list: a map that somebody began beside it goes before."""
+        return isinstance(self.own, ListMark) and not self.below
+
+    @property
+    def is_free(self) -> bool:
+        """True if nothing stands here."""
+        return self.own is None and not self.below
+
+    @property
+    def height(self) -> int:
+        """Number of map keys of the longest address below."""
+        return max((1 + one.height for one in self.below.values()), default=0)
+
+    def walk(self, path: Address = ()) -> "Iterator[tuple[Address, Node]]":
+        """Yield each node from here on, with its map keys."""
+        yield path, self
+        for key, one in self.below.items():
+            yield from one.walk((*path, key))
+
+
+class JsonTree:
+    """The registers of one document by their owners, where anything stands. `json_edits` changes it."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {ROOT: Node()}
+        """By owner: the root, and items of which a value or field stands."""
+        self.places: dict[str, Place] = {}
+        """By item, of those that were not removed."""
+        self.lists: dict[Address, set[str]] = {}
+        """By address of a list: the items that are placed there, whether it shows or not."""
+
+    def node(self, address: Address) -> Node | None:
+        """Return what stands at an address, if anything does. Costs O(its length)."""
+        owner, *path = address
+        node = self.nodes.get(owner)
+        for key in path:
+            if node is None:
+                return None
+            node = node.below.get(key)
+        return node
+
+    def items_at(self, list_address: Address) -> list[str]:
+        """Return the items of a list in their order."""
+        return sorted(self.lists.get(list_address, ()), key=lambda item: (self.places[item].fraction, item))
+
+    def state(self, address: Address, content: Content | None) -> None:
+        """Let this stand at an address: nothing, if None."""
+        if address[0] == PLACE:
+            self._state_place(address[1], content)
+            return
+        owner, *path = address
+        if content is None and self.node(address) is None:
+            return
+        way = [self.nodes.setdefault(owner, Node())]
+        for key in path:
+            way.append(way[-1].below.setdefault(key, Node()))
+        way[-1].own = content
+        for key, above, node in zip(reversed(path), reversed(way[:-1]), reversed(way[1:]), strict=True):
+            if not node.is_free:
+                break
+            del above.below[key]
+
+    def _state_place(self, item: str, content: Content | None) -> None:
+        old = self.places.pop(item, None)
+        if old is not None:
+            self.lists[old.list_address].discard(item)
+        if isinstance(content, Place):
+            self.places[item] = content
+            self.lists.setdefault(content.list_address, set()).add(item)
+
+
+def _is_number(content: Content) -> bool:
+    return (
+        isinstance(content, Whole)
+        and isinstance(content.value, int | float)
+        and not isinstance(content.value, bool)
+    )
+
+
+def _sum(base: Content | None, added: Iterable[int]) -> Whole:
+    """Return base and increments together; a whole result stays in the range of whole numbers."""
+    number = cast("int | float", base.value) if isinstance(base, Whole) else 0
+    by = sum(added)
+    if isinstance(number, float):
+        return Whole(cast("Json", clean_value(number + _bounded(by))))
+    return Whole(_bounded(number + by))
+
+
+def _bounded(number: int) -> int:
+    return max(-WHOLE_NUMBER_MAX, min(number, WHOLE_NUMBER_MAX))
+
+
+def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | None, list[JsonConflict]]:
+    """Return what stands in a register, and what was put beside it. Costs O(operations that stand)."""
+    there: list[tuple[CommitId, Content]] = []
+    added: list[int] = []
+    for tip in entry.tips:
+        content = None if tip.value is None else parse_content(tip.value)
+        if isinstance(content, Added):
+            added.append(content.number)
+        elif content is not None and isinstance(content, Place) == (address[0] == PLACE):
+            there.append((tip.name, content))
+    winner = there[-1][1] if there else None
+    seen = [] if winner is None else [content_text(winner)]
+    conflicts = []
+    for name, content in reversed(there):
+        text = content_text(content)
+        if text not in seen:
+            seen.append(text)
+            conflicts.append(JsonConflict(address, _shown(content), name))
+    if added and address[0] != PLACE and (winner is None or _is_number(winner)):
+        winner = _sum(winner, added)
+    return winner, conflicts
+
+
+def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
+    """Build the tree of a document from what stands in its registers. Costs O(bytes of it)."""
+    tree = JsonTree()
+    conflicts: list[JsonConflict] = []
+    names: dict[Address, CommitId] = {}
+    for key, entry in entries.items():
+        address = parse_key(key)
+        if address is None or not entry.values:
+            continue
+        content, beside = read_register(address, entry)
+        tree.state(address, content)
+        conflicts += beside
+        if content is not None:
+            names[address] = entry.values[0].name
+    for owner, root in tree.nodes.items():
+        for path, node in root.walk():
+            if node.below and node.own is not None and not isinstance(node.own, MapMark):
+                address = (owner, *path)
+                conflicts.append(JsonConflict(address, _shown(node.own), names[address]))
+    conflicts.sort(key=lambda one: key_of(one.address).encode())
+    return tree, conflicts
+
+
+# --- the value ---
+
+
+class _Showing:
+    """Makes JSON of a tree, each item once."""
+
+    def __init__(self, tree: JsonTree) -> None:
+        self._tree = tree
+        self._held: dict[str, list[str]] = {}
+        for item, place in tree.places.items():
+            self._held.setdefault(place.list_address[0], []).append(item)
+        self._done: set[str] = set()
+        self._left_out: list[str] = []
+
+    def show(self) -> tuple[Json, list[tuple[str, Json]]]:
+        """Return the value of the root, and unplaced items."""
+        value = self._show_owner(ROOT, 0)
+        unplaced = self._show_left_out()
+        for item in sorted(self._find_circular()):
+            if item not in self._done:
+                unplaced.append((item, self._show_item(item, 0)))
+                unplaced += self._show_left_out()
+        return value, sorted(unplaced, key=lambda one: one[0])
+
+    def _show_left_out(self) -> list[tuple[str, Json]]:
+        shown: list[tuple[str, Json]] = []
+        while self._left_out:
+            item = heappop(self._left_out)
+            if item not in self._done:
+                shown.append((item, self._show_item(item, 0)))
+        return shown
+
+    def _show_item(self, item: str, depth: int) -> Json:
+        self._done.add(item)
+        return self._show_owner(item, depth)
+
+    def _show_owner(self, owner: str, depth: int) -> Json:
+        node = self._tree.nodes.get(owner, Node())
+        value = self._show_node((owner,), node, depth)
+        for item in self._held.get(owner, ()):
+            if item not in self._done:
+                heappush(self._left_out, item)
+        if owner == ROOT:
+            return {} if node.is_free else value
+        if node.is_free or (isinstance(value, dict) and not isinstance(node.own, Linked)) or node.below:
+            return {"$id": owner, **cast("dict[str, Json]", value or {})}
+        return value
+
+    def _show_node(self, address: Address, node: Node, depth: int) -> Json:
+        if node.below:
+            keys = sorted(node.below, key=str.encode)
+            return {key: self._show_node((*address, key), node.below[key], depth + 1) for key in keys}
+        if not node.is_list:
+            return None if node.own is None else _shown(node.own)
+        shown: list[Json] = []
+        for item in self._tree.items_at(address):
+            height = self._tree.nodes.get(item, Node()).height
+            if item not in self._done and depth + 1 + height <= JSON_DEPTH_MAX:
+                shown.append(self._show_item(item, depth + 1))
+        return shown
+
+    def _find_circular(self) -> set[str]:
+        """Return the first by id of each circle of items that lie in lists of each other."""
+        first: set[str] = set()
+        known: set[str] = set()
+        for start in self._tree.places:
+            way: dict[str, None] = {}
+            item = start
+            while item in self._tree.places and item not in known and item not in way:
+                way[item] = None
+                item = self._tree.places[item].list_address[0]
+            if item in way:
+                around = list(way)
+                first.add(min(around[around.index(item) :]))
+            known.update(way)
+        return first
+
+
+def show_tree(tree: JsonTree) -> tuple[Json, list[tuple[str, Json]]]:
+    """Return the value of a tree, and its unplaced items by id. Costs O(n log n) of what is in it."""
+    return _Showing(tree).show()
+
+
+def read_json(entries: Mapping[str, DocumentEntry]) -> JsonValue:
+    """Reduce what stands in a document's registers to its value. Costs O(n log n) of the bytes that stand.
+
+    Args:
+        entries: What stands about each key, as `documents` reduces it.
+    """
+    tree, conflicts = build_tree(entries)
+    value, unplaced = show_tree(tree)
+    return JsonValue(value, conflicts, unplaced)

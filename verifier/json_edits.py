@@ -1,0 +1,379 @@
+"""Turns edits of a JSON document into operations on its registers. Pure: random numbers are given.
+
+An edit speaks of what its author sees: a path of map keys and places in lists. What is replaced or removed is let go where
+it stands: each register below, and the places of items in lists there. Fields of a removed item stay, for it may come back.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, cast
+
+from protocol.formats.document_kinds import (
+    DICT_VALUE_SIZE_MAX,
+    DOCUMENT_KEY_SIZE_MAX,
+    JSON_DEPTH_MAX,
+    JSON_FRACTION_SIZE_MAX,
+)
+from verifier.documents import DocumentEntry
+from verifier.json_documents import (
+    PLACE,
+    REFUSED,
+    ROOT,
+    WHOLE_NUMBER_MAX,
+    Added,
+    Address,
+    Content,
+    Json,
+    Linked,
+    ListMark,
+    MapMark,
+    Node,
+    Place,
+    Whole,
+    build_tree,
+    clean_value,
+    content_text,
+    key_of,
+    parse_key,
+)
+
+Path = Sequence[str | int]
+"""Map keys, and in lists the places of items, the first 0, the last -1."""
+RandomNumber = Callable[[int], int]
+"""Returns a random number below its argument."""
+_DIGITS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FRACTION_SIZE: Final = 9
+"""Characters of a fraction at the end of a list: room for 10^10 items there, however they come."""
+_STEP: Final = 62**3
+"""Least room for a new fraction: so two who insert at one place apart hardly choose the same."""
+_ID_DIGITS: Final = "abcdefghijklmnopqrstuvwxyz234567"
+_ID_SIZE: Final = 16
+
+
+class EditRefused(Exception):
+    """Error of an edit that cannot be: nothing of it is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What is to be said of a register, or None: it is gone. An increment replaces nothing, others all that stands."""
+
+    key: str
+    value: str | None
+    is_increment: bool
+
+
+class JsonEditor:
+    """Edits one document: each method as if those before it were written. `operations` has what they come to.
+
+    Building one costs O(bytes that stand); an edit costs O(what it replaces and writes), in a list O(n log n) of its items.
+    """
+
+    def __init__(self, entries: Mapping[str, DocumentEntry], random_number: RandomNumber) -> None:
+        self._entries = entries
+        self._tree, _ = build_tree(entries)
+        self._random = random_number
+        self._said: dict[Address, tuple[Content | None, bool]] = {}
+
+    def put(self, path: Path, value: object, item: str = ROOT) -> None:
+        """Put a value: maps and lists become registers below it. Raises EditRefused."""
+        address = self._address(path, item)
+        self._make_way(address)
+        depth = self._depth(address)
+        clean = REFUSED if depth > JSON_DEPTH_MAX else clean_value(value, depth)
+        if clean is REFUSED:
+            raise EditRefused(
+                f"a value is no JSON, over {JSON_DEPTH_MAX} deep, or has a whole number past 2^53"
+            )
+        self._put(address, cast("Json", clean))
+
+    def add(self, path: Path, number: int, item: str = ROOT) -> None:
+        """Add a whole number to a counter; one that is not there is 0. Raises EditRefused."""
+        address = self._address(path, item)
+        if abs(number) > WHOLE_NUMBER_MAX:
+            raise EditRefused("an increment is past 2^53")
+        self._make_way(address)
+        node = self._tree.node(address) or Node()
+        own = node.own
+        if node.below or not (own is None or (isinstance(own, Whole) and type(own.value) in (int, float))):
+            raise EditRefused(f"{_name_of(address)} is no number")
+        base = own.value if isinstance(own, Whole) else 0
+        said = self._said.get(address)
+        if said is None:
+            self._say(address, Added(number), is_increment=True)
+        elif said[1]:
+            assert isinstance(said[0], Added), "an increment was said"
+            self._say(address, Added(said[0].number + number), is_increment=True)
+        else:  # it was put by an edit before this one
+            self._put(address, cast("Json", clean_value(cast("float", base) + number)))
+            return
+        self._tree.state(address, Whole(cast("float", base) + number))
+
+    def insert(
+        self,
+        path: Path,
+        value: object,
+        item: str = ROOT,
+        *,
+        before: str = "",
+        after: str = "",
+        index: int | None = None,
+    ) -> str:
+        """Insert a new item into a list, at its end if no place is named. Return its id. Raises EditRefused."""
+        address = self._list_at(path, item)
+        made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
+        self._place(made, address, before, after, index)
+        self.put((), value, made)
+        return made
+
+    def move(
+        self,
+        moved: str,
+        path: Path,
+        item: str = ROOT,
+        *,
+        before: str = "",
+        after: str = "",
+        index: int | None = None,
+    ) -> None:
+        """Move an item within its list or into another, at its end if no place is named. Raises EditRefused.
+
+        An item that was removed comes back so.
+        """
+        if moved == ROOT or not self._is_known(moved):
+            raise EditRefused(f"there is no item {moved!r}")
+        address = self._list_at(path, item)
+        holder, seen = address[0], set[str]()
+        while holder in self._tree.places and holder not in seen and holder != moved:
+            seen.add(holder)
+            holder = self._tree.places[holder].list_address[0]
+        if holder == moved:
+            raise EditRefused("an item cannot lie in a list of its own")
+        if self._depth(address) + 1 + self._tree.nodes.get(moved, Node()).height > JSON_DEPTH_MAX:
+            raise EditRefused(f"{_name_of(address)} is too deep for the item")
+        self._place(moved, address, before, after, index)
+
+    def remove(self, path: Path, item: str = ROOT) -> None:
+        """Remove a map's key with all below it, or an item of a list. Raises EditRefused."""
+        address = self._address(path, item)
+        if len(address) == 1 and address[0] != ROOT:
+            self._let_go((PLACE, address[0]))
+            return
+        node = self._tree.node(address)
+        if node is None or node.is_free:
+            raise EditRefused(f"nothing is at {_name_of(address)}")
+        self._clear(address)
+        above = self._tree.node(address[:-1]) if len(address) > 2 else None
+        if len(address) > 2 and (above is None or above.is_free):
+            self._say(address[:-1], MapMark())  # a map that becomes empty is there still
+
+    def operations(self) -> Iterator[Operation]:
+        """Yield what is to be written: nothing for a register of which just that stands."""
+        for address, (content, is_increment) in self._said.items():
+            key = key_of(address)
+            text = None if content is None else content_text(content)
+            entry = self._entries.get(key)
+            values = set[str | None]() if entry is None else {tip.value for tip in entry.values}
+            if not is_increment and values == (set() if text is None else {text}):
+                continue
+            if text is not None and len(text.encode()) > DICT_VALUE_SIZE_MAX:
+                raise EditRefused(
+                    f"{_name_of(address)} has over {DICT_VALUE_SIZE_MAX} bytes: put it into a file, "
+                    'and {"$file": ID} here'
+                )
+            yield Operation(key, text, is_increment)
+
+    # --- addresses ---
+
+    def _address(self, path: Path, item: str) -> Address:
+        if item != ROOT and not self._is_known(item):
+            raise EditRefused(f"there is no item {item!r}")
+        address: Address = (item,)
+        for part in path:
+            node = self._tree.node(address)
+            is_list = node is not None and node.is_list
+            if isinstance(part, int):
+                items = self._tree.items_at(address) if is_list else []
+                if not -len(items) <= part < len(items):
+                    raise EditRefused(f"{_name_of(address)} has no item {part}")
+                address = (items[part],)
+            elif is_list:
+                raise EditRefused(f"{_name_of(address)} is a list: name an item of it by its place")
+            else:
+                address = (*address, part)
+        _check_address(address)
+        return address
+
+    def _depth(self, address: Address) -> int:
+        """Return in how many maps and lists an address lies, as it shows. Costs O(depth), or O(items) in a circle."""
+        owner, depth, seen = address[0], len(address) - 1, set[str]()
+        while owner in self._tree.places and owner not in seen:
+            seen.add(owner)
+            list_address = self._tree.places[owner].list_address
+            owner, depth = list_address[0], depth + len(list_address)
+        return depth
+
+    def _is_known(self, item: str) -> bool:
+        return item in self._tree.places or item in self._tree.nodes or key_of((PLACE, item)) in self._entries
+
+    def _list_at(self, path: Path, item: str) -> Address:
+        address = self._address(path, item)
+        node = self._tree.node(address)
+        if node is None or node.is_free:
+            self._make_way(address)
+            self._say(address, ListMark())
+        elif not node.is_list:
+            raise EditRefused(f"{_name_of(address)} is no list")
+        return address
+
+    def _make_way(self, address: Address) -> None:
+        """Raise EditRefused if a map key on the way is of something that is no map."""
+        for end in range(1, len(address)):
+            node = self._tree.node(address[:end])
+            if node is not None and not node.below and not isinstance(node.own, MapMark | None):
+                raise EditRefused(f"{_name_of(address[:end])} is no map")
+
+    # --- registers ---
+
+    def _say(self, address: Address, content: Content | None, *, is_increment: bool = False) -> None:
+        self._said[address] = (content, is_increment)
+        if not is_increment:
+            self._tree.state(address, content)
+
+    def _let_go(self, address: Address) -> None:
+        self._say(address, None)
+
+    def _clear(self, address: Address) -> None:
+        """Let go what stands at an address and below it, and the places of items in lists there."""
+        node = self._tree.node(address)
+        if node is None:
+            return
+        for path, below in list(node.walk()):
+            for item in self._tree.items_at((*address, *path)):
+                self._let_go((PLACE, item))
+            if below.own is not None:
+                self._let_go((*address, *path))
+
+    def _put(self, address: Address, value: Json) -> None:
+        self._clear(address)
+        if isinstance(value, dict):
+            linked = _linked(value)
+            if linked is not None:
+                self._say(address, linked)
+            elif isinstance(value.get("$whole"), list) and len(value) == 1:
+                self._say(address, Whole(value["$whole"]))
+            else:
+                self._put_map(address, value)
+        elif isinstance(value, list):
+            self._say(address, ListMark())
+            for one, fraction in zip(value, self._spaced(len(value)), strict=True):
+                made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
+                self._say((PLACE, made), Place(address, fraction))
+                self._put((made,), one)
+        else:
+            self._say(address, Whole(value))
+
+    def _put_map(self, address: Address, value: dict[str, Json]) -> None:
+        fields = {
+            key: one for key, one in value.items() if key != "$id"
+        }  # a map as it was read may be put again
+        if not fields:
+            self._say(address, MapMark())
+        for key, one in fields.items():
+            below = (*address, key)
+            _check_address(below)
+            self._put(below, one)
+
+    # --- places in lists ---
+
+    def _place(self, item: str, address: Address, before: str, after: str, index: int | None) -> None:
+        others = [one for one in self._tree.items_at(address) if one != item]
+        end = _index_in(others, before, after, index)
+        fractions = [self._tree.places[one].fraction for one in others]
+        left = fractions[end - 1] if end else ""
+        right = fractions[end] if end < len(others) else None
+        fraction = fraction_between(left, right, self._random)
+        if fraction is None:  # no room is left between these two: all are spaced anew
+            others.insert(end, item)
+            for one, spaced in zip(others, self._spaced(len(others)), strict=True):
+                self._say((PLACE, one), Place(address, spaced))
+        else:
+            self._say((PLACE, item), Place(address, fraction))
+
+    def _spaced(self, count: int) -> list[str]:
+        middle = 62**_FRACTION_SIZE // 2
+        first = middle - count // 2 * 2 * _STEP
+        return [
+            _fraction_text(first + 2 * place * _STEP + self._random(_STEP), _FRACTION_SIZE)
+            for place in range(count)
+        ]
+
+
+def _check_address(address: Address) -> None:
+    if parse_key(key_of(address)) != address:
+        raise EditRefused(
+            f"no map has such a key: the keys on the way have at most {DOCUMENT_KEY_SIZE_MAX} bytes together and are "
+            f"{JSON_DEPTH_MAX} at most; none begins with $ or has U+0000"
+        )
+
+
+def _linked(value: Mapping[str, Json]) -> Linked | None:
+    """Return the text or file that a value names: {"$text": name}, {"$file": id}."""
+    for kind in ("text", "file"):
+        name = value.get(f"${kind}")
+        if len(value) == 1 and isinstance(name, str):
+            return Linked(kind, name)
+    return None
+
+
+def _name_of(address: Address) -> str:
+    owner, *keys = address
+    inside = f"the item {owner}" if owner else "the document"
+    return f"{'.'.join(keys)!r} of {inside}" if keys else inside
+
+
+def _index_in(others: Sequence[str], before: str, after: str, index: int | None) -> int:
+    if sum((bool(before), bool(after), index is not None)) > 1:
+        raise EditRefused("name one of before, after and index")
+    named = before or after
+    if named:
+        if named not in others:
+            raise EditRefused(f"the list has no item {named!r}")
+        return others.index(named) + bool(after)
+    if index is None:
+        return len(others)
+    if not -len(others) <= index <= len(others):
+        raise EditRefused(f"the list has no place {index}")
+    return index if index >= 0 else len(others) + index
+
+
+def fraction_between(left: str, right: str | None, random_number: RandomNumber) -> str | None:
+    """Return a random fraction between two ("" is before all, None behind all), or None if there is no room for one."""
+    for size in range(_FRACTION_SIZE, JSON_FRACTION_SIZE_MAX + 1):
+        low = _fraction_number(left, size) if left else 0
+        high = 62**size if right is None else _fraction_number(right, size)
+        if high - low <= 2 * _STEP:
+            continue
+        if left and right is None:
+            chosen = low + 1 + random_number(_STEP)
+        elif not left and right is not None:
+            chosen = high - 1 - random_number(_STEP)
+        else:
+            chosen = (low + high) // 2 - _STEP // 2 + random_number(_STEP)
+        return _fraction_text(chosen, size)
+    return None
+
+
+def _fraction_number(text: str, size: int) -> int:
+    number = 0
+    for character in text[:size].ljust(size, _DIGITS[0]):
+        number = number * 62 + _DIGITS.index(character)
+    return number
+
+
+def _fraction_text(number: int, size: int) -> str:
+    digits: list[str] = []
+    for _ in range(size):
+        number, digit = divmod(number, 62)
+        digits.append(_DIGITS[digit])
+    return "".join(reversed(digits))
