@@ -102,6 +102,7 @@ export const ENDPOINTS = {
   followText: {"method": "GET", "path": "/branches/{branch}/text/changes", "query": ["vector", "session"], "body": null, "events": true, "key": false, "seconds": 60},
   tellPresence: {"method": "PUT", "path": "/branches/{branch}/text/presence", "query": [], "body": "json", "events": false, "key": false, "seconds": 60},
   showJson: {"method": "GET", "path": "/branches/{branch}/json", "query": ["name"], "body": null, "events": false, "key": false, "seconds": 60},
+  followJson: {"method": "GET", "path": "/branches/{branch}/json/changes", "query": ["name"], "body": null, "events": true, "key": false, "seconds": 60},
   editJson: {"method": "POST", "path": "/branches/{branch}/json", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   snapshotJson: {"method": "POST", "path": "/branches/{branch}/json/snapshots", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   listFiles: {"method": "GET", "path": "/branches/{branch}/files", "query": ["after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},

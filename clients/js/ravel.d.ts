@@ -2339,6 +2339,9 @@ export class Ravel {
   // JSON documents
   /** Show a JSON document of a branch. */
   showJson(values: { branch: string; name?: string }, options?: RequestOptions): Promise<JsonDocumentView>;
+  /** Follow a JSON document of a branch: the whole of it, now and whenever it has changed. */
+  followJson(values: { branch: string; name?: string }, options?: RequestOptions): Promise<JsonDocumentView>;
+  watchJson(values: { branch: string; name?: string }, options?: StreamOptions): AsyncGenerator<{ name: "document"; id: string; data: JsonDocumentView }>;
   /** Edit a JSON document of a branch. */
   editJson(values: { branch: string } & JsonEditRequest, options?: RequestOptions): Promise<JsonEditResult>;
   /** Compact a JSON document's history. Its content does not change. */

@@ -43,6 +43,7 @@ from node.contract.care import OPEN_REPORT
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
+from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import DESCRIBE_API, FOLLOW_NODE, MAKE_EXPORT_CODE, MAKE_PAGE_CODE
 from node.contract.search import SEARCH
 from node.contract.table import ROUTED, AnyEndpoint
@@ -137,6 +138,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
     events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
     return {
         FOLLOW_EDITS: events.edits,
+        FOLLOW_JSON: events.json,
         FOLLOW_NODE: events.node,
         FOLLOW_TEXT: events.text,
         TELL_PRESENCE: events.presence,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from node.api.edits import Edits
+from node.api.live_json import LiveJson
 from node.api.live_texts import LiveTexts
 from node.api.people_service import PeopleService
 from node.api.repos import Repos
@@ -72,6 +73,7 @@ class BranchService:
         self.json_documents = JsonDocuments(self.documents)
         self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors)
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
+        self.live_json = LiveJson(hub, self.json_documents, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)
         self.timelines = Timelines(hub, find_branch)

@@ -1,4 +1,4 @@
-"""HTTP endpoints with live events: edits and the text of a branch, and the state of the node."""
+"""HTTP endpoints with live events: edits, the text and JSON documents of a branch, and the state of the node."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -9,6 +9,7 @@ from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
+from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import FOLLOW_NODE
 from node.contract.timelines import FOLLOW_EDITS
 
@@ -42,6 +43,16 @@ class EventEndpoints:
             source = self._branches.live_texts.follow(branch, **query)
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._branches.live_texts.show(branch, **query))
+
+    async def json(self, request: Request) -> Response:
+        """Answer with a JSON document, now or whenever it has changed."""
+        branch, query = request.path_params["branch"], read_query(request, FOLLOW_JSON.query)
+        if _wants_stream(request):
+            source = self._branches.live_json.follow(
+                branch, query["name"], request.headers.get("last-event-id", "")
+            )
+            return self._streams.open(self._access.follow(source, caller_of(request)))
+        return await answer_json(self._branches.json_documents.show(branch, **query))
 
     async def presence(self, request: Request) -> Response:
         """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""

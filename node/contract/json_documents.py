@@ -6,7 +6,8 @@ from msgspec import Meta, field
 
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
 from node.contract.document_values import EDIT_ERRORS, READ_ERRORS, Commits, DocumentSnapshot
-from node.contract.endpoint import Endpoint, QueryParameter
+from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent
+from node.contract.timelines import ClosingEvent
 from node.contract.values import Count, Id, Request
 from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX, JSON_DEPTH_MAX
 from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
@@ -112,19 +113,33 @@ class JsonEditResult(TypedDict):
     items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]
 
 
+_NAME: Final = QueryParameter(
+    name="name", type=str, default="", description="Its name. Empty: the branch's unnamed one."
+)
 SHOW_JSON: Final = Endpoint(
     name="show_json",
     method="GET",
     path="/branches/{branch}/json",
     scopes=READ_BRANCH,
     summary="Show a JSON document of a branch.",
-    query=(
-        QueryParameter(
-            name="name", type=str, default="", description="Its name. Empty: the branch's unnamed one."
-        ),
-    ),
+    query=(_NAME,),
     answer=JsonDocumentView,
     errors=READ_ERRORS,
+)
+FOLLOW_JSON: Final = Endpoint(
+    name="follow_json",
+    method="GET",
+    path="/branches/{branch}/json/changes",
+    scopes=READ_BRANCH,
+    summary="Follow a JSON document of a branch: the whole of it, now and whenever it has changed.",
+    query=(_NAME,),
+    headers=(HeaderParameter("Last-Event-ID", "Of a stream: the document that the client has."),),
+    answer=JsonDocumentView,
+    events=(
+        StreamedEvent("document", JsonDocumentView, "The document. Its cursor stands for it."),
+        StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
+    ),
+    errors=(*READ_ERRORS, "busy"),
 )
 EDIT_JSON: Final = Endpoint(
     name="edit_json",

@@ -68,6 +68,8 @@ TEXT_POSITION_SIZE_MAX: Final = 288
 """Bytes of one Yjs relative position: its longest form has the name of the root in it."""
 JSON_EDITS_MAX: Final = 10_000
 """Edits of a JSON document by one request: some tenths of a second of one transaction."""
+JSON_PAUSE_SECONDS: Final = 0.05
+"""Seconds between two looks at a JSON document for one stream: what changes in between comes as one."""
 DOCUMENT_WINDOW_MAX: Final = 1000
 """Items of a set, or entries of a dict, in one answer."""
 TANGLE_SHOWN_COMMITS_MAX: Final = 100_000

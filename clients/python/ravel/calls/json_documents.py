@@ -10,6 +10,7 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Mapping, Sequence
 
+    from ravel.event_streams import AsyncEventStream, EventStream
     from ravel.types.document_values import DocumentSnapshot
     from ravel.types.json_documents import JsonDocumentView, JsonEditResult
 
@@ -17,6 +18,14 @@ SHOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
     name="show_json",
     method="GET",
     path="/branches/{branch}/json",
+    answer="json_documents.JsonDocumentView",
+    query=("name",),
+    defaults={"name": ""},
+)
+FOLLOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
+    name="follow_json",
+    method="GET",
+    path="/branches/{branch}/json/changes",
     answer="json_documents.JsonDocumentView",
     query=("name",),
     defaults={"name": ""},
@@ -46,6 +55,17 @@ class JsonDocumentsCalls(SyncCaller):
         """Show a JSON document of a branch."""
         return self._call(SHOW_JSON, {"branch": branch, "name": name})
 
+    def follow_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
+        """Follow a JSON document of a branch: the whole of it, now and whenever it has changed."""
+        return self._call(FOLLOW_JSON, {"branch": branch, "name": name})
+
+    def watch_json(self, branch: str, *, name: str = "", reconnect: bool = True) -> EventStream:
+        """Follow events as they come: `document`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(FOLLOW_JSON, {"branch": branch, "name": name}, reconnect=reconnect)
+
     def edit_json(
         self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""
     ) -> JsonEditResult:
@@ -63,6 +83,17 @@ class AsyncJsonDocumentsCalls(AsyncCaller):
     async def show_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
         """Show a JSON document of a branch."""
         return await self._call(SHOW_JSON, {"branch": branch, "name": name})
+
+    async def follow_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
+        """Follow a JSON document of a branch: the whole of it, now and whenever it has changed."""
+        return await self._call(FOLLOW_JSON, {"branch": branch, "name": name})
+
+    def watch_json(self, branch: str, *, name: str = "", reconnect: bool = True) -> AsyncEventStream:
+        """Follow events as they come: `document`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(FOLLOW_JSON, {"branch": branch, "name": name}, reconnect=reconnect)
 
     async def edit_json(
         self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 from trio.testing import MockClock
 
+from node.api.live_json import LiveJson
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
@@ -156,3 +158,33 @@ async def test_a_snapshot_changes_nothing_that_shows(nodes: list[Node]) -> None:
         assert await _documents(alice).show("main", "") == before
         await _edit(alice, JsonChange("add", ["n"], by=1))
         assert (await _value(alice))["n"] == 5
+
+
+async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice = nodes[0]
+    live = LiveJson(alice.hub, _documents(alice), alice.branch)
+    with fail_after(30):
+        alice.create_repo()
+        source = live.follow("main", "board", "")
+        source.start()
+        (first,) = await source.next()
+        assert (first.name, first.data["value"]) == ("document", {})
+        for number in range(3):
+            await _documents(alice).edit("main", "board", [JsonChange("put", ["n"], value=number)])
+        (second,) = await source.next()
+        assert second.data["value"] == {"n": 2}, "what a slow follower missed comes as one"
+        await _documents(alice).edit("main", "other", [JsonChange("put", ["n"], value=1)])
+        with trio.move_on_after(5) as nothing:
+            await source.next()
+        assert nothing.cancelled_caught, "another document is none of its own"
+        source.stop()
+        again = live.follow("main", "board", second.cursor)
+        again.start()
+        with trio.move_on_after(5) as nothing:
+            await again.next()
+        assert nothing.cancelled_caught, "it has this one"
+        again.stop()
+        late = live.follow("main", "board", first.cursor)
+        assert [one.data["value"] for one in await late.next()] == [{"n": 2}]
