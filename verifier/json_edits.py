@@ -35,6 +35,7 @@ from verifier.json_documents import (
     content_text,
     key_of,
     parse_key,
+    show_tree,
 )
 
 Path = Sequence[str | int]
@@ -166,6 +167,10 @@ class JsonEditor:
         above = self._tree.node(address[:-1]) if len(address) > 2 else None
         if len(address) > 2 and (above is None or above.is_free):
             self._say(address[:-1], MapMark())  # a map that becomes empty is there still
+
+    def value(self) -> Json:
+        """Return the value that the document comes to. Costs O(n log n) of what is in it."""
+        return show_tree(self._tree)[0]
 
     def operations(self) -> Iterator[Operation]:
         """Yield what is to be written: nothing for a register of which just that stands."""

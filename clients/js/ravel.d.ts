@@ -39,6 +39,29 @@ export class Download implements AsyncIterable<Uint8Array> {
   cancel(): Promise<void>;
 }
 
+/** A map key, or map keys and places in lists from the outside in. */
+export type JsonPath = string | readonly (string | number)[];
+
+/** Where an item goes in a list; at its end without any. `item`: the item in which the path begins. */
+export interface JsonPlace {
+  item?: string;
+  before?: string;
+  after?: string;
+  index?: number;
+}
+
+/** A JSON document of a branch. Each method but `read` and `live` writes a commit. */
+export class JsonDocument {
+  read(options?: RequestOptions): Promise<JsonDocumentView>;
+  write(edits: JsonChange[], options?: RequestOptions): Promise<JsonEditResult>;
+  put(path: JsonPath, value: unknown, at?: { item?: string }): Promise<JsonEditResult>;
+  add(path: JsonPath, by?: number, at?: { item?: string }): Promise<JsonEditResult>;
+  insert(path: JsonPath, value: unknown, place?: JsonPlace): Promise<string>;
+  move(moved: string, path: JsonPath, place?: JsonPlace): Promise<JsonEditResult>;
+  remove(path: JsonPath, at?: { item?: string }): Promise<JsonEditResult>;
+  live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
+}
+
 export function connect(options: {
   url?: string;
   token: string;
@@ -1640,11 +1663,13 @@ export interface JsonEditResult {
   branch: string;
   commits: string[];
   items: string[];
+  value: unknown;
 }
 
 /** Edits of a JSON document, in their order: all are written, or none. */
 export interface JsonEditRequest {
   name?: string;
+  preview?: boolean;
   edits: JsonChange[];
 }
 
@@ -2118,6 +2143,8 @@ export interface ReportStatus {
 }
 
 export class Ravel {
+  /** A JSON document of a branch, whether it has been written to or not. */
+  document(branch: string, name?: string): JsonDocument;
   // The node
   /** Show the node at a glance. */
   showStatus(values?: {}, options?: RequestOptions): Promise<NodeStatus>;
@@ -2337,9 +2364,7 @@ export class Ravel {
   /** Tell other editors of a branch's text that one has it open, and where its cursor is. */
   tellPresence(values: { branch: string } & PresenceRequest, options?: RequestOptions): Promise<Empty>;
   // JSON documents
-  /** Show a JSON document of a branch. */
-  showJson(values: { branch: string; name?: string }, options?: RequestOptions): Promise<JsonDocumentView>;
-  /** Follow a JSON document of a branch: the whole of it, now and whenever it has changed. */
+  /** Show a JSON document of a branch, or follow it: the whole of it whenever it has changed. */
   followJson(values: { branch: string; name?: string }, options?: RequestOptions): Promise<JsonDocumentView>;
   watchJson(values: { branch: string; name?: string }, options?: StreamOptions): AsyncGenerator<{ name: "document"; id: string; data: JsonDocumentView }>;
   /** Edit a JSON document of a branch. */

@@ -124,6 +124,11 @@ export class Ravel {
     }
   }
 
+  /** A JSON document of a branch (a `JsonDocument`), whether it has been written to or not. */
+  document(branch, name = "") {
+    return new JsonDocument(this, branch, name);
+  }
+
   /** A file's content: an async iterable of bytes that goes on where it was cut. */
   async getFile(values, options = {}) {
     const endpoint = endpointOf("getFile");
@@ -224,6 +229,63 @@ for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
       return this.stream(name, values, options);
     });
   }
+}
+
+/**
+ * A JSON document of a branch. A path is a map key, or a list of map keys and places in lists from the outside in; it begins
+ * at `item`, the `$id` of an item, where one is given. Each method writes one commit; `write` does several edits together.
+ */
+export class JsonDocument {
+  #ravel;
+  #at;
+
+  constructor(ravel, branch, name) {
+    this.#ravel = ravel;
+    this.#at = { branch, name };
+  }
+
+  /** Value, conflicts and unplaced items. */
+  read(options) {
+    return this.#ravel.followJson(this.#at, options);
+  }
+
+  /** Edits as the node takes them (docs/reference/endpoints.md): all of them, or none. */
+  write(edits, options) {
+    return this.#ravel.editJson({ ...this.#at, edits }, options);
+  }
+
+  put(path, value, { item } = {}) {
+    return this.write([{ edit: "put", path: partsOf(path), value, item }]);
+  }
+
+  add(path, by = 1, { item } = {}) {
+    return this.write([{ edit: "add", path: partsOf(path), by, item }]);
+  }
+
+  /** Inserts into a list: at its end, `before` or `after` an item, or at an `index`. Gives the new item's id. */
+  async insert(path, value, place = {}) {
+    const { items } = await this.write([{ edit: "insert", path: partsOf(path), value, ...place }]);
+    return items[0];
+  }
+
+  /** Moves an item into a list, or within it. */
+  move(moved, path, place = {}) {
+    return this.write([{ edit: "move", moved, path: partsOf(path), ...place }]);
+  }
+
+  /** Removes a key of a map, or an item of a list. */
+  remove(path, { item } = {}) {
+    return this.write([{ edit: "remove", path: partsOf(path), item }]);
+  }
+
+  /** The document now, and whenever it has changed: for ever, also where the connection is cut. */
+  async *live(options) {
+    for await (const { data } of this.#ravel.watchJson(this.#at, options)) yield data;
+  }
+}
+
+function partsOf(path) {
+  return typeof path === "string" ? [path] : path;
 }
 
 /** The content of a file as it comes. Read it once. */

@@ -125,7 +125,6 @@ def _branch_answers(service: BranchService) -> tuple[Answer, ...]:
         answer(documents.IMPORT_TEXT, service.texts.import_text),
         answer(documents.PULL_TEXT, service.texts.pull),
         answer(documents.PUSH_TEXT, service.texts.push),
-        answer(json_documents.SHOW_JSON, service.json_documents.show),
         answer(json_documents.EDIT_JSON, service.json_documents.edit),
         answer(json_documents.SNAPSHOT_JSON, service.json_documents.snapshot),
         answer(files.LIST_FILES, service.files.window),

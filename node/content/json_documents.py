@@ -17,7 +17,7 @@ from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry
-from verifier.json_documents import PLACE, JsonConflict, JsonValue, read_json
+from verifier.json_documents import PLACE, Json, JsonConflict, JsonValue, read_json
 from verifier.json_edits import EditRefused, JsonEditor
 
 _CONFLICTS_SHOWN_MAX: Final = 64
@@ -36,12 +36,15 @@ class JsonDocuments:
         branch_id, found = await self._documents.read(JSON, branch, name, read_json)
         return _view(branch_id, found)
 
-    async def edit(self, branch: str, name: str, edits: Sequence[JsonChange]) -> JsonEditResult:
+    async def edit(
+        self, branch: str, name: str, edits: Sequence[JsonChange], *, preview: bool
+    ) -> JsonEditResult:
         """Write edits in as few commits as hold them. Costs O(n log n) of what stands in the document.
 
         Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
         """
         items: list[str] = []
+        found: list[Json] = []
 
         def choose(entries: Mapping[str, DocumentEntry]) -> list[NewValue]:
             items[:] = []
@@ -55,6 +58,7 @@ class JsonDocuments:
                 operations = list(editor.operations())
             except EditRefused as error:
                 raise _refused(None, error) from None
+            found[:] = [editor.value()] if preview else [None]
             return [
                 NewValue(
                     one.key, one.value, () if one.is_increment else entries.get(one.key, _NOTHING_SAID).tips
@@ -62,8 +66,11 @@ class JsonDocuments:
                 for one in operations
             ]
 
+        if preview:
+            branch_id, _ = await self._documents.read(JSON, branch, name, choose)
+            return {"branch": branch_id, "commits": [], "value": found[0], "items": items}
         written = await self._documents.write(JSON, branch, name, choose)
-        return {"branch": written.branch, "commits": written.commits, "items": items}
+        return {"branch": written.branch, "commits": written.commits, "value": None, "items": items}
 
     async def snapshot(self, branch: str, name: str) -> DocumentSnapshot:
         """Restate what a branch's JSON document holds in few commits."""
@@ -92,7 +99,7 @@ def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:
 def _refused(number: int | None, error: EditRefused) -> ServiceError:
     where = "" if number is None else f"edit {number}: "
     return ServiceError(
-        "bad_input", f"{where}{error}", "nothing was written; read the document again (`show_json`)"
+        "bad_input", f"{where}{error}", "nothing was written; read the document again (`follow_json`)"
     )
 
 

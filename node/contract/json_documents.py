@@ -75,6 +75,9 @@ class JsonNameRequest(Request, frozen=True):
 class JsonEditRequest(JsonNameRequest, frozen=True, kw_only=True):
     """Edits of a JSON document, in their order: all are written, or none."""
 
+    preview: Annotated[
+        bool, Meta(description="True: write nothing, and answer with the value that it would come to.")
+    ] = False
     edits: Annotated[list[JsonChange], Meta(min_length=1, max_length=JSON_EDITS_MAX)]
 
 
@@ -110,28 +113,19 @@ class JsonEditResult(TypedDict):
 
     branch: Id
     commits: Commits
+    value: Annotated[Any, Meta(description="For `preview`: the value. Else null.")]
     items: Annotated[list[str], Meta(description="Ids of the items that `insert` made, in the edits' order.")]
 
 
 _NAME: Final = QueryParameter(
     name="name", type=str, default="", description="Its name. Empty: the branch's unnamed one."
 )
-SHOW_JSON: Final = Endpoint(
-    name="show_json",
-    method="GET",
-    path="/branches/{branch}/json",
-    scopes=READ_BRANCH,
-    summary="Show a JSON document of a branch.",
-    query=(_NAME,),
-    answer=JsonDocumentView,
-    errors=READ_ERRORS,
-)
 FOLLOW_JSON: Final = Endpoint(
     name="follow_json",
     method="GET",
-    path="/branches/{branch}/json/changes",
+    path="/branches/{branch}/json",
     scopes=READ_BRANCH,
-    summary="Follow a JSON document of a branch: the whole of it, now and whenever it has changed.",
+    summary="Show a JSON document of a branch, or follow it: the whole of it whenever it has changed.",
     query=(_NAME,),
     headers=(HeaderParameter("Last-Event-ID", "Of a stream: the document that the client has."),),
     answer=JsonDocumentView,

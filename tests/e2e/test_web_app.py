@@ -1,4 +1,4 @@
-"""The poll of examples/, in a real browser, from a server of another origin; and what other pages get from the node."""
+"""The poll and the board of examples/ in a real browser, from a server of another origin; and what other pages get."""
 
 import http.server
 import re
@@ -92,6 +92,40 @@ def test_a_poll_is_kept_by_pages_of_one_origin_alone(tmp_path: Path) -> None:
         run_ravel(alice, "token", "revoke", "poll")
         page.evaluate("document.querySelectorAll('#options button')[0].click()")
         page.until("document.getElementById('message').textContent !== ''")
+        assert [said for said in page.complaints() if "Security Policy" in said] == []
+
+
+@pytest.mark.extended
+def test_a_board_is_kept_by_a_page_and_a_program_at_once(tmp_path: Path) -> None:
+    with (
+        peers(tmp_path, "alice") as (alice,),
+        _serving(ROOT) as port,
+        browser(tmp_path / "profile") as page,
+    ):
+        alice.client.create_repo("friends")
+        origin = f"http://localhost:{port}"
+        words = f"token create --name board --branch friends:main --actions read,write --origin {origin}"
+        token = run_ravel(alice, *words.split()).stdout.strip()
+        page.open(f"{origin}/examples/board/")
+        page.until("document.querySelector('#connect [name=url]')")
+        page.evaluate("document.querySelector('#connect [name=url]').value = ''")
+        url = f"http://{read_run_file(alice.home).api}"
+        for name, value in (("url", url), ("branch", "friends:main"), ("token", token)):
+            page.fill(f"#connect [name={name}]", value)
+        page.click("#connect button")
+        page.until("document.querySelectorAll('section').length === 3")
+        page.fill("section form [name=title]", "buy <b>tea</b>")
+        page.click("section form button")
+        page.until("document.querySelectorAll('article').length === 1")
+        board = alice.client.document("friends:main", "board")
+        (card,) = board.read()["value"]["todo"]
+        assert card["title"] == "buy <b>tea</b>"
+        board.add("votes", 3, item=card["$id"])
+        page.until("document.querySelector('article').innerText.includes('buy <b>tea</b> (3)')")
+        page.evaluate("[...document.querySelectorAll('article button')].at(-2).click()")
+        page.until("document.querySelectorAll('section')[1].querySelector('article')")
+        assert board.read()["value"] == {"todo": [], "doing": [{**card, "votes": 3}]}
+        assert page.barriers() == []
         assert [said for said in page.complaints() if "Security Policy" in said] == []
 
 

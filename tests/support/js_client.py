@@ -62,6 +62,29 @@ export class Download implements AsyncIterable<Uint8Array> {
   cancel(): Promise<void>;
 }
 
+/** A map key, or map keys and places in lists from the outside in. */
+export type JsonPath = string | readonly (string | number)[];
+
+/** Where an item goes in a list; at its end without any. `item`: the item in which the path begins. */
+export interface JsonPlace {
+  item?: string;
+  before?: string;
+  after?: string;
+  index?: number;
+}
+
+/** A JSON document of a branch. Each method but `read` and `live` writes a commit. */
+export class JsonDocument {
+  read(options?: RequestOptions): Promise<JsonDocumentView>;
+  write(edits: JsonChange[], options?: RequestOptions): Promise<JsonEditResult>;
+  put(path: JsonPath, value: unknown, at?: { item?: string }): Promise<JsonEditResult>;
+  add(path: JsonPath, by?: number, at?: { item?: string }): Promise<JsonEditResult>;
+  insert(path: JsonPath, value: unknown, place?: JsonPlace): Promise<string>;
+  move(moved: string, path: JsonPath, place?: JsonPlace): Promise<JsonEditResult>;
+  remove(path: JsonPath, at?: { item?: string }): Promise<JsonEditResult>;
+  live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
+}
+
 export function connect(options: {
   url?: string;
   token: string;
@@ -111,6 +134,8 @@ def _types() -> str:
     for name, schema in document["components"]["schemas"].items():
         lines += [_comment(schema.get("description", ""), ""), f"export interface {name} {_type(schema)}", ""]
     lines.append("export class Ravel {")
+    lines.append(_comment("A JSON document of a branch, whether it has been written to or not.", "  "))
+    lines.append("  document(branch: string, name?: string): JsonDocument;")
     for subject, endpoints in SUBJECTS.items():
         lines.append(f"  // {subject}")
         for endpoint in endpoints:

@@ -63,3 +63,26 @@ test("refusals of the node come with their advice", async () => {
   await assert.rejects(stranger.listRepos(), { code: "unauthorized", status: 401 });
   await assert.rejects(stranger.watchNode().next(), { code: "unauthorized" });
 });
+
+test("a JSON document is edited and followed", async () => {
+  await ravel.createRepo({ name: "boards" });
+  const board = ravel.document("boards:main", "board");
+  await board.put([], { title: "Plan", todo: [], done: [] });
+  const card = await board.insert("todo", { title: "one", votes: 0 });
+  const first = await board.insert("todo", { title: "zero" }, { before: card });
+  await board.add("votes", 2, { item: card });
+  const states = [];
+  for await (const { value } of board.live()) {
+    states.push([value.todo.map((one) => one.title), value.done.map((one) => [one.title, one.votes])]);
+    if (states.length === 1) await board.move(card, "done");
+    if (states.length === 2) await board.remove([], { item: first });
+    if (states.length === 3) break;
+  }
+  assert.deepEqual(states, [
+    [["zero", "one"], []],
+    [["zero"], [["one", 2]]],
+    [[], [["one", 2]]],
+  ]);
+  await assert.rejects(board.put(["title", "x"], 1), { code: "bad_input", status: 400 });
+  assert.deepEqual((await ravel.document("boards:main").read()).value, {});
+});

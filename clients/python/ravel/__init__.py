@@ -8,20 +8,30 @@ from typing import TYPE_CHECKING
 
 from ravel.errors import RavelError
 
-__all__ = ["AsyncClient", "Client", "RavelError", "StreamEvent", "connect", "connect_async", "open_export"]
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "JsonEdits",
+    "RavelError",
+    "StreamEvent",
+    "connect",
+    "connect_async",
+    "open_export",
+]
 
 if TYPE_CHECKING:
     from ravel.async_client import AsyncClient, connect_async
     from ravel.client import Client, connect
     from ravel.event_streams import StreamEvent
     from ravel.exports.tables import open_export
+    from ravel.json_documents import JsonEdits
 else:
 
     def __getattr__(name: str) -> object:
         """Import what is named when it is: httpx takes longer than all the rest, and is needed to await alone."""
         modules = {"Client": "client", "connect": "client"}
         modules |= {"AsyncClient": "async_client", "connect_async": "async_client"}
-        modules |= {"StreamEvent": "event_streams"}
+        modules |= {"StreamEvent": "event_streams", "JsonEdits": "json_documents"}
         if name == "open_export":
             return _find_open_export()
         if name in modules:

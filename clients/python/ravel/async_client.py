@@ -29,6 +29,7 @@ from ravel.exchange import (
     too_slow,
 )
 from ravel.files import Download, cut_short, download_of, pieces_of, range_headers
+from ravel.json_documents import AsyncJsonDocument
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target, find_target
 from ravel.transport import LINE_SIZE_MAX
@@ -93,6 +94,12 @@ class AsyncClient(AsyncAllCalls):
         if not isinstance(outcome, Answer):
             raise self._memory.target.lost()
         return outcome.content.decode("utf-8", "replace")
+
+    def document(
+        self, branch: str, name: str = "", schema: Mapping[str, object] | None = None
+    ) -> AsyncJsonDocument:
+        """Return a JSON document of a branch, whether it has been written to or not. `schema` is checked on writes."""
+        return AsyncJsonDocument(self, branch, name, schema)
 
     @asynccontextmanager
     async def get_file(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ravel.event_streams import EventStream
     from ravel.exchange import Outcome
     from ravel.files import Download
+    from ravel.json_documents import JsonDocument
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
@@ -88,6 +89,14 @@ class Client(AllCalls):
         if not isinstance(outcome, Answer):
             raise self._memory.target.lost()
         return outcome.content.decode("utf-8", "replace")
+
+    def document(
+        self, branch: str, name: str = "", schema: Mapping[str, object] | None = None
+    ) -> JsonDocument:
+        """Return a JSON document of a branch, whether it has been written to or not. `schema` is checked on writes."""
+        from ravel.json_documents import JsonDocument
+
+        return JsonDocument(self, branch, name, schema)
 
     @contextmanager
     def get_file(

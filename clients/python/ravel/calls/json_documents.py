@@ -14,18 +14,10 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.document_values import DocumentSnapshot
     from ravel.types.json_documents import JsonDocumentView, JsonEditResult
 
-SHOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
-    name="show_json",
-    method="GET",
-    path="/branches/{branch}/json",
-    answer="json_documents.JsonDocumentView",
-    query=("name",),
-    defaults={"name": ""},
-)
 FOLLOW_JSON: Final[Operation[JsonDocumentView]] = Operation(
     name="follow_json",
     method="GET",
-    path="/branches/{branch}/json/changes",
+    path="/branches/{branch}/json",
     answer="json_documents.JsonDocumentView",
     query=("name",),
     defaults={"name": ""},
@@ -35,8 +27,8 @@ EDIT_JSON: Final[Operation[JsonEditResult]] = Operation(
     method="POST",
     path="/branches/{branch}/json",
     answer="json_documents.JsonEditResult",
-    body=("name", "edits"),
-    defaults={"name": ""},
+    body=("name", "preview", "edits"),
+    defaults={"name": "", "preview": False},
 )
 SNAPSHOT_JSON: Final[Operation[DocumentSnapshot]] = Operation(
     name="snapshot_json",
@@ -51,12 +43,8 @@ SNAPSHOT_JSON: Final[Operation[DocumentSnapshot]] = Operation(
 class JsonDocumentsCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def show_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
-        """Show a JSON document of a branch."""
-        return self._call(SHOW_JSON, {"branch": branch, "name": name})
-
     def follow_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
-        """Follow a JSON document of a branch: the whole of it, now and whenever it has changed."""
+        """Show a JSON document of a branch, or follow it: the whole of it whenever it has changed."""
         return self._call(FOLLOW_JSON, {"branch": branch, "name": name})
 
     def watch_json(self, branch: str, *, name: str = "", reconnect: bool = True) -> EventStream:
@@ -67,10 +55,10 @@ class JsonDocumentsCalls(SyncCaller):
         return self._watch(FOLLOW_JSON, {"branch": branch, "name": name}, reconnect=reconnect)
 
     def edit_json(
-        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""
+        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = "", preview: bool = False
     ) -> JsonEditResult:
         """Edit a JSON document of a branch."""
-        return self._call(EDIT_JSON, {"branch": branch, "edits": edits, "name": name})
+        return self._call(EDIT_JSON, {"branch": branch, "edits": edits, "name": name, "preview": preview})
 
     def snapshot_json(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a JSON document's history. Its content does not change."""
@@ -80,12 +68,8 @@ class JsonDocumentsCalls(SyncCaller):
 class AsyncJsonDocumentsCalls(AsyncCaller):
     """Methods to await."""
 
-    async def show_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
-        """Show a JSON document of a branch."""
-        return await self._call(SHOW_JSON, {"branch": branch, "name": name})
-
     async def follow_json(self, branch: str, *, name: str = "") -> JsonDocumentView:
-        """Follow a JSON document of a branch: the whole of it, now and whenever it has changed."""
+        """Show a JSON document of a branch, or follow it: the whole of it whenever it has changed."""
         return await self._call(FOLLOW_JSON, {"branch": branch, "name": name})
 
     def watch_json(self, branch: str, *, name: str = "", reconnect: bool = True) -> AsyncEventStream:
@@ -96,10 +80,12 @@ class AsyncJsonDocumentsCalls(AsyncCaller):
         return self._watch(FOLLOW_JSON, {"branch": branch, "name": name}, reconnect=reconnect)
 
     async def edit_json(
-        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = ""
+        self, branch: str, edits: Sequence[Mapping[str, object]], *, name: str = "", preview: bool = False
     ) -> JsonEditResult:
         """Edit a JSON document of a branch."""
-        return await self._call(EDIT_JSON, {"branch": branch, "edits": edits, "name": name})
+        return await self._call(
+            EDIT_JSON, {"branch": branch, "edits": edits, "name": name, "preview": preview}
+        )
 
     async def snapshot_json(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a JSON document's history. Its content does not change."""

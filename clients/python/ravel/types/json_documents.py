@@ -23,6 +23,8 @@ class JsonEditResult(TypedDict):
     branch: str
     commits: list[str]
     """Empty: nothing had to be written."""
+    value: Any
+    """For `preview`: the value. Else null."""
     items: list[str]
     """Ids of the items that `insert` made, in the edits' order."""
 

@@ -29,7 +29,7 @@ def _documents(node: Node) -> JsonDocuments:
 
 async def _edit(node: Node, *edits: JsonChange) -> list[str]:
     """Return the ids of new items."""
-    return (await _documents(node).edit("main", "", edits))["items"]
+    return (await _documents(node).edit("main", "", edits, preview=False))["items"]
 
 
 async def _value(node: Node) -> Any:  # noqa: ANN401  # any JSON
@@ -101,12 +101,27 @@ async def test_json_too_deep_to_be_read_is_a_bad_request(tmp_path: Path) -> None
         assert answer.json()["error"]["code"] == "bad_request"
 
 
+async def test_a_preview_shows_what_edits_come_to_and_writes_nothing(tmp_path: Path) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        edits = [{"edit": "insert", "path": ["l"], "value": {"t": 1}}, {"edit": "add", "path": ["n"]}]
+        answer = await app.client.post(
+            "/api/v1/branches/main/json", headers=AUTH, json={"edits": edits, "preview": True}
+        )
+        found = answer.json()
+        assert found["value"] == {"l": [{"$id": found["items"][0], "t": 1}], "n": 1}
+        assert found["commits"] == []
+        assert (await app.client.get("/api/v1/branches/main/json", headers=AUTH)).json()["value"] == {}
+
+
 async def test_nothing_is_written_twice(nodes: list[Node]) -> None:
     alice = nodes[0]
     with fail_after(30):
         alice.create_repo()
         await _edit(alice, JsonChange("put", ["a"], value={"b": 1}))
-        again = await _documents(alice).edit("main", "", [JsonChange("put", ["a"], value={"b": 1})])
+        again = await _documents(alice).edit(
+            "main", "", [JsonChange("put", ["a"], value={"b": 1})], preview=False
+        )
         assert again["commits"] == []
 
 
@@ -172,10 +187,12 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
         (first,) = await source.next()
         assert (first.name, first.data["value"]) == ("document", {})
         for number in range(3):
-            await _documents(alice).edit("main", "board", [JsonChange("put", ["n"], value=number)])
+            await _documents(alice).edit(
+                "main", "board", [JsonChange("put", ["n"], value=number)], preview=False
+            )
         (second,) = await source.next()
         assert second.data["value"] == {"n": 2}, "what a slow follower missed comes as one"
-        await _documents(alice).edit("main", "other", [JsonChange("put", ["n"], value=1)])
+        await _documents(alice).edit("main", "other", [JsonChange("put", ["n"], value=1)], preview=False)
         with trio.move_on_after(5) as nothing:
             await source.next()
         assert nothing.cancelled_caught, "another document is none of its own"

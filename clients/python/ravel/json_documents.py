@@ -1,0 +1,215 @@
+"""JSON documents from Python: edits as methods, live values, and schemas that are checked before a write.
+
+`client.document("main", "board")` gives a document, and `client.document` of a client to await one to await.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Self, cast
+
+import msgspec
+
+from ravel.errors import RavelError
+
+if TYPE_CHECKING:
+    from ravel.calls.json_documents import AsyncJsonDocumentsCalls, JsonDocumentsCalls
+    from ravel.event_streams import AsyncEventStream
+    from ravel.types.json_documents import JsonDocumentView, JsonEditResult
+
+Path = str | Sequence[str | int]
+"""A map key, or several from the outside in; in a list the place of an item, the first 0, the last -1."""
+_SCHEMA_NAME: Final = "schema"
+_FAULTS_SHOWN_MAX: Final = 16
+
+
+class JsonEdits:
+    """Edits to be written together, in their order: `JsonEdits().put("title", "Plan").add("votes")`."""
+
+    def __init__(self) -> None:
+        self.edits: list[dict[str, object]] = []
+
+    def put(self, path: Path, value: object, *, item: str = "") -> Self:
+        """Put a value; what is below it is replaced. The path begins at an item, if one is given."""
+        return self._add("put", path=_parts(path), value=value, item=item)
+
+    def add(self, path: Path, by: int = 1, *, item: str = "") -> Self:
+        """Add a whole number to a counter."""
+        return self._add("add", path=_parts(path), by=by, item=item)
+
+    def insert(self, path: Path, value: object, *, item: str = "", **place: str | int) -> Self:
+        """Insert a new item into a list: at its end, `before` or `after` an item, or at an `index`."""
+        return self._add("insert", path=_parts(path), value=value, item=item, **place)
+
+    def move(self, moved: str, path: Path, *, item: str = "", **place: str | int) -> Self:
+        """Move an item into a list, or within it: to its end, `before` or `after` an item, or to an `index`."""
+        return self._add("move", moved=moved, path=_parts(path), item=item, **place)
+
+    def remove(self, path: Path = (), *, item: str = "") -> Self:
+        """Remove a key of a map, or an item of a list."""
+        return self._add("remove", path=_parts(path), item=item)
+
+    def _add(self, edit: str, **fields: object) -> Self:
+        self.edits.append({"edit": edit, **fields})
+        return self
+
+
+def _parts(path: Path) -> list[str | int]:
+    return [path] if isinstance(path, str) else list(path)
+
+
+class SchemaFault(RavelError):
+    """Error of a write that would not keep to the schema: nothing was written. `faults` has one text for each fault."""
+
+    def __init__(self, faults: Sequence[str]) -> None:
+        super().__init__(
+            "bad_input", f"the document would not keep to its schema: {faults[0]}", "nothing was written"
+        )
+        self.faults = list(faults)
+
+
+def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
+    """Return where a value does not keep to a JSON Schema, at most 16 texts. `$id` of items is not looked at.
+
+    Raises ImportError without the extra `schema`.
+    """
+    try:
+        from jsonschema import validators
+    except ModuleNotFoundError:
+        raise ImportError("schemas are checked with jsonschema: pip install 'ravel-client[schema]'") from None
+    check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(schema)
+    found: list[str] = []
+    for error in check.iter_errors(_without_ids(value)):
+        found.append(f"{error.json_path}: {error.message[:200]}")
+        if len(found) == _FAULTS_SHOWN_MAX:
+            break
+    return found
+
+
+def _without_ids(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without_ids(one) for key, one in value.items() if key != "$id"}
+    return [_without_ids(one) for one in value] if isinstance(value, list) else value
+
+
+class _Document:
+    """Branch, name and schema of a document, for both kinds of client."""
+
+    def __init__(self, branch: str, name: str, schema: Mapping[str, object] | None) -> None:
+        self.branch = branch
+        self.name = name
+        self.schema = schema
+
+    def faults(self, value: object) -> list[str]:
+        """Return where a value that was read does not keep to the schema. Others may have written it: nothing is hidden."""
+        return [] if self.schema is None else find_faults(value, self.schema)
+
+    def _check(self, preview: "JsonEditResult") -> None:
+        if faults := self.faults(preview["value"]):
+            raise SchemaFault(faults)
+
+    @property
+    def _schema_name(self) -> str:
+        return f"{_SCHEMA_NAME}/{self.name}" if self.name else _SCHEMA_NAME
+
+    def _stated(self) -> JsonEdits:
+        return JsonEdits().put("schema", msgspec.json.encode(self.schema).decode())
+
+
+def _read_schemas(view: "JsonDocumentView") -> list[dict[str, Any]]:
+    value = view["value"].get("schema") if isinstance(view["value"], dict) else None
+    texts = [value, *(one["value"] for one in view["conflicts"] if one["path"] == ["schema"])]
+    return [msgspec.json.decode(text, type=dict[str, Any]) for text in texts if isinstance(text, str)]
+
+
+class JsonDocument(_Document):
+    """A JSON document of a branch: `board.put(["columns", 0, "title"], "Doing")`. Each method writes a commit.
+
+    `schema`, a JSON Schema, is checked before each write. Methods raise RavelError.
+    """
+
+    def __init__(
+        self, client: "JsonDocumentsCalls", branch: str, name: str, schema: Mapping[str, object] | None
+    ) -> None:
+        super().__init__(branch, name, schema)
+        self._client = client
+
+    def read(self) -> "JsonDocumentView":
+        """Return value, conflicts and unplaced items."""
+        return self._client.follow_json(self.branch, name=self.name)
+
+    def write(self, edits: JsonEdits) -> "JsonEditResult":
+        """Write edits together, or none of them. Raises SchemaFault where the document would not keep to the schema."""
+        if self.schema is not None:
+            self._check(self._client.edit_json(self.branch, edits.edits, name=self.name, preview=True))
+        return self._client.edit_json(self.branch, edits.edits, name=self.name)
+
+    def put(self, path: Path, value: object, *, item: str = "") -> None:
+        """Put a value; what is below it is replaced. The path begins at an item, if one is given."""
+        self.write(JsonEdits().put(path, value, item=item))
+
+    def add(self, path: Path, by: int = 1, *, item: str = "") -> None:
+        """Add a whole number to a counter. What several add at the same time is added up."""
+        self.write(JsonEdits().add(path, by, item=item))
+
+    def insert(self, path: Path, value: object, *, item: str = "", **place: str | int) -> str:
+        """Insert a new item into a list: at its end, `before` or `after` an item, or at an `index`. Return its id."""
+        return self.write(JsonEdits().insert(path, value, item=item, **place))["items"][0]
+
+    def move(self, moved: str, path: Path, *, item: str = "", **place: str | int) -> None:
+        """Move an item into a list, or within it: to its end, `before` or `after` an item, or to an `index`."""
+        self.write(JsonEdits().move(moved, path, item=item, **place))
+
+    def remove(self, path: Path = (), *, item: str = "") -> None:
+        """Remove a key of a map, or an item of a list."""
+        self.write(JsonEdits().remove(path, item=item))
+
+    def live(self) -> "Iterator[JsonDocumentView]":
+        """Yield the document now, and whenever it has changed: for ever, also where the stream is cut."""
+        with self._client.watch_json(self.branch, name=self.name) as events:
+            for event in events:
+                yield cast("JsonDocumentView", event.data)
+
+    def state_schema(self) -> None:
+        """Write the schema beside the document, for other apps to see."""
+        self._client.edit_json(self.branch, self._stated().edits, name=self._schema_name)
+
+    def stated_schemas(self) -> list[dict[str, Any]]:
+        """Return schemas that apps stated: the one that shows, and others that were stated at the same time."""
+        return _read_schemas(self._client.follow_json(self.branch, name=self._schema_name))
+
+
+class AsyncJsonDocument(_Document):
+    """A JSON document of a branch, to await: `await board.write(JsonEdits().put("title", "Plan"))`."""
+
+    def __init__(
+        self, client: "AsyncJsonDocumentsCalls", branch: str, name: str, schema: Mapping[str, object] | None
+    ) -> None:
+        super().__init__(branch, name, schema)
+        self._client = client
+
+    async def read(self) -> "JsonDocumentView":
+        """Return value, conflicts and unplaced items."""
+        return await self._client.follow_json(self.branch, name=self.name)
+
+    async def write(self, edits: JsonEdits) -> "JsonEditResult":
+        """Write edits together, or none of them. Raises SchemaFault where the document would not keep to the schema."""
+        if self.schema is not None:
+            self._check(await self._client.edit_json(self.branch, edits.edits, name=self.name, preview=True))
+        return await self._client.edit_json(self.branch, edits.edits, name=self.name)
+
+    @asynccontextmanager
+    async def live(self) -> "AsyncIterator[AsyncIterator[JsonDocumentView]]":
+        """Follow the document: `async with board.live() as states: async for state in states: ...`.
+
+        The first state is that of now. It goes on for ever, also where the stream is cut.
+        """
+        async with (
+            self._client.watch_json(self.branch, name=self.name) as events,
+            aclosing(_states(events)) as states,
+        ):
+            yield states
+
+
+async def _states(events: "AsyncEventStream") -> "AsyncGenerator[JsonDocumentView]":
+    async for event in events:
+        yield cast("JsonDocumentView", event.data)

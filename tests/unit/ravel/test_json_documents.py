@@ -1,0 +1,99 @@
+"""JSON documents from Python: edits by methods and together, live values, and schemas."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+import trio
+
+from ravel import AsyncClient, JsonEdits, connect, connect_async
+from ravel.json_documents import SchemaFault, find_faults
+from tests.support.machine import fail_after
+from tests.support.served import TOKEN, Served, served
+
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"todo": {"type": "array", "items": {"$ref": "#/$defs/card"}}},
+    "$defs": {"card": {"type": "object", "required": ["title"], "additionalProperties": False,
+                       "properties": {"title": {"type": "string"}}}},
+}  # fmt: skip
+
+
+def _client(one: Served) -> AsyncClient:
+    return connect_async(url=str(one.client.base_url), token=TOKEN)
+
+
+async def test_a_document_is_edited_by_methods(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+
+        def edit() -> None:
+            with connect(url=str(one.client.base_url), token=TOKEN) as client:
+                board = client.document("main", "board")
+                board.put((), {"title": "Plan", "todo": []})
+                first = board.insert("todo", {"title": "one"})
+                board.insert("todo", {"title": "zero"}, before=first)
+                board.add("votes", 2, item=first)
+                board.put(["todo", 0, "title"], "nought")
+                board.move(first, "done")
+                board.remove("title")
+                found = board.read()
+                assert [card["title"] for card in found["value"]["todo"]] == ["nought"]
+                assert found["value"]["done"] == [{"$id": first, "title": "one", "votes": 2}]
+                assert "title" not in found["value"]
+                board.remove(item=first)
+                assert board.read()["value"]["done"] == []
+                assert client.document("main").read()["value"] == {}, "another name is another document"
+
+        await trio.to_thread.run_sync(edit)
+
+
+async def test_a_document_is_followed_while_others_edit(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        one.node.create_repo()
+        board = client.document("main", "board")
+        with fail_after(20):
+            seen = []
+            async with board.live() as states:
+                async for state in states:
+                    seen.append(state["value"])
+                    if len(seen) == 3:
+                        break
+                    await board.write(JsonEdits().add("n").add("n", 2))
+        assert seen == [{}, {"n": 3}, {"n": 6}]
+
+
+async def test_a_write_that_would_not_keep_to_the_schema_is_refused_and_what_others_wrote_is_shown(
+    tmp_path: Path,
+) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        one.node.create_repo()
+        board = client.document("main", "board", SCHEMA)
+        await board.write(JsonEdits().insert("todo", {"title": "one"}))
+        with pytest.raises(SchemaFault, match="is a required property") as caught:
+            await board.write(JsonEdits().insert("todo", {}))
+        assert caught.value.code == "bad_input"
+        assert len((await board.read())["value"]["todo"]) == 1
+        await client.document("main", "board").write(JsonEdits().put(["todo", 0, "title"], 7))
+        value = (await board.read())["value"]
+        assert value["todo"][0]["title"] == 7
+        assert board.faults(value) == ["$.todo[0].title: 7 is not of type 'string'"]
+
+
+async def test_apps_see_the_schemas_that_others_stated(tmp_path: Path) -> None:
+    async with served(tmp_path) as one:
+        one.node.create_repo()
+
+        def state() -> None:
+            with connect(url=str(one.client.base_url), token=TOKEN) as client:
+                assert client.document("main", "board").stated_schemas() == []
+                client.document("main", "board", SCHEMA).state_schema()
+                assert client.document("main", "board").stated_schemas() == [SCHEMA]
+
+        await trio.to_thread.run_sync(state)
+
+
+def test_faults_are_counted_up_to_a_bound_and_nothing_is_fetched() -> None:
+    assert len(find_faults([*range(100)], {"items": {"type": "string"}})) == 16
+    with pytest.raises(Exception, match="Unresolvable"):
+        find_faults({}, {"$ref": "https://example.org/schema"})
