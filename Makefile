@@ -33,7 +33,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -86,6 +86,9 @@ format: setup ## Format the code and fix what ruff can fix
 
 bench: setup java ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(WITH_JAVA) $(VENV)/python "$$file"; done
+
+decade: setup ## Build a community of ten years, and as it was after one (FOLDER=/tmp/ravel-decade, SHARE=0.1: smaller; goes on after a kill)
+	@$(VENV)/python -m benchmarks.decade.build $(or $(FOLDER),/tmp/ravel-decade) --share $(or $(SHARE),1)
 
 dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
 	@.ci/dist.sh
