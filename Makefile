@@ -87,8 +87,8 @@ format: setup ## Format the code and fix what ruff can fix
 bench: setup java ## Run the benchmarks: one JSON line per figure
 	@set -e; for file in benchmarks/bench_*.py; do $(WITH_JAVA) $(VENV)/python "$$file"; done
 
-decade: setup ## Build a community of ten years, and as it was after one (FOLDER=/tmp/ravel-decade, SHARE=0.1: smaller; goes on after a kill)
-	@$(VENV)/python -m benchmarks.decade.build $(or $(FOLDER),/tmp/ravel-decade) --share $(or $(SHARE),1)
+decade: setup ## Build a community of ten years, and measure it beside its first (FOLDER=/tmp/ravel-decade, SHARE=0.1: smaller; goes on after a kill)
+	@$(VENV)/python -m benchmarks.bench_decade $(or $(FOLDER),/tmp/ravel-decade) $(or $(SHARE),1)
 
 dist: setup ## Build sdist and wheel into dist/, and try the wheel in a fresh environment
 	@.ci/dist.sh

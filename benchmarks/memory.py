@@ -70,6 +70,16 @@ def processor_seconds(pids: Iterable[int]) -> float:
     return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
 
 
+def processor_seconds_of_daemon(pid: int) -> float:
+    """Return what a daemon and the processes that it has started have used of the processor so far."""
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").glob("*/children")
+        for child in task.read_text().split()
+    ]
+    return processor_seconds([pid, *children])
+
+
 def _processor_time() -> float:
     above: dict[int, int] = {}
     ticks: dict[int, int] = {}

@@ -18,6 +18,7 @@ _SMALL = {
     "bench_circuits": ("1", "32", "1"),
     "bench_analyze": ("20", "local,again", "10"),
     "bench_decode": ("50",),
+    "bench_decade": ("", "0.002", "1"),
     "bench_epochs": ("5", "2"),
     "bench_files": ("1", "1", "1"),
     "bench_hostile": ("1", "1", "50", "keep_alives"),

@@ -21,6 +21,7 @@ from benchmarks.common import note
 from benchmarks.decade.life import Life, user_seed
 from benchmarks.decade.plan import ADMINS, Event, Plan, Sitting, Sizes
 from benchmarks.decade.relays import fill_relay
+from node.home.folder_mark import write_mark
 from node.home.identity import open_keys
 from node.home.key_file import encode_key_file, seal_node_keys
 from node.home.private_files import KEYS_NAME, replace_file
@@ -63,6 +64,8 @@ def build(folder: Path, sizes: Sizes, seed: int, tell: Callable[[str], None] = n
         part = folder / "year.part"
         shutil.rmtree(part, ignore_errors=True)
         shutil.copytree(growing, part)
+        for name in ("node", *RELAYS):
+            write_mark(part / name)  # of a copy, a start would ask peers before anything is written
         part.rename(year)
     _grow(growing, plan, len(plan.events), tell)
     growing.rename(decade)
