@@ -215,6 +215,7 @@ export interface SearchIndexView {
 
 /** Use of the disk by the store. */
 export interface StorageUse {
+  causes: CauseGrowth[];
   database: number;
   days: DayGrowth[];
   free: number;
@@ -222,6 +223,13 @@ export interface StorageUse {
   older: number;
   packs: number;
   relay: RelayRoom | null;
+}
+
+/** Data received for one cause. */
+export interface CauseGrowth {
+  cause: "posts" | "files" | "members" | "epochs";
+  commits: number;
+  size: number;
 }
 
 /** Data received on one day, by this node's clock. */

@@ -8,11 +8,12 @@ import os
 import socket
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from node.care.forecasts import Forecast, Pace, find_pace, forecast_daemon, forecast_disk
 from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView, RelayStatus
 from node.contract.repos import RepoList
@@ -31,6 +32,7 @@ from node.observe.sentences import (
 )
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
+from node.runtime.process import machine_memory
 from node.runtime.version import RELEASED_AT
 from node.runtime.wording import counted, date_text
 from node.sync.addresses import AddressSource
@@ -40,6 +42,7 @@ from ravel import connect
 from ravel.home import TOKEN_NAME
 from storage.check.check_integrity import name_server
 from storage.commits.damaged import DamagedCount, count_damaged
+from storage.commits.growth import count_held, load_growth
 from storage.commits.pending import UNREAD, count_pending
 from storage.commits.search_index import find_index_fault
 from storage.commits.stored_counts import load_newest_arrival
@@ -61,6 +64,13 @@ _QUARANTINE_OLD_SECONDS: Final = 30 * 86_400
 """Age of the oldest part of it from which on one should look: a month to find that something is missing."""
 _RELAY_FULL_SOON_DAYS: Final = 14
 """Days before a relay is full from which on its operator should act: a larger disk takes some."""
+_FORECAST_NEAR_DAYS: Final = 90
+"""Days before a bound is met from which on one should act: another machine takes some weeks."""
+_FORECAST_ADVICE: Final = {
+    "disk": "make room there, or move the folder to a larger disk; `ravel storage` shows what grows",
+    "start": "look at the daemon's log for what takes long; a faster machine starts sooner",
+    "memory": "give the machine more memory; `ravel storage` shows what grows",
+}
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _READING: Final = ("read", "former")
 """Permissions of who cannot start an epoch that is due."""
@@ -91,9 +101,11 @@ def examine(path: Path, *, now: Callable[[], float] = time.time) -> list[Check]:
     checks += _check_keys(home)
     checks += check_discovery(home.config.network)
     checks += _check_disk(path)
+    pace = _read_pace(home, now())
+    checks += check_forecasts(_forecast_disk(path, pace, now()), now())
     checks += _check_store(home, now())
     checks += _check_set_aside(path, now())  # what that found to be lost, too
-    checks += _check_daemon(home)
+    checks += _check_daemon(home, pace, now())
     is_clock_wrong = any(one.name == "clock" and one.state != OK for one in checks)
     return [one for one in checks if not (is_clock_wrong and one.name == "clock" and one.state == OK)]
 
@@ -252,7 +264,32 @@ def _check_clock(now: float, newest: float) -> Check:
     return Check("clock", OK, f"it says {date_text(now)}")
 
 
-def _check_daemon(home: Home) -> Iterator[Check]:
+def _read_pace(home: Home, now: float) -> Pace | None:
+    """Read how the store grows; None where too little is known, or it cannot be read, which another check says."""
+    try:
+        with read_store(home.path, url=home.storage_url) as connection:
+            return find_pace(load_growth(connection), count_held(connection), now)
+    except StorageError:
+        return None
+
+
+def _forecast_disk(path: Path, pace: Pace | None, now: float) -> Iterator[Forecast]:
+    sizes = store_sizes(path)
+    if pace is not None and sizes["database"]:  # else the rows are on a server, whose disk is not looked at
+        size = sizes["database"] + sizes["packs"]
+        yield forecast_disk(pace, size, free_space(path) - DISK_FREE_MIN, now)
+
+
+def check_forecasts(forecasts: Iterable[Forecast], now: float) -> Iterator[Check]:
+    """Report when bounds are met, and warn of those that are near."""
+    for one in forecasts:
+        is_near = one.at is not None and one.at - now < _FORECAST_NEAR_DAYS * 86_400
+        yield Check(
+            "forecast", WARNING if is_near else OK, one.detail, _FORECAST_ADVICE[one.what] if is_near else ""
+        )
+
+
+def _check_daemon(home: Home, pace: Pace | None, now: float) -> Iterator[Check]:
     try:
         client = connect(home.path)
     except ServiceError as error:
@@ -263,6 +300,7 @@ def _check_daemon(home: Home) -> Iterator[Check]:
         status, readiness = client.show_status(), json.loads(client.page("/readyz"))
         relay = client.show_relay() if status["relay"] else None
         repos = client.list_repos()
+        metrics = client.page("/metrics")
     except ServiceError as error:
         yield Check("daemon", PROBLEM, error.message, error.advice or "look at its log")
         return
@@ -278,6 +316,8 @@ def _check_daemon(home: Home) -> Iterator[Check]:
     yield from check_members_clocks(status)
     yield from check_connected(status, repos)
     yield from check_repos(repos)
+    if pace is not None:
+        yield from check_forecasts(forecast_daemon(pace, metrics, machine_memory(), now), now)
     yield check_export(status["export"])
     if relay is not None:
         yield from check_relay(relay)

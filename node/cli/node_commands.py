@@ -8,7 +8,7 @@ import typer
 from node.cli.answers import Outcome, Table, print_fields, prints
 from node.cli.shared import SetOption, note_faults, note_requests, settings, unlocked
 from node.cli.streams import lose_output
-from node.cli.wording import path_line, progress_line, topic_name
+from node.cli.wording import path_line, progress_line, size_text, topic_name
 from node.observe.sentences import (
     clock_sentence,
     displaced_sentence,
@@ -119,12 +119,14 @@ def _print_storage(answer: "StorageUse") -> None:
         relay = answer["relay"]
         room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
         print_fields([("relay", room)])
-    Table("days", "day", "commits", ("size", lambda one: _mebibytes(one["size"])))(answer)
+    size = ("size", lambda one: size_text(one["size"]))
+    Table("days", "day", "commits", size)(answer)
+    Table("causes", "cause", "commits", size)(answer)
 
 
 @prints(_print_storage)
 def storage(api: "Client") -> "StorageUse":
-    """Show disk use, growth on each of the last days, and a relay's free quota."""
+    """Show disk use, growth on each of the last days and by cause, and a relay's free quota."""
     return api.show_storage()
 
 

@@ -184,6 +184,26 @@ class DayGrowth(TypedDict):
     size: ByteCount
 
 
+class CauseGrowth(TypedDict):
+    """Data received for one cause."""
+
+    cause: Annotated[
+        str,
+        one_of(
+            "posts",
+            "files",
+            "members",
+            "epochs",
+            description=(
+                "`posts`: what is written in branches. `files`: with the sizes that authors state. `epochs`: secrets for "
+                "members. `members`: all else of root branches."
+            ),
+        ),
+    ]
+    commits: Count
+    size: ByteCount
+
+
 class RelayRoom(TypedDict):
     """The room that relayed topics take."""
 
@@ -203,6 +223,7 @@ class StorageUse(TypedDict):
     days: Annotated[
         list[DayGrowth], Meta(description="The latest 30 days with commits, of the latest 100,000 commits.")
     ]
+    causes: Annotated[list[CauseGrowth], Meta(description="What came on those days, by cause.")]
     relay: Annotated[RelayRoom | None, Meta(description="Null: this node is no relay.")]
 
 

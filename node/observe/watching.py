@@ -16,11 +16,12 @@ from node.network.network import Network
 from node.relay.relay import RelayService
 from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
+from node.runtime.process import process_age_seconds
 from node.runtime.version import VERSION
 from node.sync.hub import Hub
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
-from storage.commits.commits import load_growth
+from storage.commits.growth import GROWTH_CAUSES, add_growth, load_growth
 from storage.commits.pending import CAUSES, READY, UNREAD
 from storage.commits.stored_counts import count_stored
 from storage.engine.database import StorageError
@@ -45,6 +46,7 @@ class Monitoring:
         self._clock = clock
         self._exports = exports
         self._started_at = clock()
+        self._start_seconds = process_age_seconds()  # all that takes long came before
         self._answers: Counter[tuple[str, str]] = Counter()
         self._api_seconds: dict[str, Histogram] = {}
 
@@ -103,6 +105,7 @@ class Monitoring:
         return [
             _gauge("ravel_info", "The version that runs.", 1, version=VERSION),
             _gauge("process_start_time_seconds", "Unix time of the start.", self._started_at),
+            _gauge("ravel_start_seconds", "What the start took.", self._start_seconds),
             _counter("process_cpu_seconds_total", "Processor time of the daemon itself.", seconds),
             _gauge("process_resident_memory_bytes", "Memory in use.", pages * _PAGE_SIZE),
             _gauge("process_open_fds", "Open files and sockets.", len(os.listdir("/proc/self/fd"))),
@@ -352,8 +355,16 @@ class StorageView:
             "packs": sizes["packs"],
             "free": free_space(self._home),
             "days": [
-                {"day": str(_EPOCH + timedelta(days=day)), "commits": commit_count, "size": size}
-                for day, commit_count, size in days
+                {
+                    "day": str(_EPOCH + timedelta(days=one.day)),
+                    "commits": one.all.commits,
+                    "size": one.all.size,
+                }
+                for one in days
+            ],
+            "causes": [
+                {"cause": cause, **add_growth(one.causes[cause] for one in days)._asdict()}  # type: ignore[typeddict-item]
+                for cause in GROWTH_CAUSES
             ],
             "relay": None
             if relay is None

@@ -3,6 +3,7 @@
 import os
 import resource
 import socket
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ STOPPING: Final = "STOPPING=1"
 """Assignments that `notify` sends."""
 _NOTIFY_VARIABLE: Final = "NOTIFY_SOCKET"
 _TCP_TABLES: Final = ("/proc/net/tcp", "/proc/net/tcp6")
+_CONTAINER_MEMORY: Final = Path("/sys/fs/cgroup/memory.max")
 _LISTENING: Final = "0A"
 """State `TCP_LISTEN` as the kernel writes it."""
 
@@ -51,6 +53,23 @@ def allow_open_files() -> int:
             wanted=OPEN_FILES_WANTED,
         )
     return allowed
+
+
+def process_age_seconds() -> float:
+    """Return the seconds since this process began, its interpreter's start included."""
+    # Behind the name, which may hold any character: proc(5) calls the 22nd field `starttime`.
+    began = int(
+        Path("/proc/self/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    )
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - began / os.sysconf("SC_CLK_TCK")
+
+
+def machine_memory() -> int:
+    """Return the bytes of memory that this machine, or the container, may use."""
+    size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    with suppress(OSError, ValueError):  # no container, or one without a bound: `max`
+        size = min(size, int(_CONTAINER_MEMORY.read_text(encoding="ascii")))
+    return size
 
 
 def find_holder(port: int) -> tuple[int, str] | None:

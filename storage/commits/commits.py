@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select, tuple_, update
+from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, update
 
 from protocol.codec import Value
 from protocol.crypto.hashing import block_id, timeline_digest
@@ -22,6 +22,7 @@ from protocol.formats.publication import Publication
 from protocol.ids import CommitId, UserId
 from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
 from storage.commits.blocks import put_commit_blocks
+from storage.commits.blocks import put_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads
@@ -40,7 +41,7 @@ from storage.engine.id_keys import (
     pack_nums,
     unpack_ids,
 )
-from storage.engine.queries import stream_parts, stream_rows, sum_of
+from storage.engine.queries import stream_parts, stream_rows
 from storage.repos.repos import Branch
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import (
@@ -502,33 +503,6 @@ def number_authors(database: Database, connection: Connection, users: set[UserId
         )
         found.update(zip(new, nums, strict=True))
     return found
-
-
-_DAY_MS: Final = 24 * 60 * 60 * 1000
-
-
-class Day(NamedTuple):
-    """Commits and bytes of blocks that came on one day."""
-
-    day: int  # since 1970-01-01 in UTC
-    commits: int
-    size: int
-
-
-def load_growth(connection: Connection) -> list[Day]:
-    """Load what came on the latest GROWTH_DAY_COUNT_MAX days, the latest first. Costs O(commits looked at).
-
-    The latest GROWTH_COMMIT_COUNT_MAX commits are looked at: of more, the earliest day given is not whole.
-    """
-    latest = (
-        select((commits.c.received_at // _DAY_MS).label("day"), commits.c.size)
-        .order_by(commits.c.num.desc())
-        .limit(GROWTH_COMMIT_COUNT_MAX)
-        .subquery()
-    )
-    query = select(latest.c.day, func.count(), sum_of(latest.c.size)).group_by(latest.c.day)
-    query = query.order_by(latest.c.day.desc())
-    return [Day(*row) for row in connection.execute(query.limit(GROWTH_DAY_COUNT_MAX))]
 
 
 def has_newer(connection: Connection, branch_nums: Sequence[int], upto: int) -> bool:

@@ -58,6 +58,8 @@ class StorageUse(TypedDict):
     """Bytes that are free on that disk."""
     days: list[DayGrowth]
     """The latest 30 days with commits, of the latest 100,000 commits."""
+    causes: list[CauseGrowth]
+    """What came on those days, by cause."""
     relay: RelayRoom | None
     """Null: this node is no relay."""
 
@@ -212,6 +214,18 @@ class DayGrowth(TypedDict):
 
     day: str
     """As 2026-01-31."""
+    commits: int
+    size: int
+    """Bytes."""
+
+
+class CauseGrowth(TypedDict):
+    """Data received for one cause."""
+
+    cause: str
+    """`posts`: what is written in branches. `files`: with the sizes that authors state. `epochs`: secrets for
+    members. `members`: all else of root branches.
+    """
     commits: int
     size: int
     """Bytes."""

@@ -1,0 +1,105 @@
+"""What came, by day and by cause. Looks at the latest commits alone, so that a long history costs no more than a year's."""
+
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, case, func, select
+
+from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
+from storage.engine.queries import sum_of
+from storage.schema.schema import branches, commits, files, repos
+
+POSTS: Final = "posts"
+FILES: Final = "files"
+MEMBERS: Final = "members"
+EPOCHS: Final = "epochs"
+GROWTH_CAUSES: Final = (POSTS, FILES, MEMBERS, EPOCHS)
+"""Why a store grows: what is written in branches; files; what is said of members, branches and rights; secrets for them."""
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+_FILES_KIND: Final = "files"
+_EPOCH_KINDS: Final = ("epoch-init", "epoch-open", "epoch-hand")
+_ROOT_BRANCHES: Final = (
+    select(branches.c.num)
+    .join(repos, (repos.c.num == branches.c.repo_num) & (repos.c.init_id == branches.c.root_id))
+    .scalar_subquery()
+)
+
+
+class Growth(NamedTuple):
+    """Commits that came, and bytes of their blocks; for files also what their authors state."""
+
+    commits: int
+    size: int
+
+
+class Day(NamedTuple):
+    """What came on one day, for each of GROWTH_CAUSES."""
+
+    day: int  # since 1970-01-01 in UTC
+    causes: Mapping[str, Growth]
+
+    @property
+    def all(self) -> Growth:
+        """Return what came for all causes."""
+        return add_growth(self.causes.values())
+
+
+class Held(NamedTuple):
+    """Commits that are here, and those of root branches among them."""
+
+    commits: int
+    root_commits: int
+
+
+def add_growth(parts: Iterable[Growth]) -> Growth:
+    """Return the sum."""
+    added = list(parts)
+    return Growth(sum(one.commits for one in added), sum(one.size for one in added))
+
+
+def load_growth(connection: Connection) -> list[Day]:
+    """Load what came on the latest GROWTH_DAY_COUNT_MAX days, the latest first. Costs O(commits looked at).
+
+    The latest GROWTH_COMMIT_COUNT_MAX commits are looked at: of more, the earliest day given is not whole.
+    """
+    of_branch = case((commits.c.branch_num.in_(_ROOT_BRANCHES), MEMBERS), else_=POSTS)
+    kind = commits.c.body_kind
+    cause = case((kind.in_(_EPOCH_KINDS), EPOCHS), (kind == _FILES_KIND, FILES), else_=of_branch)
+    day = (commits.c.received_at // _DAY_MS).label("day")
+    latest = (
+        select(day, cause.label("cause"), commits.c.num, commits.c.size)
+        .order_by(commits.c.num.desc())
+        .limit(GROWTH_COMMIT_COUNT_MAX)
+        .subquery()
+    )
+    query = select(latest.c.day, latest.c.cause, func.count(), sum_of(latest.c.size), func.min(latest.c.num))
+    query = query.group_by(latest.c.day, latest.c.cause).order_by(latest.c.day.desc())
+    found: dict[int, dict[str, Growth]] = {}
+    first: int | None = None
+    for on, name, count, size, num in connection.execute(
+        query.limit(GROWTH_DAY_COUNT_MAX * len(GROWTH_CAUSES))
+    ):
+        found.setdefault(on, dict.fromkeys(GROWTH_CAUSES, Growth(0, 0)))[name] = Growth(count, size)
+        if name == FILES:
+            first = num if first is None else min(first, num)
+    if first is not None:
+        _add_stated_sizes(connection, found, first)
+    return [Day(*one) for one in islice(found.items(), GROWTH_DAY_COUNT_MAX)]
+
+
+def _add_stated_sizes(connection: Connection, found: Mapping[int, dict[str, Growth]], first: int) -> None:
+    """Add the sizes of files that came with this commit, or one after it."""
+    day = commits.c.received_at // _DAY_MS
+    query = select(day, sum_of(files.c.size)).join_from(files, commits, commits.c.num == files.c.commit_num)
+    for on, size in connection.execute(query.where(files.c.commit_num >= first).group_by(day)):
+        if on in found:
+            count, before = found[on][FILES]
+            found[on][FILES] = Growth(count, before + size)
+
+
+def count_held(connection: Connection) -> Held:
+    """Count what is here. Costs O(branches)."""
+    root = case((branches.c.num.in_(_ROOT_BRANCHES), branches.c.commit_count), else_=0)
+    query = select(sum_of(branches.c.commit_count), sum_of(root)).select_from(branches)
+    return Held(*connection.execute(query).one())
