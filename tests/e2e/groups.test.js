@@ -1,8 +1,8 @@
-// Changes of one document as one row of a timeline, whose key stays while commits join it.
+// Changes of one document, and a message with its files, as one row of a timeline, whose key stays while commits join it.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { drawnAs, groupsOf, keysOf } from "./parts/groups.js";
+import { groupsOf, keysOf } from "./parts/groups.js";
 
 /** Rows of commits, the newest first; all change one set, but for `post`. */
 function rowsOf(...commits) {
@@ -20,10 +20,6 @@ test("a group keeps its key while newer and older commits join it", () => {
   assert.deepEqual(keys(older), ["post1", "b", "post0"]);
   const newer = shownAs(rowsOf("d", "c", "b", "a", "post0"), older);
   assert.deepEqual(keys(newer), ["b", "post0"]);
-  assert.deepEqual(drawnAs(newer), [
-    { commit: "b", acks: ["post0"] },
-    { commit: "post0", acks: [] },
-  ]);
 });
 
 test("a group that loses the commit of its key has another of its own", () => {
@@ -43,4 +39,23 @@ test("groups that become one have one key", () => {
   const joined = shownAs(rowsOf("d", "c", "b", "a"), first);
   assert.deepEqual(keys(joined), ["c"]);
   assert.deepEqual([...keysOf(joined).values()], ["c", "c", "c", "c"]);
+});
+
+/** A commit of a message: files, or a post. */
+function part(commit, kind, time, author = "ann", more = {}) {
+  return { item: { commit, kind, time, author, ...(kind === "files" && { files: ["a.png"] }), ...more } };
+}
+
+test("files that came just before a post of the same author are of its message", () => {
+  const rows = [part("post", "post", 100), part("b", "files", 99), part("a", "files", 95), part("old", "files", 30), part("other", "files", 29, "bob")];
+  const groups = groupsOf(rows);
+  assert.deepEqual(groups.map(({ rows: all }) => all.map(({ item }) => item.commit)), [["post", "b", "a"], ["old"], ["other"]]);
+  assert.deepEqual(groups.map(({ main }) => main.item.commit), ["post", "old", "other"]);
+});
+
+test("a post that is void, edits another or was deleted takes no files to it", () => {
+  for (const more of [{ edits: "x" }, { deletes: "x" }, { deleted: true }, { hidden_by: "bob" }, { damaged: true }]) {
+    assert.equal(groupsOf([part("post", "post", 100, "ann", more), part("a", "files", 99)]).length, 2);
+  }
+  assert.equal(groupsOf([{ ...part("post", "post", 100), isVoid: true }, part("a", "files", 99)]).length, 2);
 });

@@ -11,7 +11,8 @@ from typing import Final
 from tests.e2e.browser import Browser, JsonObject
 from tests.e2e.cluster import Peer, run_ravel
 
-ROWS: Final = "document.querySelectorAll('#timeline > li')"
+ROWS: Final = "[...document.querySelectorAll('#timeline > li')].reverse()"
+"""Rows of the timeline, the newest first: it stands at the end."""
 WIDE: Final = (1400, 900)
 PHONE: Final = (390, 844)
 
@@ -50,6 +51,12 @@ def open_panel(page: Browser, panel: str, argument: str = "") -> None:
         f"'{panel}', '{argument}'].join('/')"
     )
     page.until("document.querySelector('.panel') && !document.querySelector('.panel .skeleton')")
+
+
+def posts(page: Browser) -> None:
+    """Go from a panel to the posts of the branch, and wait for them."""
+    page.evaluate("location.hash = location.hash.split('/').slice(0, 2).join('/')")
+    page.until("document.getElementById('timeline')")
 
 
 def submit(page: Browser, form: str, **fields: str) -> None:

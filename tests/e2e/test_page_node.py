@@ -15,6 +15,7 @@ from tests.e2e.page_steps import (
     enter,
     open_panel,
     picture,
+    posts,
     press_on,
     retype,
     says,
@@ -182,17 +183,18 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         assert (title, body) == ("Bob mentions you", "shared : main")
         picture(page, "unread")
 
+        posts(page)
         page.evaluate(_HIDE % "visible")
-        page.until("document.querySelectorAll('#timeline .fresh').length === 2")
+        page.until("document.querySelectorAll('#timeline > li.fresh').length === 2")
         page.until("document.querySelector('#timeline .since')")
         page.until("document.title === 'Ravel'")
-        assert page.evaluate(f"{ROWS}[1].querySelector('.since') !== null"), "below the older of the two"
+        assert page.evaluate(f"{ROWS}[1].querySelector('.since') !== null"), "before the older of the two"
         until(lambda: alice.client.list_unseen()["branches"] == [], "the node knows, for all its pages")
         picture(page, "new-since")
         bob.client.write_post(branch, "seen as it comes")
         page.until(f"{ROWS}.length === 5")
         until(lambda: alice.client.list_unseen()["branches"] == [], "what is in view is seen")
-        assert page.evaluate("document.querySelectorAll('#timeline .fresh').length") == 2
+        assert page.evaluate("document.querySelectorAll('#timeline > li.fresh').length") == 2
         assert page.evaluate("told.length") == 1
 
         open_panel(page, "members")
@@ -222,8 +224,9 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         page.until("document.getElementById('away')", 60)
         picture(page, "away")
         alice.start()
+        posts(page)
         page.until(f"{ROWS}.length === 5", 60)
-        assert page.evaluate("document.getElementById('live').textContent") == "live"
+        page.until("document.getElementById('live').textContent === 'Ravel is running'")
 
 
 def test_to_a_new_member_nothing_is_new_since_a_last_visit_and_own_imports_never_are(
@@ -244,15 +247,16 @@ def test_to_a_new_member_nothing_is_new_since_a_last_visit_and_own_imports_never
         page.evaluate(f"location.hash = '#/{branch}'")
         page.until(f"{ROWS}.length === 4")
         until(lambda: bob.client.show_unseen(branch)["visited"], "the first visit is noted")
-        assert page.evaluate("document.querySelectorAll('#timeline .fresh, #timeline .since').length") == 0
+        assert page.evaluate("document.querySelectorAll('#timeline > li.fresh, #timeline .since').length") == 0
         assert bob.client.list_unseen()["branches"][0]["repo"] == own
         assert page.evaluate("document.querySelectorAll('[data-branch] .badge').length") == 0
         page.evaluate("location.hash = '#/-/people'")
         page.evaluate(_HIDE % "hidden")
         alice.client.write_post(branch, "later")
         until_equal(alice, bob, branch)
+        posts(page)
         page.evaluate(_HIDE % "visible")
-        page.until("document.querySelectorAll('#timeline .fresh').length === 1")
+        page.until("document.querySelectorAll('#timeline > li.fresh').length === 1")
 
 
 def test_an_export_is_saved_and_the_log_is_searched(tmp_path: Path, page: Browser) -> None:

@@ -28,12 +28,14 @@ def test_an_operator_invites_sees_use_changes_a_quota_and_revokes(tmp_path: Path
         relay.start()
         ann.start()
         enter(page, ann)
-        assert page.evaluate("document.querySelector('#repos a[href$=\"/relay\"]')") is None, (
+        open_panel(page, "settings")
+        assert page.evaluate("document.querySelector('.set-nav a[href$=\"/relay\"]')") is None, (
             "ann is no relay"
         )
 
         enter(page, relay)
-        page.click("#repos a[href$='/relay']")
+        open_panel(page, "settings")
+        page.click(".set-nav a[href$='/relay']")
         page.until("document.querySelector('#invite-account') && !document.querySelector('.panel .skeleton')")
         page.until(says("There are no accounts yet"))
         page.evaluate("document.querySelector('#invite-account [name=unit]').value = 'MiB'")

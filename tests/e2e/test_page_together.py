@@ -18,6 +18,7 @@ from tests.e2e.page_steps import (
     enter,
     open_panel,
     picture,
+    posts,
     press_on,
     retype,
     says,
@@ -65,14 +66,13 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     enter(page, alice)
     enter(bobs, bob)
     by_command(page, "write a")
-    choose_by_key(page, "#write button[type=button]:not(.quiet)", plan)
+    choose_by_key(page, "#choose-files", plan)
     page.until(says("plan.txt", "document.querySelector('.chosen-files')"))
     write_by_keys(page, "the plan, step one")
     bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
     bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
     by_command(bobs, "shared : main")
     bobs.until("document.activeElement.tagName === 'ARTICLE'")
-    bobs.press("ArrowDown", 40)
     press_on(bobs, "article .save[aria-label='Save plan.txt']")
     until(lambda: (saved / "plan.txt").exists(), "bob has it")
     assert (saved / "plan.txt").read_bytes() == plan.read_bytes()
@@ -101,7 +101,9 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     page.until("document.querySelector('#offers .main')", 60)  # once its commits have come
     press_on(page, "#offers .main")
     page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
+    posts(page)
     page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")
+    by_command(page, "comments and")
     page.until(says("(mine by Bob)", "document.getElementById('repos')"))
     page.until(says("All that came of it is merged", "document.getElementById('offers')"))
     picture(page, "offer-merged")
@@ -115,15 +117,15 @@ def _in_rows(steps: str) -> str:
 
 def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str], page: Browser) -> None:
     alice, _, branch = pair
-    before = int(alice.client.show_digest(branch)["commits"])
     for number in range(5):
         alice.client.edit_set(branch, add=[f"thing {number}"])
     enter(page, alice)
     _show(page, branch)
-    page.until(says("The set was changed 5 times", f"{ROWS}[0]"))
-    assert page.evaluate(f"{ROWS}.length") == before + 1
+    page.until(says("changed the list 5 times", f"{ROWS}[0]"))
+    rows = f"{ROWS}.filter((row) => row.textContent.includes('changed the list'))"
+    assert page.evaluate(f"{rows}.length") == 1
     alice.client.edit_set(branch, remove=["thing 1"])
-    page.until(says("The set was changed 6 times", f"{ROWS}[0]"))
+    page.until(says("changed the list 6 times", f"{ROWS}[0]"))
     page.evaluate(f"{ROWS}[0].querySelector('article').focus()")
     page.press("Enter", 13, "\r")
     page.until(f"{ROWS}[0].querySelectorAll('.changes > li').length === 6")
@@ -131,11 +133,11 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
     alice.client.write_post(branch, "done")
     page.until(says("done", f"{ROWS}[0]"))
     assert page.evaluate(f"{ROWS}[1].querySelectorAll('.changes > li').length") == 6, "it stays open"
-    page.press("ArrowDown", 40)
+    page.press("ArrowUp", 38)
     page.until(f"document.activeElement === {ROWS}[2].querySelector('article')")
     for number, said in (
-        (3, "changed 3 times"),
-        (1, "The set was changed"),
+        (3, "changed the list 3 times"),
+        (1, "changed the list"),
     ):  # as if the others were not loaded yet
         page.evaluate(_in_rows(f"window.all = rows.value; rows.value = all.slice(0, {number + 1})"))
         page.until(says(said, f"{ROWS}[1]"))
@@ -143,7 +145,7 @@ def test_an_evening_of_changes_is_one_row_that_opens(pair: tuple[Peer, Peer, str
         page.evaluate(f"{ROWS}[1].querySelector('[aria-expanded=false]')?.click()")
         page.evaluate(f"{ROWS}[1].querySelector('article').focus()")
         page.evaluate(_in_rows("rows.value = all"))
-        page.until(says("The set was changed 6 times", f"{ROWS}[1]"))
+        page.until(says("changed the list 6 times", f"{ROWS}[1]"))
         assert page.evaluate(f"document.activeElement === {ROWS}[1].querySelector('article')"), (
             "older ones came"
         )
@@ -273,6 +275,7 @@ def test_two_people_need_no_mouse(tmp_path: Path, page: Browser, bobs: Browser) 
         bobs.until(f"{ROWS}.length === 1", 60)
         bobs.until("document.getElementById('write')")
         write_by_keys(bobs, "the lamp is in the attic")
+        posts(page)
         page.until(says("in the attic", f"{ROWS}[0]"), 60)
 
         until(lambda: len(alice.client.search(text="attic")["hits"]) == 1, "the index")

@@ -30,25 +30,25 @@ export function Form({ id, class: name = "form", send, button, children, keep = 
 }
 
 /** A button that does `act`, after a question if it has one. */
-export function Action({ act, children, question = "", class: name = "", id, label, tab }) {
+export function Action({ act, children, question = "", yes = children, class: name = "", id, label, tab }) {
   const [isBusy, setBusy] = useState(false);
   const press = async (event) => {
-    const pane = event.currentTarget.closest(".pane");
-    if (isBusy || (question && !(await ask(question, children)))) return;
+    const place = event.currentTarget.closest(".pane, .mid, .side");
+    if (isBusy || (question && !(await ask(question, yes)))) return;
     setBusy(true);
     await attempt(act);
     setBusy(false);
-    setTimeout(() => keepFocus(pane), 0); // when what it did is drawn
+    setTimeout(() => keepFocus(place), 0); // when what it did is drawn
   };
   return html`<button
     type="button" id=${id} class=${name} aria-label=${label} title=${label} tabindex=${tab}
     aria-busy=${isBusy} onClick=${press}>${children}</button>`;
 }
 
-/** Where a button has gone with what it acted on, the keyboard stays in the same view. */
-function keepFocus(pane) {
+/** Where a button has gone with what it acted on, the keyboard stays in the same column. */
+function keepFocus(place) {
   if (document.activeElement !== document.body) return;
-  pane?.querySelector("#panel-title, article[tabindex='0']")?.focus({ preventScroll: true });
+  place?.querySelector("#panel-title, article[tabindex='0']")?.focus({ preventScroll: true });
 }
 
 /**

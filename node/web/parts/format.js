@@ -28,13 +28,31 @@ export function dateOf(seconds) {
 export function when(seconds) {
   const date = dateOf(seconds);
   if (!date) return text.unknownTime;
-  // By hand: the browser's own formats take as long as all else of a row.
-  const time = `${two(date.getHours())}:${two(date.getMinutes())}`;
-  return dayOf(date) === dayOf(new Date()) ? time : `${dayOf(date)} ${time}`;
+  return isoDay(date) === isoDay(new Date()) ? clock(seconds) : `${isoDay(date)} ${clock(seconds)}`;
 }
 
-/** As 2026-01-31. */
-function dayOf(date) {
+/** The time of day alone. By hand: the browser's own formats take as long as all else of a row. */
+export function clock(seconds) {
+  const date = dateOf(seconds);
+  return date ? `${two(date.getHours())}:${two(date.getMinutes())}` : text.unknownTime;
+}
+
+/** The day as 2026-01-31; of a time that is none, the words for that. */
+export function dayOf(seconds) {
+  const date = dateOf(seconds);
+  return date ? isoDay(date) : text.unknownTime;
+}
+
+/** A day as people say it. */
+export function dayName(day) {
+  const date = new Date(`${day}T12:00:00`);
+  if (Number.isNaN(date.getTime())) return day;
+  const now = new Date();
+  const isRecent = date.getFullYear() === now.getFullYear();
+  return text.dayNamed(date, isoDay(date) === isoDay(now), isRecent);
+}
+
+function isoDay(date) {
   return `${String(date.getFullYear()).padStart(4, "0")}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 

@@ -1,6 +1,7 @@
-// Changes of one document that follow each other in a timeline, as one row: an evening of typing makes dozens of commits.
+// Commits that people see as one row: changes of one document that follow each other, and a message with its files.
 
 const PAUSE_SECONDS = 4 * 3600; // between two changes of a group: what comes later is of another day's work
+const MESSAGE_SECONDS = 60; // between a message's files, and between these and its words
 const DOCUMENTS = ["text", "set", "dict"];
 
 /** The document that a commit changes, or "". */
@@ -10,8 +11,8 @@ export function documentOf(kind) {
 }
 
 /**
- * Rows of a timeline, the newest first, as groups of one or more: `{ document, rows, key }`. `before` has the keys of the
- * groups that are shown.
+ * Rows of a timeline, the newest first, as groups of one or more: `{ document, rows, main, key }`. `main` is the row that
+ * speaks for the group. `before` has the keys of the groups that are shown.
  */
 export function groupsOf(rows, before = new Set()) {
   const groups = [];
@@ -20,12 +21,24 @@ export function groupsOf(rows, before = new Set()) {
     const isPlain = !row.isVoid && !item.damaged && !item.erased && !item.unreadable;
     const document = isPlain ? documentOf(item.kind) : "";
     const last = groups.at(-1);
-    const isNext = document && last?.document === document && Math.abs(last.rows.at(-1).item.time - item.time) <= PAUSE_SECONDS;
-    if (isNext) last.rows.push(row);
-    else groups.push({ document, rows: [row] });
+    if (last && (document ? isNextChange(last, item, document) : isPlain && isOfMessage(last, item))) last.rows.push(row);
+    else groups.push({ document, rows: [row], main: row });
   }
   for (const group of groups) group.key = keyOf(group.rows, before);
   return groups;
+}
+
+function isNextChange(group, item, document) {
+  return group.document === document && Math.abs(group.rows.at(-1).item.time - item.time) <= PAUSE_SECONDS;
+}
+
+/** Whether files came just before the words or the files of a group, of the same author. */
+function isOfMessage(group, item) {
+  const [main, oldest] = [group.main, group.rows.at(-1).item];
+  if (item.kind !== "files" || !item.files?.length || group.document || main.isVoid) return false;
+  const isMessage = main.item.kind === "files" ? main.item.files?.length : main.item.kind === "post" && !main.item.edits && !main.item.deletes;
+  const isPlain = !main.item.damaged && !main.item.erased && !main.item.unreadable && !main.item.deleted && !main.item.hidden_by;
+  return isMessage && isPlain && oldest.author === item.author && Math.abs(oldest.time - item.time) <= MESSAGE_SECONDS;
 }
 
 /** A group's key: the oldest of its commits when it was first drawn. It stays while newer and older ones join them. */
@@ -36,13 +49,4 @@ function keyOf(rows, before) {
 /** Commits of groups of several, with their group's key. */
 export function keysOf(groups) {
   return new Map(groups.flatMap(({ rows, key }) => (rows.length > 1 ? rows.map(({ item }) => [item.commit, key]) : [])));
-}
-
-/** Groups as the items of a drawing: each stands for its commits, and follows what any of these follow. */
-export function drawnAs(groups) {
-  const keys = keysOf(groups);
-  return groups.map(({ rows, key: commit }) => {
-    const acks = rows.flatMap(({ item }) => item.acks ?? []).map((ack) => keys.get(ack) ?? ack);
-    return { commit, acks: keys.size ? [...new Set(acks)].filter((ack) => ack !== commit) : acks };
-  });
 }

@@ -1,4 +1,4 @@
-// The tangle beside the timeline: lanes, and the lines between commits and what they follow.
+// The tangle of some commits: lanes, and the lines between commits and what they follow.
 
 import { html } from "./html.js";
 
@@ -36,7 +36,7 @@ function freeLane(lanes) {
   return free < 0 ? lanes.push(null) - 1 : free;
 }
 
-/** Pixels that these drawings take beside the rows. */
+/** Pixels that these drawings take. */
 export function widthOf(drawings) {
   return LANE_WIDTH * (1 + drawings.reduce((most, one) => Math.max(most, one.width), 1));
 }

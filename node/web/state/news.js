@@ -2,7 +2,7 @@
 
 import { effect, signal } from "../vendor/signals.js";
 import { text } from "../strings/en.js";
-import { changes, chosenBranch, view } from "./node.js";
+import { changes, chosenBranch, route } from "./node.js";
 import { noteNews } from "./notices.js";
 import { actions, api, attemptItself, session } from "./session.js";
 
@@ -63,7 +63,7 @@ effect(() => {
     visit = "";
   } else if (changes.value) {
     void chosenBranch.value;
-    void view.value;
+    void route.value;
     lookSoon();
   }
 });

@@ -10,6 +10,8 @@ export const repos = signal(null);
 /** Null until the first list came. Each peer has its `rates`, commits in a second. */
 export const peers = signal(null);
 export const status = signal(null);
+/** What this user is called: `{ user, name, color }`. Null: not known yet, or not to this token. */
+export const me = signal(null);
 export const isLive = signal(true);
 /** Members of the chosen repo; null where they cannot be known. */
 export const members = signal([]);
@@ -44,10 +46,15 @@ export const current = computed(() => {
 export const chosenBranch = computed(() => current.value.branch?.branch ?? "");
 export const chosenRepo = computed(() => current.value.repo?.repo ?? "");
 
-/** On a narrow screen: which of the three views is shown. */
+/** Panels that explain what is chosen. They stand beside the middle; all others stand in it, where there is room. */
+const BESIDE = ["about", "branches", "quorum", "commit"];
+export const isBeside = (panel) => BESIDE.includes(panel);
+
+/** On a narrow screen: which of the three columns is shown. */
 export const view = computed(() => {
-  if (route.value.panel) return "details";
-  return route.value.branch ? "timeline" : "list";
+  const { branch, panel } = route.value;
+  if (isBeside(panel)) return "details";
+  return branch || panel ? "middle" : "list";
 });
 
 /** What this user may do in a repo, each including those before. */
@@ -112,7 +119,7 @@ onOpen(async (signal) => {
   opened += 1;
   cursor = "";
   batch(() => {
-    repos.value = peers.value = status.value = null;
+    repos.value = peers.value = status.value = me.value = null;
     members.value = [];
   });
   const onState = (live) => {
@@ -161,7 +168,7 @@ async function branchesOf(repo, held) {
 effect(() => {
   if (session.value !== "open" || !changes.value || !actions.value.includes("node")) return;
   attemptItself(async () => {
-    status.value = await api.showStatus();
+    [status.value, me.value] = await Promise.all([api.showStatus(), api.showMe()]);
   });
 });
 

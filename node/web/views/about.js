@@ -1,25 +1,29 @@
-// A repo: how it stands with others, a link for readers, a fork of one's own, and the way out.
+// A branch and its repo: how they stand with others, links for readers, a fork of one's own, and the way out.
 
+import { Icon } from "../parts/face.js";
 import { Action, Form, LinkBox, ask, describeLink } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { go, may, members, refresh } from "../state/node.js";
+import { addressOf, go, may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
-import { Standing } from "./timeline.js";
+import { Standing } from "./standing.js";
 
 export function About({ repo, branch }) {
   const isMember = may(repo, "read") && members.value?.length > 0;
+  const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
+  const way = (name, icon, said) => html`<a class="line plain" href=${panel(name)}><${Icon} name=${icon} size="s" /><span class="grow">${said}</span></a>`;
   return html`
-    <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
-    ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
-    ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
-    <dl>
-      <dt>${text.permission}</dt><dd>${text.permissions[repo.permission] ?? repo.permission}</dd>
-      <dt>${text.commitsTitle}</dt><dd>${repo.commits}</dd>
-      <dt>${text.id}</dt><dd class="id">${repo.repo}</dd>
-    </dl>
+    <div class="part"><h3>${text.whoHasWhat}</h3>
+      <p class=${["former", "cut_off", "damaged"].includes(repo.standing.state) ? "error" : ""}><${Standing} of=${repo.standing} /></p>
+      ${repo.standing.own_forks > 0 && html`<p class="alarm">${text.ownForks(repo.standing.own_forks)}</p>`}
+      ${repo.standing.unheld > 0 && html`<p class="alarm">${text.unheld(repo.standing.unheld)}</p>`}
+      <p class="facts">${text.knownFrom}</p></div>
+    <div class="part"><h3>${text.canDo}</h3><div class="rows">
+      ${may(repo, "admin") && way("members", "invite", text.inviteSomebody)}
+      ${way("branches", "split", text.panels.branches)}
+      ${repo.whole && way("quorum", "check", text.panels.quorum)}</div>
     ${may(repo, "admin") && html`<${Reading} about=${text.readRepo} make=${() => api.shareRepo({ repo: repo.repo })} />`}
     ${may(repo, "admin") && branch && html`<${Reading} about=${text.readBranch(branch.name)} make=${() => api.shareBranch({ branch: branch.branch })} />`}
     ${may(repo, "admin") && html`<details><summary>${text.renewRepo}</summary>
@@ -48,7 +52,19 @@ export function About({ repo, branch }) {
     <details><summary>${text.forgetTitle}</summary>
       <p>${text.forgetAbout}</p>
       <${Action} class="danger" question=${text.forgetQuestion(repo.name)} act=${() => forget(repo)}>${text.forget}<//>
-    </details>`;
+    </details></div>
+    <details class="fold" id="experts"><summary>${text.forExperts}</summary><dl class="pairs">
+      <dt>${text.permission}</dt><dd>${text.permissions[repo.permission] ?? repo.permission}</dd>
+      <dt>${text.commitsTitle}</dt><dd>${repo.commits}</dd>
+      ${branch && html`<dt>${text.ofBranch}</dt><dd id="branch-facts">${factsOf(branch)}</dd>`}
+      <dt>${text.id}</dt><dd class="mono id">${repo.repo}</dd>
+    </dl></details>`;
+}
+
+function factsOf(branch) {
+  const facts = [text.commits(branch.commits), text.heads(branch.head_count)];
+  for (const name of ["pending", "void", "rejected"]) if (branch[name]) facts.push(text.state[name](branch[name]));
+  return facts.join(" · ");
 }
 
 /** Deletes a repo here; where that may be its last copy, after a second question. */

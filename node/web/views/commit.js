@@ -1,18 +1,22 @@
 // One commit: all that it says, why it counts or does not, and what one can do with it.
 
+import { Face } from "../parts/face.js";
 import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
-import { short, whenExactly, whoOf } from "../parts/format.js";
+import { clock, short, when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, may, members } from "../state/node.js";
+import { Lanes, layOut, widthOf } from "../parts/tangle.js";
+import { addressOf, chosenBranch, may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Attachments } from "./attachments.js";
 import { fork } from "./branches.js";
 import { PostActions, Relation, Story, isPost } from "./post_actions.js";
-import { What, shown } from "./timeline.js";
+import { What } from "./post_row.js";
+import { shown } from "./timeline.js";
 
 const ACKS_SHOWN = 20;
+const AROUND = 5; // commits before and after one, whose tangle is drawn with it
 
 export function Commit({ repo, branch, argument }) {
   const loaded = useLoaded(() => api.showCommit({ commit: argument }), [argument]);
@@ -23,46 +27,62 @@ function Whole({ repo, branch, commit, again }) {
   const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
   const isKnown = Boolean(commit.author && commit.kind);
   const isVoid = commit.verdict === "void";
+  const who = isKnown ? whoOf(commit, names) : "";
   return html`
-    ${isKnown && html`<${Relation} item=${commit} branch=${commit.branch} tab=${0} />
-      <p><bdi class="person">${whoOf(commit, names)}</bdi> <span class="facts">${whenExactly(commit.time)}</span></p>
-      <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
-      ${commit.files?.length > 0 && html`<${Attachments} item=${commit} branch=${commit.branch} tab=${0} />`}`}
-    ${isKnown && !isVoid && html`<${PostActions} item=${commit} repo=${repo} branch=${commit.branch} tab=${0} again=${async (id) => {
-      await again();
-      await shown.value?.renew(id);
-    }} />`}
-    ${isKnown && isPost(commit) && html`<${Story} commit=${commit} branch=${branch} names=${names} />`}
-    <h3>${text.why}</h3>
-    <p id="verdict" class=${commit.verdict === "accepted" ? "good" : "alarm"}><strong>${text.verdicts[commit.verdict] ?? commit.verdict}</strong></p>
-    <p>${text.sentence(commit.reason)}</p>
-    ${commit.by?.length > 0 && html`<p class="facts">${text.decidedBy} ${links(commit.by, branch)}</p>`}
-    ${isVoid && may(repo, "admin") && html`<p>${text.adoptAbout}</p><${Action} id="adopt" act=${async () => {
-      await api.adoptCommits({ branch: commit.branch, commits: [commit.commit] });
-      await again();
-      tell(text.adopted);
-    }}>${text.adopt}<//>`}
-    ${isKnown && may(repo, "manage") && html`
-      <details><summary>${text.nameCommit}</summary>
+    ${isKnown && html`<div class="part"><${Relation} item=${commit} branch=${commit.branch} tab=${0} />
+      <div class="bubble"><${Face} id=${commit.author} name=${who} color=${members.value?.find((one) => one.user === commit.author)?.color ?? null} size="s" /><div>
+        <p class="by"><b class="person"><bdi>${who}</bdi></b> <span class="facts" title=${whenExactly(commit.time)}>${when(commit.time)}</span></p>
+        <div class="said whole" dir="auto">${commit.text ? html`<${Markdown} source=${commit.text} tab=${0} bounds="alone" mentions=${commit.mentions} />` : html`<${What} item=${commit} branch=${commit.branch} tab=${0} />`}</div>
+        ${commit.files?.length > 0 && html`<${Attachments} items=${[commit]} branch=${commit.branch} tab=${0} />`}</div></div></div>`}
+    <div class="part"><h3>${text.why}</h3>
+      <p id="verdict" class=${commit.verdict === "accepted" ? "good" : "alarm"}><strong>${text.verdicts[commit.verdict] ?? commit.verdict}</strong></p>
+      <p class="facts">${text.sentence(commit.reason)}</p>
+      ${isVoid && may(repo, "admin") && html`<p>${text.adoptAbout}</p><${Action} id="adopt" class="main" act=${async () => {
+        await api.adoptCommits({ branch: commit.branch, commits: [commit.commit] });
+        await again();
+        tell(text.adopted);
+      }}>${text.adopt}<//>`}</div>
+    ${isKnown && isPost(commit) && html`<div class="part"><${Story} commit=${commit} branch=${branch} names=${names} /></div>`}
+    ${isKnown && html`<div class="part"><h3>${text.canDo}</h3>
+      ${!isVoid && html`<${PostActions} item=${commit} repo=${repo} again=${async (id) => {
+        await again();
+        await shown.value?.renew(id);
+      }} />`}
+      ${may(repo, "manage") && html`
+      <details class="fold"><summary>${text.nameCommit}</summary>
         <${Form} id="tag" class="form inline" button=${text.save_} send=${async ({ name }) => {
           await api.setTag({ repo: repo.repo, name: name.trim(), commit: commit.commit });
           tell(text.named(name.trim()));
-        }}><label>${text.tag} <input name="name" required maxlength="255" autocomplete="off" /></label><//></details>
-      <details><summary>${text.forkHere}</summary>
+        }}><label>${text.tag} <input name="name" type="text" required maxlength="255" autocomplete="off" /></label><//></details>
+      <details class="fold"><summary>${text.forkHere}</summary>
         <${Form} class="form inline" button=${text.fork} send=${({ name }) => fork(branch, name, commit.commit)}>
-          <label>${text.nameOfBranch} <input name="name" required maxlength="255" autocomplete="off" /></label><//></details>`}
-    <h3>${text.facts}</h3>
-    <dl>
-      <dt>${text.id}</dt><dd class="id">${commit.commit}</dd>
-      ${isKnown && html`<dt>${text.author}</dt><dd class="id">${commit.author}</dd>
-        <dt>${text.kind}</dt><dd>${commit.kind}</dd>
-        <dt>${text.rank}</dt><dd>${commit.rank}</dd>
-        <dt>${text.follows}</dt><dd>${commit.acks.length ? links(commit.acks, branch) : text.nothing}</dd>`}
-    </dl>`;
+          <label>${text.nameOfBranch} <input name="name" type="text" required maxlength="255" autocomplete="off" /></label><//></details>`}</div>`}
+    <details class="fold" id="experts"><summary>${text.forExperts}</summary>
+      ${isKnown && html`<${Tangle} commit=${commit.commit} names=${names} />`}
+      <dl class="pairs">
+        <dt>${text.id}</dt><dd class="mono id">${commit.commit}</dd>
+        ${commit.by?.length > 0 && html`<dt>${text.decidedBy}</dt><dd>${links(commit.by, branch)}</dd>`}
+        ${isKnown && html`<dt>${text.author}</dt><dd class="mono id">${commit.author}</dd>
+          <dt>${text.kind}</dt><dd>${commit.kind}</dd>
+          <dt>${text.rank}</dt><dd>${commit.rank}</dd>
+          <dt>${text.follows}</dt><dd>${commit.acks.length ? links(commit.acks, branch) : text.nothing}</dd>`}
+      </dl></details>`;
+}
+
+/** How a commit came together with those around it, as far as these are loaded: the newest above. */
+function Tangle({ commit, names }) {
+  const rows = shown.value?.rows.value ?? [];
+  const at = rows.findIndex(({ item }) => item.commit === commit);
+  if (at < 0) return null;
+  const around = rows.slice(Math.max(at - AROUND, 0), at + AROUND + 1);
+  const drawings = layOut(around.map(({ item }) => item));
+  const width = widthOf(drawings);
+  return html`<h3>${text.tangle}</h3><ol class="tangle" reversed>${around.map(({ item }, index) => html`<li key=${item.commit} class=${drawings[index].isHead ? "head" : ""} aria-current=${item.commit === commit ? "true" : undefined}>
+    <${Lanes} drawing=${drawings[index]} width=${width} /><a class="cut" href=${addressOf(chosenBranch.value, "commit", item.commit)}>${whoOf(item, names)}, ${clock(item.time)}</a></li>`)}</ol>`;
 }
 
 function links(commits, branch) {
-  const shown = commits.slice(0, ACKS_SHOWN);
-  return html`${shown.map((id, index) => html`${index ? ", " : ""}<a class="id" href=${addressOf(branch.branch, "commit", id)}>${short(id)}</a>`)}
-    ${commits.length > shown.length ? ` ${text.andMore(commits.length - shown.length)}` : ""}`;
+  const named = commits.slice(0, ACKS_SHOWN);
+  return html`${named.map((id, index) => html`${index ? ", " : ""}<a class="id" href=${addressOf(branch.branch, "commit", id)}>${short(id)}</a>`)}
+    ${commits.length > named.length ? ` ${text.andMore(commits.length - named.length)}` : ""}`;
 }

@@ -1,104 +1,44 @@
-// The third view: panels about the chosen repo and branch, about one commit, and about the node.
+// The third column: it explains what is chosen in the middle, a branch or a post.
 
+import { Icon } from "../parts/face.js";
 import { html } from "../parts/html.js";
-import { addressOf, chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
+import { current, isBeside, go, chosenBranch, chosenRepo, route } from "../state/node.js";
 import { text } from "../strings/en.js";
-import { useEffect, useRef } from "../vendor/preact-hooks.js";
-import { About } from "./about.js";
-import { Backup } from "./backup.js";
-import { Branches } from "./branches.js";
-import { Browsers } from "./browsers.js";
-import { Commit } from "./commit.js";
-import { Devices } from "./devices.js";
-import { Dict, SetOfItems } from "./documents.js";
-import { Files } from "./files.js";
-import { Health } from "./health.js";
-import { Inbox } from "./inbox.js";
-import { JoinRepo, NewRepo } from "./join.js";
-import { Log } from "./log.js";
-import { Members } from "./members.js";
-import { Peers } from "./peers.js";
-import { People } from "./people.js";
-import { Quorum } from "./quorum.js";
-import { Relay } from "./relay.js";
-import { Report } from "./report.js";
-import { Search } from "./search.js";
-import { Settings } from "./settings.js";
-import { Storage } from "./storage.js";
-import { Text } from "./text.js";
-import { focusTimeline } from "./timeline.js";
-import { Tokens } from "./tokens.js";
+import { computed, signal } from "../vendor/signals.js";
+import { Panel, closePanel } from "./panels.js";
 
-/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. In the order of the tabs. */
-export const PANELS = {
-  about: { needs: "repo", show: About },
-  members: { needs: "repo", show: Members },
-  branches: { needs: "repo", show: Branches },
-  files: { needs: "branch", show: Files },
-  set: { needs: "branch", show: SetOfItems },
-  dict: { needs: "branch", show: Dict },
-  text: { needs: "branch", show: Text },
-  inbox: { needs: "branch", show: Inbox },
-  quorum: { needs: "repo", show: Quorum },
-  commit: { needs: "commit", show: Commit },
-  search: { needs: "", show: Search },
-  new: { needs: "", action: "admin", show: NewRepo },
-  join: { needs: "", action: "admin", show: JoinRepo },
-  peers: { needs: "", action: "node", show: Peers },
-  relay: { needs: "", action: "node", show: Relay },
-  people: { needs: "", action: "node", show: People },
-  devices: { needs: "", action: "node", show: Devices },
-  browsers: { needs: "", action: "node", show: Browsers },
-  settings: { needs: "", action: "node", show: Settings },
-  tokens: { needs: "", action: "node", show: Tokens },
-  health: { needs: "", action: "node", show: Health },
-  backup: { needs: "", action: "node", show: Backup },
-  report: { needs: "", action: "node", show: Report },
-  storage: { needs: "", action: "node", show: Storage },
-  log: { needs: "", action: "node", show: Log },
-};
+export { closePanel };
 
-let opener = null; // what had the focus when the panel was opened
+const isWanted = signal(true); // beside the posts, where there is room for it
 
-/** Closes the panel. The keyboard goes back to where it was, else to the timeline. */
-export function closePanel() {
-  const back = opener;
-  go(chosenBranch.value);
-  setTimeout(() => { // when the views are drawn
-    if (back?.isConnected) back.focus();
-    if (document.activeElement !== back) focusTimeline();
-  }, 0);
+/** The panel that the column shows; empty: none. */
+const shown = computed(() => {
+  const { panel } = route.value;
+  if (isBeside(panel)) return panel;
+  return !panel && isWanted.value && current.value.branch ? "about" : "";
+});
+export const hasDetails = computed(() => shown.value !== "");
+
+/** Opens the column at what is about the branch, or closes it. */
+export function toggleDetails() {
+  const isRoom = matchMedia("(min-width: 75rem)").matches;
+  if (isBeside(route.value.panel)) return hide();
+  if (isRoom && hasDetails.value) return hide();
+  isWanted.value = true;
+  if (!isRoom) go(chosenBranch.value || chosenRepo.value, "about");
+  return undefined;
 }
 
-export function DetailsView() {
-  const { repo, branch } = current.value;
-  const asked = PANELS[route.value.panel] ? route.value.panel : repo ? "about" : "people";
-  const panel = PANELS[asked];
-  const place = useRef(null);
-  const opened = `${route.value.panel}/${route.value.argument}`;
-  const before = useRef(opened);
-  useEffect(() => {
-    // Keyboards and screen readers go where one asked to go. What is only shown beside the timeline takes nothing away.
-    if (before.current === opened) return;
-    before.current = opened;
-    const from = document.activeElement;
-    if (!from?.closest(".pane.details") && from !== document.body) opener = from;
-    if (route.value.panel) (place.current?.querySelector("[data-first]") ?? place.current?.querySelector("h2"))?.focus();
-  }, [opened]);
-  if (panel.needs && !repo) return null;
-  if (["branch", "commit"].includes(panel.needs) && !branch) return null;
-  return html`
-    ${repo && panel.needs && html`<${Tabs} asked=${asked} branch=${branch} />`}
-    <section class="panel" ref=${place} aria-labelledby="panel-title">
-      <h2 id="panel-title" tabindex="-1">${text.panels[asked]}</h2>
-      <${panel.show} key=${`${asked} ${panel.needs === "branch" ? chosenBranch.value : chosenRepo.value}`} repo=${repo} branch=${branch} argument=${route.value.argument} />
-    </section>`;
+function hide() {
+  isWanted.value = false;
+  if (isBeside(route.value.panel)) closePanel();
 }
 
-function Tabs({ asked, branch }) {
-  const here = chosenBranch.value || chosenRepo.value;
-  const names = Object.keys(PANELS).filter((name) => PANELS[name].needs === "repo" || (PANELS[name].needs === "branch" && branch));
-  return html`<nav class="panel-tabs" aria-label=${text.panelsOf}>
-    ${names.map((name) => html`<a href=${addressOf(here, name)} aria-current=${name === asked ? "page" : undefined}>${text.tabs[name]}</a>`)}
-  </nav>`;
+export function Details() {
+  const name = shown.value;
+  return html`<section class=${`pane details${isBeside(route.value.panel) ? " asked" : ""}`} aria-labelledby="panel-title">
+    <header class="top"><h1 class="unseen">${current.value.repo?.name}</h1><h2 id="panel-title" tabindex="-1">${text.panels[name]}</h2>
+      <button type="button" id="close-details" class="quiet icon" aria-label=${text.closeDetails} onClick=${hide}><${Icon} name="close" /></button></header>
+    <div class="scroll" tabindex="0" role="region" aria-label=${text.details}><${Panel} key=${name} name=${name} /></div>
+  </section>`;
 }

@@ -1,5 +1,6 @@
 // The files of a branch.
 
+import { Icon } from "../parts/face.js";
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
@@ -20,7 +21,7 @@ export function Files({ repo, branch }) {
   return html`<${Loaded} of=${loaded}>${({ files, next }) => html`
     ${!files.length && html`<${Empty}><p>${text.noFiles}</p><//>`}
     <ul class="plain" id="files">${files.map((file) => html`<li key=${file.commit + file.name}>
-      <${Save} branch=${id} file=${file.file} name=${file.name}><bdi>${file.name}</bdi><//>
+      <${Save} branch=${id} file=${file.file} name=${file.name}><span class="kind"><${Icon} name="file" /></span><b class="grow cut"><bdi>${file.name}</bdi></b><//>
       <p class="facts">${file.size === null ? "" : `${bytes(file.size)} · `}<bdi>${whoOf(file, new Map())}</bdi> · ${when(file.time)}
         ${may(repo, "write") && html` <${Action} class="quiet" question=${text.removeFileQuestion(file.name)} act=${async () => {
           await api.removeFile({ branch: id, file: file.file });

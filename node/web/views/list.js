@@ -1,25 +1,37 @@
-// The list: repos with their branches, what one can add, and the node's own pages.
+// The list: repos with their branches, what is new in them, what one can add; and at its foot who one is.
 
+import { Face, Icon, Tile } from "../parts/face.js";
 import { Empty, Skeleton } from "../parts/form.js";
+import { ID_SHOWN } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, chosenRepo, hasPanel, repos, route, status } from "../state/node.js";
+import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { signal } from "../vendor/signals.js";
+import { leave } from "./browsers.js";
+import { openPalette } from "./palette.js";
 
-const NODE_PANELS = ["peers", "relay", "people", "devices", "browsers", "settings", "tokens", "backup", "health", "report", "storage", "log"];
+const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them
 
-export function ListView() {
-  return html`<nav id="repos" aria-label=${text.reposAndBranches}>
-    <ul class="links"><li><${Link} panel="search" text=${text.panels.search} /></li></ul>
-    <${Amiss} />
-    <${Repos} />
-    ${actions.value.includes("admin") && html`<ul class="links add">
-      <li><${Link} panel="new" text=${text.panels.new} /></li>
-      <li><${Link} panel="join" text=${text.panels.join} /></li>
-    </ul>`}
-    ${actions.value.includes("node") && html`<h2>${text.thisNode}</h2>
-    <ul class="links">${NODE_PANELS.filter(hasPanel).map((name) => html`<li><${Link} panel=${name} text=${text.panels[name]} /></li>`)}</ul>`}
+/** Repo -> whether a person unfolded or folded it. */
+const folds = signal(new Map());
+
+export function List() {
+  const mayAdd = actions.value.includes("admin");
+  return html`<nav id="repos" class="side" aria-label=${text.reposAndBranches}>
+    <div class="top">
+      <button type="button" id="commands" class="find" aria-keyshortcuts="Control+K" onClick=${openPalette}>
+        <${Icon} name="search" size="s" /><span>${text.searchOrDo}</span><kbd>${text.ctrlK}</kbd></button>
+      ${mayAdd && html`<a id="add" class="button icon" href=${beside("new")} aria-label=${text.newOrJoin} title=${text.newOrJoin}
+        aria-current=${route.value.panel === "new" ? "page" : undefined}><${Icon} name="plus" /></a>`}
+    </div>
+    <div class="scroll">
+      <div class="side-head"><h1 class="grow">${text.list}</h1></div>
+      <${Amiss} />
+      <${Repos} />
+    </div>
+    <${Me} />
   </nav>`;
 }
 
@@ -27,18 +39,14 @@ export function ListView() {
 function Amiss() {
   const { faults = [], key_use: use } = status.value ?? {};
   const said = [...faults.map(text.fault), ...(use?.displaced_at ? [text.displaced] : [])];
-  return said.map((one) => html`<p class="error amiss" role="alert">${one}</p>`);
-}
-
-function Link({ panel, text: shown }) {
-  return html`<a href=${beside(panel)} aria-current=${route.value.panel === panel ? "page" : undefined}>${shown}</a>`;
+  return said.map((one) => html`<p class="note-box bad amiss" role="alert"><${Icon} name="warn" />${one}</p>`);
 }
 
 function Repos() {
   if (!repos.value) return html`<${Skeleton} lines=${4} />`;
   if (!repos.value.length) {
-    return html`<${Empty} id="empty"><p class="narrow">${text.welcomeAbout}</p><p>${text.noRepos}</p>
-      <p><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
+    return html`<${Empty} id="empty"><p>${text.noRepos}</p>
+      <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
   }
   return html`<ul class="repos">${repos.value.map(draw)}</ul>`;
 }
@@ -53,24 +61,70 @@ function draw(repo) {
 
 function Repo({ repo }) {
   const branches = repo.branches.filter((one) => !one.archived);
-  const about = addressOf(branches[0]?.branch ?? repo.repo, branches.length ? "about" : "");
-  return html`<li>
-    <a class="repo" href=${about} aria-current=${repo.repo === chosenRepo.value ? "true" : undefined}><bdi>${repo.name}</bdi></a>
-    <span class="facts">${text.permissions[repo.permission] ?? repo.permission} · ${text.commits(repo.commits)}</span>
-    <span class=${`facts standing ${repo.standing.state}`}>${repo.standing.uncertain ? text.uncertain : (text.standing[repo.standing.state] ?? repo.standing.state)}</span>
-    ${repo.requests > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "members")}>${text.asking(repo.requests)}</a>`}
-    ${repo.offers > 0 && html`<a class="alarm" href=${addressOf(branches[0]?.branch ?? repo.repo, "inbox")}>${text.offersWait(repo.offers)}</a>`}
-    <ul>${branches.map((branch) => html`<li>
-      <a class="branch" data-branch=${branch.branch} href=${addressOf(branch.branch)} aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}>
-        <bdi>${nameOf(branch)}</bdi> <${New} of=${news.value.get(branch.branch)} /> <span class="facts">${branch.commits}</span></a>
-    </li>`)}</ul>
-  </li>`;
+  const first = branches[0]?.branch ?? repo.repo;
+  const isOpen = folds.value.get(repo.repo) ?? (repo.repo === chosenRepo.value || repos.value.length <= OPEN_MAX);
+  const fold = (event) => {
+    event.preventDefault();
+    folds.value = new Map([...folds.value, [repo.repo, !isOpen]]);
+  };
+  const sum = branches.map((one) => news.value.get(one.branch)).filter(Boolean).reduce(
+    (all, one) => ({ unseen: all.unseen + one.unseen, mentions: all.mentions + one.mentions, more: all.more || one.more }),
+    { unseen: 0, mentions: 0, more: false },
+  );
+  const asks = (count, panel, said) => count > 0 && html`<a class="nav-row unread" href=${addressOf(first, panel)}>
+    <span class="cut">${said(count)}</span><span class="badge at">${count}</span></a>`;
+  return html`<li><details class="repo" open=${isOpen}>
+    <summary class=${sum.unseen ? "nav-row unread" : "nav-row"} onClick=${fold}><${Icon} name="turn" size="s turn" /><${Tile} id=${repo.repo} name=${repo.name} />
+      <bdi class="cut">${repo.name}</bdi><${Standing} repo=${repo} /><span class="sum"><${New} of=${sum} /></span></summary>
+    ${isOpen && html`<div class="inner">
+      ${branches.map((branch) => html`<${Branch} key=${branch.branch} branch=${branch} />`)}
+      ${!branches.length && html`<a class="nav-row" href=${addressOf(repo.repo)}>${text.open}</a>`}
+      ${asks(repo.requests, "members", text.asking)}
+      ${asks(repo.offers, "inbox", text.offersWait)}
+    </div>`}
+  </details></li>`;
 }
 
-/** How much of a branch is new. None, where the node has looked through as many commits as it does, and all were this user's. */
+function Branch({ branch }) {
+  const of = news.value.get(branch.branch);
+  return html`<a class=${of?.unseen ? "nav-row unread" : "nav-row"} data-branch=${branch.branch} href=${addressOf(branch.branch)}
+    aria-current=${branch.branch === chosenBranch.value ? "page" : undefined}><bdi class="cut">${nameOf(branch)}</bdi><${New} of=${of} /></a>`;
+}
+
+/** How a repo is, where it is not well. */
+function Standing({ repo }) {
+  const { state, uncertain } = repo.standing;
+  const said = uncertain ? text.uncertain : text.standingTag[repo.permission === "former" ? "former" : state];
+  if (!said) return null;
+  return html`<span class=${`tag standing ${state}${["former", "cut_off", "damaged"].includes(state) ? " warn" : ""}`}>${said}</span>`;
+}
+
+/** How much is new. None, where the node has looked through as many commits as it does, and all were this user's. */
 function New({ of }) {
   if (!of?.unseen) return null;
-  return html`<span class=${of.mentions ? "badge mentioned" : "badge"} title=${of.mentions ? text.mentionsOf(of.mentions) : undefined}>${of.mentions ? "@ " : ""}${text.unreadCount(of.unseen, of.more)}<span class="unseen"> ${text.unreadWord}</span></span>`;
+  return html`<span class=${of.mentions ? "badge at mentioned" : "badge"} title=${of.mentions ? text.mentionsOf(of.mentions) : undefined}>${of.mentions ? "@ " : ""}${text.unreadCount(of.unseen, of.more)}<span class="unseen"> ${text.unreadWord}</span></span>`;
+}
+
+/** Who one is, and how this computer is. A token that may not see the node has the way out alone. */
+function Me() {
+  const own = me.value;
+  if (!own) {
+    return html`<div class="me"><span id="live" role="status" class=${isLive.value ? "sync" : "sync off"}>${isLive.value ? text.live : text.notLive}</span>
+      <button id="leave" type="button" class="quiet" onClick=${leave}>${text.lock}</button></div>`;
+  }
+  return html`<a class="me" href=${beside("settings")} title=${text.panels.settings}>
+    <${Face} id=${own.user} name=${own.name ?? ""} color=${own.color} size="s" />
+    <span class="grow"><b class="cut"><bdi>${own.name || own.user.slice(0, ID_SHOWN)}</bdi></b><${Computer} /></span><${Icon} name="gear" /></a>`;
+}
+
+function Computer() {
+  const { damaged, faults = [], key_use: use } = status.value ?? {};
+  const lost = damaged ? damaged.commits + damaged.blocks : 0;
+  let [kind, said] = ["", text.live];
+  if (faults.length || use?.displaced_at) [kind, said] = ["wrong", text.needsCare];
+  else if (lost) [kind, said] = ["here", text.damaged(lost)];
+  if (!isLive.value) [kind, said] = ["off", text.notLive];
+  return html`<span id="live" role="status" class=${`sync ${kind}`}>${said}</span>`;
 }
 
 /** A branch of comments is called by the id of what they are about: the name of that says more. */

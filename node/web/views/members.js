@@ -1,5 +1,6 @@
 // Who is in a repo and what each may do; invitations; and what one calls the others.
 
+import { Face } from "../parts/face.js";
 import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, describeLink, useLoaded } from "../parts/form.js";
 import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
@@ -11,7 +12,6 @@ import { AskLinks, Requests } from "./requests.js";
 
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
 const INVITED = ["write", "read"];
-const HUE_STEP = 22.5;
 const DAY_SECONDS = 86_400;
 
 export function Members({ repo }) {
@@ -41,11 +41,10 @@ function groupBy(list, keyOf) {
 
 function Member({ member, repo, isAdmin, prefix = "" }) {
   const isMe = member.user === status.value?.user;
-  const hue = member.color === null ? {} : { "--hue": member.color * HUE_STEP };
-  return html`
-    ${member.name && html`<bdi class=${member.color === null ? "person" : "person colored"} style=${hue}>${member.name}</bdi> `}
-    <span class="id">${prefix}${member.user.slice(0, 16)}… </span>
-    <span class="facts">${member.permission}${isMe ? ` · ${text.you}` : ""}</span>
+  const id = `${prefix}${member.user.slice(0, 16)}…`;
+  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} />
+    <span class="grow">${member.name ? html`<bdi class="person">${member.name}</bdi>` : html`<span class="id">${id}</span>`}
+      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${member.name ? html` · <span class="id">${id}</span>` : ""}</span></span>
     ${isMe && !member.name && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>
@@ -54,7 +53,7 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
       ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
       <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
-    </details>`}`;
+    </details>`}</div>`;
 }
 
 async function rename(member, name) {

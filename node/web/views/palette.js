@@ -1,5 +1,6 @@
 // Commands by name: Ctrl+K, a few letters, Enter.
 
+import { Icon } from "../parts/face.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
@@ -8,7 +9,7 @@ import { text } from "../strings/en.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
-import { PANELS } from "./details.js";
+import { PANELS } from "./panels.js";
 import { showInTimeline } from "./timeline.js";
 
 const SHOWN_MAX = 50;
@@ -30,7 +31,7 @@ function Open() {
   const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
   const words = fold(asked).split(/\s+/);
   const found = all.filter(({ name }) => words.every((word) => fold(name).includes(word))).slice(0, SHOWN_MAX);
-  if (!found.length && asked.trim()) found.push({ name: text.goSearch(asked.trim()), run: () => go(chosenBranch.value, "search", asked.trim()) });
+  if (!found.length && asked.trim()) found.push({ name: text.goSearch(asked.trim()), icon: "search", run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
   const run = (command) => {
     dialog.current.close();
@@ -48,19 +49,19 @@ function Open() {
   };
   useEffect(() => dialog.current.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" }), [chosen]);
   return html`<dialog ref=${dialog} id="palette" aria-label=${text.commands} onClose=${() => (isOpen.value = false)}>
-    <input id="command" role="combobox" aria-expanded="true" aria-controls="found" aria-autocomplete="list" autocomplete="off"
+    <div class="ask-line"><${Icon} name="search" /><input id="command" type="text" role="combobox" aria-expanded="true" aria-controls="found" aria-autocomplete="list" autocomplete="off"
       aria-activedescendant=${found.length ? `command-${chosen}` : undefined} aria-label=${text.commandHint} placeholder=${text.commandHint}
-      onInput=${(event) => { setAsked(event.target.value); setAt(0); }} onKeyDown=${key} />
-    <ul id="found" role="listbox" aria-label=${text.commands}>
+      onInput=${(event) => { setAsked(event.target.value); setAt(0); }} onKeyDown=${key} /><kbd>${text.escape}</kbd></div>
+    <ul id="found" class="hits" role="listbox" aria-label=${text.commands}>
       ${found.map((command, index) => html`<li id=${`command-${index}`} role="option" aria-selected=${index === chosen}
-        onClick=${() => run(command)}><bdi>${command.name}</bdi></li>`)}
+        onClick=${() => run(command)}><${Icon} name=${command.icon ?? "arrow"} /><bdi class="grow cut">${command.name}</bdi></li>`)}
     </ul>
   </dialog>`;
 }
 
 function commands() {
   const to = (address) => () => (location.hash = address);
-  const list = [{ name: text.goWrite, run: write }];
+  const list = [{ name: text.goWrite, icon: "edit", run: write }];
   const last = notices.value.findLast((one) => one.undo);
   if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
@@ -70,10 +71,10 @@ function commands() {
   }
   for (const repo of repos.value ?? []) {
     for (const branch of repo.branches) {
-      list.push({ name: text.goBranch(repo.name, branch.name), run: () => show(branch.branch) });
+      list.push({ name: text.goBranch(repo.name, branch.name), icon: "thread", run: () => show(branch.branch) });
     }
   }
-  list.push({ name: text.lock, run: leave });
+  list.push({ name: text.lock, icon: "out", run: leave });
   return list;
 }
 

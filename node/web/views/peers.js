@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { isLive, peers } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { Transfer } from "./timeline.js";
+import { Transfer } from "./standing.js";
 
 export function Peers() {
   const lists = useLoaded(() => api.listPeers(), []);

@@ -1,17 +1,18 @@
 // What one does with a post: reply to it, edit, delete or hide it; and what became of it.
 
-import { Action, Form, Loaded, useLoaded } from "../parts/form.js";
+import { Icon } from "../parts/face.js";
+import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { addressOf, may, status } from "../state/node.js";
+import { addressOf, go, may, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
+import { useState } from "../vendor/preact-hooks.js";
+import { writeAbout } from "./compose.js";
 
 const VERSIONS = 50;
 const THREAD = 200;
-const ID = /@([a-z2-7]{52})/g;
 
 /** Whether a commit is a post that stands for itself: no edit and no deletion of another. */
 export function isPost(item) {
@@ -26,7 +27,7 @@ export function Relation({ item, branch, tab }) {
   const said = answered
     ? text.replyTo(answered.author_name || answered.author?.slice(0, 12) || "", text.answered[answered.state] ?? answered.state)
     : item.edits ? text.editsPost : text.deletesPost;
-  return html`<p class="facts relation"><a href=${addressOf(branch, "commit", about)} tabindex=${tab}>${said}</a></p>`;
+  return html`<p class="relation"><a class="re" href=${addressOf(branch, "commit", about)} tabindex=${tab}>${said}</a></p>`;
 }
 
 /** What stands instead of the text of a post that was taken away, or null. */
@@ -35,60 +36,48 @@ export function goneNote(item) {
   return item.hidden_by ? text.hiddenBy(item.hidden_by_name || item.hidden_by.slice(0, 12)) : null;
 }
 
-/** `again` is called with the post's id when something was done. */
-export function PostActions({ item, repo, branch, tab, again }) {
-  const [mode, setMode] = useState("");
+/** What floats over a post beside a mouse. The rest is beside it, in what is about the post. */
+export function PostTools({ item, repo, branch, tab }) {
+  if (!isPost(item)) return null;
+  const mayWrite = may(repo, "write");
+  const isOwn = item.author === status.value?.user;
+  const isGone = item.deleted || item.hidden_by;
+  const tool = (label, icon, act, key = "") => html`<button type="button" class="quiet icon" tabindex=${tab} data-key=${key} aria-label=${label} title=${label} onClick=${act}><${Icon} name=${icon} /></button>`;
+  return html`<div class="does" role="group" aria-label=${text.postTools}>
+    ${mayWrite && tool(text.reply, "reply", () => writeAbout("reply", item), "r")}
+    ${mayWrite && isOwn && !isGone && tool(text.edit, "edit", () => writeAbout("edit", item), "e")}
+    ${tool(text.aboutPost, "more", () => go(branch, "commit", item.commit))}
+  </div>`;
+}
+
+/** All that one can do with a post. `again` is called with its id when something was done. */
+export function PostActions({ item, repo, again }) {
   if (!isPost(item)) return null;
   const isOwn = item.author === status.value?.user;
   const isGone = item.deleted || item.hidden_by;
   const mayWrite = may(repo, "write");
-  const done = async () => {
-    setMode("");
-    await again(item.commit);
+  const done = () => again(item.commit);
+  const write = (mode) => () => {
+    go(item.branch);
+    writeAbout(mode, item);
   };
-  const button = (name, label) => html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${mode === name}
-    onClick=${() => setMode(mode === name ? "" : name)}>${label}</button>`;
-  return html`<div class="post-actions">
-      ${mayWrite && button("reply", text.reply)}
-      ${mayWrite && isOwn && !isGone && button("edit", text.edit)}
-      ${mayWrite && isOwn && !item.deleted && html`<${Action} class="quiet" tab=${tab} question=${text.deleteQuestion} act=${async () => {
-        await api.deletePost({ commit: item.commit });
-        await done();
-      }}>${text.delete}<//>`}
-      ${may(repo, "admin") && !item.deleted && html`<${Action} class="quiet" tab=${tab} act=${async () => {
-        await hide(item, !item.hidden_by);
-        await done();
-        if (!item.hidden_by) tell(text.hidden, () => hide(item, false).then(done));
-      }}>${item.hidden_by ? text.showAgain : text.hide}<//>`}
-    </div>
-    ${mode && html`<${Writer} key=${mode} mode=${mode} item=${item} done=${done} cancel=${() => setMode("")} />`}`;
+  return html`<div class="post-actions rows">
+    ${mayWrite && html`<button type="button" class="line plain" onClick=${write("reply")}><${Icon} name="reply" size="s" />${text.reply}</button>`}
+    ${mayWrite && isOwn && !isGone && html`<button type="button" class="line plain" onClick=${write("edit")}><${Icon} name="edit" size="s" />${text.edit}</button>`}
+    ${may(repo, "admin") && !item.deleted && html`<${Action} class="line plain" act=${async () => {
+      await hide(item, !item.hidden_by);
+      await done();
+      if (!item.hidden_by) tell(text.hidden, () => hide(item, false).then(done));
+    }}><${Icon} name="eye" size="s" />${item.hidden_by ? text.showAgain : text.hide}<//>`}
+    ${mayWrite && isOwn && !item.deleted && html`<${Action} class="line plain danger" question=${text.deleteQuestion} yes=${text.delete} act=${async () => {
+      await api.deletePost({ commit: item.commit });
+      await done();
+    }}><${Icon} name="trash" size="s" />${text.delete}<//>`}
+  </div>`;
 }
 
 function hide(item, hidden) {
   return api.hidePost({ commit: item.commit, hidden });
-}
-
-function Writer({ mode, item, done, cancel }) {
-  const area = useRef(null);
-  useEffect(() => area.current.focus(), []);
-  const names = new Map((item.mentions ?? []).map((one) => [one.user, one.name]));
-  const before = mode === "edit" ? (item.text ?? "").replace(ID, (all, id) => (names.get(id) ? `@[${names.get(id)}]` : all)) : "";
-  const send = async ({ said }) => {
-    const request = { commit: item.commit, text: said, resolve_mentions: true };
-    await (mode === "edit" ? api.editPost(request) : api.replyToPost(request));
-    await done();
-    if (mode === "edit") tell(text.saved, () => api.editPost({ ...request, text: before }).then(done));
-  };
-  const key = (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) event.target.form.requestSubmit();
-    if (event.key === "Escape") {
-      event.stopPropagation();
-      cancel();
-    }
-  };
-  return html`<${Form} class="form writer" button=${mode === "edit" ? text.save_ : text.reply} send=${send}>
-    <label><span class="unseen">${mode === "edit" ? text.newText : text.yourReply}</span>
-      <textarea ref=${area} name="said" rows="3" required maxlength="262144" defaultValue=${before} onKeyDown=${key}></textarea></label><//>`;
 }
 
 /** The replies of a post's thread, and what it said before: opened on request. */

@@ -12,7 +12,6 @@ import { showInTimeline } from "./timeline.js";
 const PAGE = 20;
 const PAUSE_MS = 300; // after the last letter
 const LETTERS_MIN = 3; // of a word that is not finished
-const WIDE = matchMedia("(min-width: 72.01rem)"); // the timeline stands beside this view
 
 /** The address holds the query, so that one comes back to what was found. */
 export function Search({ argument }) {
@@ -43,18 +42,17 @@ function Found({ asked }) {
     ${index.state === "building" && html`<p class="alarm" role="status">${text.indexing(index.percent)}</p>`}
     ${names.length > 0 && html`<ul class="plain" id="found-names">${names.map((one) => html`<li><${Name} one=${one} /></li>`)}</ul>`}
     ${!hits.length && !names.length && html`<${Empty}><p>${next ? text.nothingYet : text.nothingFound}</p><//>`}
-    <ul class="plain" id="hits" aria-label=${text.panels.search}>${hits.map((hit) => html`<li key=${hit.commit}><${Hit} hit=${hit} asked=${asked} /></li>`)}</ul>
+    <ul class="plain" id="hits" aria-label=${text.panels.search}>${hits.map((hit) => html`<li key=${hit.commit}><${Hit} hit=${hit} /></li>`)}</ul>
     ${(afters.length > 0 || next) && html`<p class="buttons">
       <button type="button" disabled=${!afters.length} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
       <button type="button" disabled=${!next} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`}<//>`;
 }
 
-function Hit({ hit, asked }) {
+function Hit({ hit }) {
   const [shown] = hit.texts ?? []; // of several texts of a branch the first
   const open = (event) => {
     event.preventDefault();
-    if (WIDE.matches) go(hit.branch, "search", asked);
-    else go(hit.branch);
+    go(hit.branch);
     showInTimeline(hit.branch, hit.commit);
   };
   const found = shown

@@ -1,28 +1,24 @@
-// The timeline of a branch: what was written, the newest first, with its tangle. Changes of one document stand together.
+// The posts of a branch: what was written, the newest last, by days and by authors. Changes of one document stand together.
 
-import { Action, Empty, Skeleton } from "../parts/form.js";
-import { ID_SHOWN, when, whenExactly, whoOf } from "../parts/format.js";
-import { documentOf, drawnAs, groupsOf, keysOf } from "../parts/groups.js";
+import { Empty, Skeleton } from "../parts/form.js";
+import { dayOf, whoOf } from "../parts/format.js";
+import { Icon } from "../parts/face.js";
+import { groupsOf, keysOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
-import { Markdown } from "../parts/markdown.js";
-import { Lanes, layOut, widthOf } from "../parts/tangle.js";
-import { addressOf, beside, chosenBranch, current, go, may, members, repos, status } from "../state/node.js";
+import { chosenBranch, current, go, me, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
-import { actions, api, attempt, attemptItself } from "../state/session.js";
-import { Timeline } from "../state/timeline.js";
+import { attemptItself } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { Component } from "../vendor/preact.js";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
-import { Attachments } from "./attachments.js";
 import { Changes, authorsOf } from "./changes.js";
-import { Compose } from "./compose.js";
-import { PostActions, Relation, goneNote } from "./post_actions.js";
+import { Post } from "./post_row.js";
 
-const LONG = 700; // characters or
-const LONG_LINES = 14; // lines that are shown before a row is cut
 const NEAR = "800px"; // to the end of what is shown: then more is loaded
 const FILLED_MAX = 1000; // commits up to which more are loaded by themselves where few rows show them
+const RUN_SECONDS = 300; // within which posts of one author stand together under one name
+const FRAMES_MAX = 60; // of the screen, in which what was asked for is drawn
+const END_PIXELS = 40; // from the end: who is so near follows what comes
 
 /** The window that is shown, and which of its rows has the keyboard. */
 export const shown = signal(null);
@@ -41,8 +37,8 @@ effect(() => {
   if (!asked || timeline?.branch !== asked.branch || !timeline.rows.value) return;
   wanted.value = null;
   attemptItself(async () => {
-    if (!asked.commit) setTimeout(focusTimeline, 0); // when it is drawn
-    else if (await timeline.goToCommit(asked.commit)) setTimeout(() => focusRow(asked.commit), 0);
+    if (!asked.commit) whenDrawn("#timeline", focusTimeline);
+    else if (await timeline.goToCommit(asked.commit)) focusDrawn(asked.commit);
   });
 });
 
@@ -54,147 +50,133 @@ effect(() => {
   if (id === null || id === before) return;
   const isFirst = before === null;
   before = id;
-  if (!isFirst && id) setTimeout(() => document.activeElement === document.body && showInTimeline(id), 0);
+  focused.value = "";
+  if (!isFirst && id) setTimeout(() => document.activeElement === document.body && !wanted.value && showInTimeline(id), 0);
 });
 
-export function TimelineView() {
-  const { repo, branch } = current.value;
-  const id = chosenBranch.value;
-  useEffect(() => {
-    if (!id) return undefined;
-    const stop = new AbortController();
-    const timeline = new Timeline(api, id, (error) => attemptItself(() => Promise.reject(error)));
-    shown.value = timeline;
-    focused.value = "";
-    attemptItself(() => timeline.follow(stop.signal));
-    return () => {
-      stop.abort();
-      shown.value = null;
-    };
-  }, [id, api]);
-  if (!repo) return repos.value && html`<${Welcome} />`;
-  return html`<section id="branch" aria-labelledby="branch-name">
-    <${Heading} repo=${repo} branch=${branch} />
-    ${branch && html`
-      <${Nameless} repo=${repo} />
-      ${may(repo, "write") && !branch.archived && html`<${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`}
-      <${Rows} timeline=${shown.value} branch=${branch.branch} />`}
-  </section>`;
+/** Goes to where posts of a moment stand, in unix seconds. */
+export async function goTo(seconds) {
+  const commit = await shown.value.goTo(seconds);
+  if (commit) focusDrawn(commit);
 }
 
-function Welcome() {
-  return html`<section aria-labelledby="welcome"><h2 id="welcome">${text.welcome}</h2>
-    <p>${text.welcomeAbout}</p>
-    <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a>
-      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p>
-    ${actions.value.includes("node") && html`<p>${text.welcomeBack} <a href=${beside("backup", "restore")}>${text.restoreTitle}</a></p>`}</section>`;
-}
-
-function Heading({ repo, branch }) {
-  const facts = branch ? [text.commits(branch.commits), text.heads(branch.head_count)] : [];
-  for (const name of ["pending", "void", "rejected"]) if (branch?.[name]) facts.push(text.state[name](branch[name]));
-  const standing = repo.standing;
-  const isBad = ["former", "cut_off", "damaged"].includes(standing.state);
-  const panel = (name) => addressOf(branch?.branch ?? repo.repo, name);
-  // Of a new repo, what the node does not know of others is beside the point.
-  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin");
-  return html`<div class="heading-line">
-    <h2 id="branch-name"><bdi>${repo.name}</bdi>${branch && html` : <bdi>${branch.name}</bdi>`}</h2>
-    <p id="branch-facts" class="facts">${facts.join(" · ")}</p>
-    <p id="standing" class=${isBad ? "error" : "facts"}>${isOnlyYou ? html`${text.onlyYou} <a href=${panel("members")}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</p>
-    <${Transfer} of=${standing.progress} />
-    ${branch && html`<${Jump} />`}
-    <nav class="wide-hidden" aria-label=${text.details}><a href=${panel("about")}>${text.details}</a></nav>
-  </div>`;
-}
-
-/** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */
-export function Standing({ of }) {
-  const parts = text.standingSentence(of, when).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
-  return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
-}
-
-/** How far a transfer between nodes is, where it is known what there is. */
-export function Transfer({ of }) {
-  if (!of?.total) return null;
-  return html`<progress class="transfer" max=${of.total} value=${of.done} aria-label=${text.transferred(of)} title=${text.transferred(of)}></progress>`;
-}
-
-/** A member who has stated no name sees how others see them. */
-function Nameless({ repo }) {
-  const me = members.value?.find((one) => one.user === status.value?.user);
-  if (!me || me.name || !may(repo, "write")) return null;
-  return html`<p id="nameless" class="facts">${text.namelessAbout(me.user.slice(0, ID_SHOWN))} <a href=${beside("people")}>${text.nameYourself}</a></p>`;
-}
-
-function Jump() {
-  const timeline = shown.value;
-  const jump = async (event) => {
-    const seconds = new Date(`${event.target.value}T00:00:00`).getTime() / 1000;
-    if (!timeline || Number.isNaN(seconds)) return;
-    await attempt(async () => {
-      const commit = await timeline.goTo(seconds);
-      if (commit) setTimeout(() => focusRow(commit), 0); // when it is drawn
-    });
-  };
-  return html`<div class="jump">
-    <label>${text.jumpTo} <input type="date" id="jump" onChange=${jump} /></label>
-    <${FirstUnread} />
-    ${timeline?.hasNewer.value && html`<${Action} id="newest" act=${() => timeline.load()}>${text.newest}<//>`}
-  </div>`;
-}
-
-/** The way to the oldest commit that is new, while it is among those that are shown. */
-function FirstUnread() {
-  const { branch, ids } = fresh.value;
-  const rows = branch === chosenBranch.value ? shown.value?.rows.value : null;
-  const oldest = rows?.findLast(({ item }) => ids.has(item.commit));
-  if (!oldest) return null;
-  return html`<${Action} id="first-unread" act=${() => focusRow(oldest.item.commit)}>${text.firstUnread}<//>`;
-}
-
-function Rows({ timeline, branch }) {
+/** `branch` as the node lists it. */
+export function Posts({ timeline, branch }) {
   const rows = timeline?.rows.value;
   const names = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.name])), [members.value]);
+  const colors = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.color])), [members.value]);
+  const scroller = useRef(null);
+  const list = useRef(null);
+  useEnd(scroller, list, timeline);
+  useKeyboardPlace();
+  if (!rows) return html`<div class="scroll posts-wrap"><${Skeleton} lines=${6} /></div>`;
   const newer = () => timeline.hasNewer.value && attemptItself(() => timeline.loadNewer());
   const older = () => timeline.hasOlder.value && attemptItself(() => timeline.loadOlder());
-  useKeyboardPlace();
-  if (!rows) return html`<${Skeleton} lines=${6} />`;
-  const groups = groupsOf(rows, new Set(keys.values()));
-  const drawings = layOut(drawnAs(groups));
-  const width = widthOf(drawings);
+  const groups = groupsOf(rows, new Set(keys.values())).reverse();
   keys = keysOf(groups);
-  const isFresh = (group) => fresh.value.branch === branch && group.rows.some(({ item }) => fresh.value.ids.has(item.commit));
-  const oldest = groups.findLastIndex(isFresh);
+  const id = branch.branch;
+  const isFresh = (group) => fresh.value.branch === id && group.rows.some(({ item }) => fresh.value.ids.has(item.commit));
+  const oldest = groups.findIndex(isFresh);
   const reached = keys.get(focused.value) ?? focused.value;
   const has = groups.some(({ key }) => key === reached);
+  const kept = keptOf(groups, current.value.repo);
   const filled = Math.min(rows.length, FILLED_MAX);
   return html`
-    <${Sentinel} reach=${newer} filled=${filled}>
-      ${timeline.hasNewer.value && html`<button type="button" onClick=${newer}>${text.newer}</button>`}
+    <div class="scroll posts-wrap" id="posts" ref=${scroller} tabindex="-1" role="region" aria-label=${text.timeline}>
+    <${Sentinel} reach=${older} filled=${filled}>
+      ${timeline.hasOlder.value && html`<button id="older" type="button" class="quiet" onClick=${older}>${text.older}</button>`}
     <//>
-    ${rows.length < 2 && html`<${Empty}><p>${text.emptyTimeline}</p><//>`}
-    <ol id="timeline" class="timeline" reversed tabindex="-1" aria-label=${text.timeline} onKeyDown=${(event) => walk(event, branch)}
-      style=${{ "--tangle": `${width}px` }}>
+    ${rows.length < 2 && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p><//>`}
+    <ol id="timeline" class="posts" ref=${list} tabindex="-1" onKeyDown=${(event) => walk(event, id)}>
       ${groups.map((group, index) => {
-        const { key } = group;
-        const common = { key, branch, drawing: drawings[index], width, shape: JSON.stringify([drawings[index], width]), isFresh: isFresh(group) };
-        common.isSince = index === oldest && oldest < groups.length - 1;
-        common.isReached = has ? key === reached : index === 0;
-        if (group.rows.length === 1) return html`<${Row} ...${common} row=${group.rows[0]} who=${whoOf(group.rows[0].item, names)} />`;
-        return html`<${Changes} ...${common} group=${group} names=${names} authors=${authorsOf(group, names).join("\n")} reach=${() => (focused.value = key)} />`;
+        const { key, main } = group;
+        const previous = groups[index - 1];
+        const day = dayOf(main.item.time);
+        const common = { key, place: key, branch: id, isFresh: isFresh(group) };
+        common.day = previous && dayOf(previous.main.item.time) === day ? "" : day;
+        common.isSince = index === oldest && oldest > 0;
+        common.isReached = has ? key === reached : index === groups.length - 1;
+        common.reach = () => (focused.value = key);
+        if (group.document && group.rows.length > 1) {
+          return html`<${Changes} ...${common} group=${group} names=${names} authors=${authorsOf(group, names).join("\n")} />`;
+        }
+        const isNext = !common.day && !common.isSince && isRun(previous, group);
+        const author = main.item.origin?.author ?? main.item.author;
+        return html`<${Post} ...${common} rows=${group.rows} row=${main} who=${whoOf(main.item, names)} color=${colors.get(author) ?? null}
+          isNext=${isNext} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
-    <${Sentinel} reach=${older} filled=${filled}>
-      ${timeline.hasOlder.value && html`<button id="older" type="button" onClick=${older}>${text.older}</button>`}
-    <//>`;
+    <${Sentinel} reach=${newer} filled=${filled}>
+      ${timeline.hasNewer.value && html`<button type="button" class="quiet" onClick=${newer}>${text.newer}</button>`}
+    <//></div>
+    <div class="jump">
+      ${oldest > 0 && html`<${FirstUnread} commit=${groups[oldest].key} />`}
+      ${timeline.hasNewer.value && html`<button type="button" id="newest" onClick=${() => attemptItself(() => timeline.load())}><${Icon} name="down" size="s" />${text.newest}</button>`}
+    </div>`;
+}
+
+/** The way to the oldest commit that is new, until it was taken. */
+function FirstUnread({ commit }) {
+  return html`<button type="button" id="first-unread" onClick=${() => focusRow(commit)}><${Icon} name="up" size="s" />${text.firstUnread}</button>`;
+}
+
+/** Whether a post stands under the name of the one before it. */
+function isRun(previous, group) {
+  if (!previous || previous.document || !isSaid(previous.main) || !isSaid(group.main)) return false;
+  const [last, next] = [previous.main.item, group.main.item];
+  const isOne = last.author === next.author && last.origin?.author === next.origin?.author && last.imported_author === next.imported_author;
+  return isOne && !next.reply_to && Math.abs(next.time - last.time) <= RUN_SECONDS;
+}
+
+function isSaid({ item, isVoid }) {
+  return !isVoid && ["post", "files", "imported", "carried"].includes(item.kind) && !item.edits && !item.deletes;
+}
+
+/** Of the newest own post: whether others have it, where that is known. */
+function keptOf(groups, repo) {
+  const own = me.value?.user ?? status.value?.user;
+  const last = groups.findLast(({ main }) => isSaid(main) && main.item.author === own);
+  if (!last) return null;
+  const { unheld, parts } = repo.standing;
+  if (unheld > 0) return { key: last.key, said: text.keptHere };
+  const named = parts.find(({ code }) => code === "in_sync")?.peers?.find((one) => one.name);
+  return named ? { key: last.key, said: text.keptToo(named.name) } : null;
+}
+
+/** Whoever is at the end of the newest window stays there while posts come; who reads further up keeps the place. */
+function useEnd(scroller, list, timeline) {
+  const isAtEnd = useRef(true);
+  const rows = timeline?.rows.value;
+  useEffect(() => {
+    isAtEnd.current = true;
+  }, [timeline]);
+  const follow = () => {
+    const place = scroller.current;
+    if (place && isAtEnd.current && !timeline?.hasNewer.peek()) place.scrollTop = place.scrollHeight;
+  };
+  useLayoutEffect(follow, [rows]);
+  useEffect(() => {
+    const [place, all] = [scroller.current, list.current];
+    if (!all) return undefined;
+    const note = () => {
+      isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight <= END_PIXELS;
+    };
+    const observer = new ResizeObserver(follow); // rows are measured as they come into view, and pictures as they load
+    observer.observe(all);
+    observer.observe(place);
+    place.addEventListener("scroll", note, { passive: true });
+    return () => {
+      observer.disconnect();
+      place.removeEventListener("scroll", note);
+    };
+  }, [timeline, rows === null || rows === undefined]);
 }
 
 /** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */
 function useKeyboardPlace() {
-  const before = document.activeElement?.closest("#timeline article")?.dataset.commit;
+  const place = document.activeElement?.closest("#timeline article")?.dataset.commit;
   useLayoutEffect(() => {
-    if (before && document.activeElement === document.body) rowOf(before)?.focus({ preventScroll: true });
+    if (place && document.activeElement === document.body) rowOf(place)?.focus({ preventScroll: true });
   });
 }
 
@@ -205,72 +187,11 @@ function Sentinel({ reach, filled, children }) {
   latest.current = reach;
   useEffect(() => {
     const look = (entries) => entries.some((one) => one.isIntersecting) && latest.current();
-    const observer = new IntersectionObserver(look, { root: element.current.closest(".pane"), rootMargin: NEAR });
+    const observer = new IntersectionObserver(look, { root: element.current.closest(".scroll"), rootMargin: NEAR });
     observer.observe(element.current);
     return () => observer.disconnect();
   }, [filled]);
   return html`<div ref=${element} class="sentinel">${children}</div>`;
-}
-
-/** One commit. Drawn again only if something of it changed: there may be 2,000. */
-class Row extends Component {
-  shouldComponentUpdate(next, state) {
-    const names = ["row", "shape", "who", "branch", "isReached", "isFresh", "isSince"];
-    return state !== this.state || names.some((name) => next[name] !== this.props[name]);
-  }
-
-  render({ row, drawing, width, who, branch, isReached, isFresh, isSince }, { isWhole }) {
-    const { item, isVoid, isNew } = row;
-    const tab = isReached ? 0 : -1;
-    const classes = [isVoid && "void", isNew && "new", isFresh && "fresh", drawing.isHead && "head"].filter(Boolean).join(" ");
-    const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
-    const open = addressOf(branch, "commit", item.commit);
-    return html`<li class=${classes}>
-      <${Lanes} drawing=${drawing} width=${width} />
-      <article tabindex=${tab} data-commit=${item.commit} aria-label=${text.writtenBy(who)} onFocusIn=${() => (focused.value = item.commit)}>
-        <p class="by"><bdi class="who">${who}</bdi>${isFresh && html` <span class="badge">${text.isNewToYou}</span>`}
-          <a class="when" href=${open} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${when(item.time)}</time></a>
-          ${item.edited_at !== undefined && html`<span class="facts" title=${whenExactly(item.edited_at)}>${text.edited}</span>`}</p>
-        ${isVoid && html`<p class="alarm note">${text.voidNote}</p>`}
-        <${Relation} item=${item} branch=${branch} tab=${tab} />
-        ${!item.edits && html`<div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " cut" : ""}`} dir="auto">
-          ${item.text ? html`<${Markdown} source=${item.text} tab=${tab} mentions=${item.mentions} />` : html`<${What} item=${item} branch=${branch} tab=${tab} />`}
-        </div>`}
-        ${isLong && !item.edits && html`<button type="button" class="quiet" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
-          onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
-        ${!isVoid && html`<${PostActions} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} again=${renew} />`}
-        ${item.files?.length > 0 && !isVoid && html`<${Attachments} item=${item} branch=${branch} tab=${tab} />`}
-      </article>
-      ${isSince && html`<p class="since">${text.newSince}</p>`}
-    </li>`;
-  }
-}
-
-function renew(commit) {
-  return shown.value?.renew(commit);
-}
-
-/** What a commit without a text did, with the way to what it changed. */
-export function What({ item, branch, tab }) {
-  const gone = goneNote(item);
-  if (gone) return gone;
-  if (item.edits || item.deletes) return null; // the relation says it
-  if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
-  if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
-  if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
-  const panel = documentOf(item.kind);
-  const said = ofOther(item) ?? text.kinds[item.kind] ?? item.kind;
-  if (!panel) return said;
-  return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
-}
-
-/** Of a merge and of a fork's first commit: which branch it names, where that is here. */
-function ofOther(item) {
-  const named = (item.merged ?? item.continues)?.branch;
-  const repo = named && (repos.value ?? []).find((one) => one.branches.some(({ branch }) => branch === named));
-  if (!repo) return null;
-  const name = `${repo.name} : ${repo.branches.find(({ branch }) => branch === named).name}`;
-  return item.merged ? text.mergedFrom(name) : text.continues(name);
 }
 
 /** Up and down by arrows or by j and k; Enter opens the details. */
@@ -287,7 +208,10 @@ function walk(event, branch) {
   } else if (event.key === "Enter") {
     event.preventDefault();
     if ("several" in row.dataset) row.querySelector("[aria-expanded]").click();
-    else go(branch, "commit", row.dataset.commit);
+    else go(branch, "commit", row.dataset.main);
+  } else if (["r", "e"].includes(event.key)) {
+    event.preventDefault();
+    row.querySelector(`[data-key="${event.key}"]`)?.click();
   }
 }
 
@@ -296,11 +220,21 @@ export function focusTimeline() {
   (document.querySelector("#timeline article[tabindex='0']") ?? document.getElementById("middle"))?.focus();
 }
 
+/** Runs `work` once an element is drawn; the posts may be behind a panel that is just closed. */
+function whenDrawn(selector, work, frames = FRAMES_MAX) {
+  if (document.querySelector(selector)) work();
+  else if (frames) requestAnimationFrame(() => whenDrawn(selector, work, frames - 1));
+}
+
+function focusDrawn(commit) {
+  whenDrawn(`article[data-commit="${CSS.escape(keys.get(commit) ?? commit)}"]`, () => focusRow(commit));
+}
+
 function focusRow(commit) {
   focused.value = commit;
   const row = rowOf(commit);
   row?.scrollIntoView({ block: "center" });
-  row?.focus();
+  row?.focus({ preventScroll: true });
 }
 
 /** The row that shows a commit. */

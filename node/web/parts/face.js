@@ -1,0 +1,34 @@
+// What stands beside names: icons, faces of people, and tiles of repos. Names say the same, so that these are for the eye.
+
+import { html } from "./html.js";
+
+const COLORS = 12; // of style/base.css
+const COLORS_STATED = 16; // from which a person chooses
+
+export function Icon({ name, size = "" }) {
+  return html`<svg class=${`i ${size}`} aria-hidden="true"><use href=${`#i-${name}`} /></svg>`;
+}
+
+/** A person: initials on the color that the person stated, else on one that follows from the id. */
+export function Face({ id, name, color = null, size = "", isOn = false }) {
+  const letters = [...initials(name || id)].slice(0, size === "xs" ? 1 : 2).join("");
+  return html`<span class=${`av ${size} ${colorOf(id, color)}${isOn ? " on" : ""}`} aria-hidden="true">${letters}</span>`;
+}
+
+export function Tile({ id, name }) {
+  return html`<span class=${`tile ${colorOf(id)}`} aria-hidden="true">${[...initials(name)][0]}</span>`;
+}
+
+function colorOf(id, stated = null) {
+  if (stated !== null) return `p${Math.floor((stated * COLORS) / COLORS_STATED) % COLORS}`;
+  let sum = 0;
+  for (let at = 0; at < Math.min(id.length, 16); at += 1) sum = (sum * 31 + id.charCodeAt(at)) % 65_521;
+  return `p${sum % COLORS}`;
+}
+
+/** First letters of the first and the last word. A name without letters has a dot. */
+function initials(name) {
+  const words = name.match(/[\p{L}\p{N}][\p{L}\p{N}\p{M}]*/gu) ?? ["·"];
+  const first = [...words[0]][0];
+  return (words.length > 1 ? first + [...words.at(-1)][0] : first).toUpperCase();
+}

@@ -1,0 +1,167 @@
+// The middle: a branch with its views, or a page of the node, of search, of a new repo.
+
+import { Face, Icon } from "../parts/face.js";
+import { ID_SHOWN } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, may, me, members, repos, route, status } from "../state/node.js";
+import { actions, api, attempt, attemptItself, problem } from "../state/session.js";
+import { Timeline } from "../state/timeline.js";
+import { text } from "../strings/en.js";
+import { useEffect } from "../vendor/preact-hooks.js";
+import { Lost } from "./away.js";
+import { leave } from "./browsers.js";
+import { Compose } from "./compose.js";
+import { hasDetails, toggleDetails } from "./details.js";
+import { openPalette } from "./palette.js";
+import { PANELS, Panel } from "./panels.js";
+import { Standing, Transfer, signOf } from "./standing.js";
+import { Posts, goTo, shown } from "./timeline.js";
+
+const FACES = 3;
+/** The views of a branch: name -> panels that stand in it, the first for the tab itself. */
+const VIEWS = { notes: ["text", "set", "dict"], files: ["files"], offers: ["inbox"], people: ["members"] };
+const NODE_PAGES = Object.keys(PANELS).filter((name) => PANELS[name].action === "node");
+
+export function Middle() {
+  const { repo, branch } = current.value;
+  useTimeline(chosenBranch.value);
+  const { panel } = route.value;
+  const isPage = PANELS[panel] && !PANELS[panel].needs;
+  if (isPage) return html`<${Page} name=${panel} />`;
+  if (!repo) return html`<${Strips} />${repos.value && html`<${Welcome} />`}`;
+  const inMiddle = PANELS[panel] && !isBeside(panel) ? panel : "";
+  return html`<${Head} repo=${repo} branch=${branch} />
+    <${Strips} />
+    ${branch && html`<${Tabs} repo=${repo} branch=${branch} asked=${inMiddle} />`}
+    ${inMiddle ? html`<${View} name=${inMiddle} branch=${branch} />` : branch && html`<section id="branch" class="fills" aria-labelledby="branch-name">
+      <${Posts} timeline=${shown.value} branch=${branch} />
+      <${Foot} repo=${repo} branch=${branch} /></section>`}`;
+}
+
+/** Follows the timeline of the chosen branch, whichever of its views is shown. */
+function useTimeline(id) {
+  useEffect(() => {
+    if (!id) return undefined;
+    const stop = new AbortController();
+    const timeline = new Timeline(api, id, (error) => attemptItself(() => Promise.reject(error)));
+    shown.value = timeline;
+    attemptItself(() => timeline.follow(stop.signal));
+    return () => {
+      stop.abort();
+      shown.value = null;
+    };
+  }, [id, api]);
+}
+
+/** What went wrong, and that the node is away. */
+function Strips() {
+  return html`<${Lost} />
+    <div id="problem" class=${problem.value ? "strip bad" : ""} role="alert">${problem.value && html`<${Icon} name="warn" /><p>${problem.value}</p>
+      <button type="button" class="quiet icon" aria-label=${text.dismiss} onClick=${() => (problem.value = "")}><${Icon} name="close" size="s" /></button>`}</div>`;
+}
+
+function Back() {
+  return html`<a class="button quiet icon back" href="#/" aria-label=${text.backToList}><${Icon} name="back" /></a>`;
+}
+
+function Head({ repo, branch }) {
+  const { standing } = repo;
+  // Of a new repo, what the node does not know of others is beside the point.
+  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin");
+  const people = addressOf(branch?.branch ?? repo.repo, "members");
+  return html`<header class="top"><${Back} />
+    <div class="title">
+      <h1 id="branch-name"><bdi class="cut of">${repo.name}</bdi>${branch && html`<span class="of" aria-hidden="true">/</span><bdi class="cut">${branch.name}</bdi>`}</h1>
+      <p id="standing" class=${`sync ${isOnlyYou ? "off" : signOf(standing)}`}><span class="cut">${isOnlyYou ? html`${text.onlyYou} <a href=${people}>${text.inviteOthers}</a>` : html`<${Standing} of=${standing} />`}</span></p>
+      <${Transfer} of=${standing.progress} />
+    </div>
+    <${Faces} people=${people} />
+    ${branch && html`<${Jump} />`}
+    <button type="button" class="quiet icon" aria-label=${text.searchOrDo} title=${text.searchOrDo} onClick=${openPalette}><${Icon} name="search" /></button>
+    ${branch && html`<button type="button" id="details" class="quiet icon" aria-label=${text.panels.about} title=${text.panels.about} aria-pressed=${hasDetails.value}
+      onClick=${toggleDetails}><${Icon} name="pane" /></button>`}
+  </header>`;
+}
+
+/** Who is in the repo: others first, those that are connected with a dot. */
+function Faces({ people }) {
+  const own = me.value?.user ?? status.value?.user;
+  const all = [...new Map((members.value ?? []).map((one) => [one.person, one])).values()].filter((one) => one.user !== own);
+  if (!all.length) return null;
+  const rest = all.length - FACES;
+  return html`<a class="stack wide" href=${people} title=${text.panels.members}><span class="unseen">${text.panels.members}</span>
+    ${all.slice(0, FACES).map((one) => html`<${Face} key=${one.user} id=${one.user} name=${one.name} color=${one.color} size="s" />`)}
+    ${rest > 0 && html`<span class="av s rest" aria-hidden="true">+${rest}</span>`}</a>`;
+}
+
+function Jump() {
+  const timeline = shown.value;
+  const jump = async (event) => {
+    const seconds = new Date(`${event.target.value}T00:00:00`).getTime() / 1000;
+    if (timeline && !Number.isNaN(seconds)) await attempt(() => goTo(seconds));
+  };
+  const pick = (event) => event.currentTarget.nextElementSibling.showPicker?.();
+  return html`<span class="pick-day wide"><button type="button" class="quiet icon" aria-label=${text.jumpTo} title=${text.jumpTo} onClick=${pick}><${Icon} name="calendar" /></button>
+    <input type="date" id="jump" tabindex="-1" aria-label=${text.jumpTo} onChange=${jump} /></span>`;
+}
+
+function Tabs({ repo, branch, asked }) {
+  const tab = (name, panel, count, isNew = false) => {
+    const isHere = name === "posts" ? !asked : VIEWS[name].includes(asked);
+    return html`<a href=${addressOf(branch.branch, panel)} aria-current=${isHere ? "page" : undefined}>${text.views_[name]}
+      ${count > 0 && (isNew ? html`<span class="badge at">${count}</span>` : html` <small>${count}</small>`)}</a>`;
+  };
+  const persons = new Set((members.value ?? []).map((one) => one.person)).size;
+  return html`<nav class="tabs" aria-label=${text.views}>
+    ${tab("posts", "")}
+    ${tab("notes", "text")}
+    ${tab("files", "files")}
+    ${tab("offers", "inbox", repo.offers, true)}
+    ${repo.requests > 0 ? tab("people", "members", repo.requests, true) : tab("people", "members", persons)}
+  </nav>`;
+}
+
+/** One view of a branch but its posts. */
+function View({ name, branch }) {
+  return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="panel-title">
+    ${branch && VIEWS.notes.includes(name) && html`<nav class="notes-strip" aria-label=${text.views_.notes}>${VIEWS.notes.map((one) => html`
+      <a class="chip" href=${addressOf(branch.branch, one)} aria-current=${one === name ? "page" : undefined}>${text.panels[one]}</a>`)}</nav>`}
+    <div class=${name === "text" ? "paper" : "sheet"}><${Panel} key=${name} name=${name} heading="unseen" /></div></div>`;
+}
+
+/** A page that is about no branch: of the node they stand beside each other. */
+function Page({ name }) {
+  const isNode = NODE_PAGES.includes(name);
+  const page = html`<div class="scroll" tabindex="0" role="region" aria-labelledby="panel-title"><div class="sheet narrow"><${Panel} key=${name} name=${name} heading="title-xl" /></div></div>`;
+  if (!isNode) return html`<header class="top"><${Back} /><h1 class="unseen">${text.name}</h1></header><${Strips} />${page}`;
+  return html`<header class="top"><${Back} /><div class="title"><h1>${text.thisNode}</h1></div></header><${Strips} />
+    <div class="settings lined">
+      <nav class="set-nav" aria-label=${text.thisNode}>${NODE_PAGES.filter(hasPanel).map((one) => html`
+        <a class="nav-row" href=${beside(one)} aria-current=${one === name ? "page" : undefined}>${text.panels[one]}</a>`)}
+        <button id="leave" type="button" class="nav-row" onClick=${leave}>${text.lock}</button></nav>
+      ${page}
+    </div>`;
+}
+
+function Welcome() {
+  return html`<div class="empty tall"><${Icon} name="split" size="l logo" /><section aria-labelledby="welcome"><h1 id="welcome">${text.welcome}</h1>
+    <p>${text.welcomeAbout}</p>
+    <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a>
+      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p>
+    ${actions.value.includes("node") && html`<p>${text.welcomeBack} <a href=${beside("backup", "restore")}>${text.restoreTitle}</a></p>`}</section></div>`;
+}
+
+/** Where one writes; or why one does not. */
+function Foot({ repo, branch }) {
+  if (may(repo, "write") && !branch.archived) {
+    return html`<${Nameless} repo=${repo} /><${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`;
+  }
+  return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[repo.permission] ?? text.mayNot.read)}</p>`;
+}
+
+/** A member who has stated no name sees how others see them. */
+function Nameless({ repo }) {
+  const own = members.value?.find((one) => one.user === status.value?.user);
+  if (!own || own.name || !may(repo, "write")) return null;
+  return html`<p id="nameless" class="foot">${text.namelessAbout(own.user.slice(0, ID_SHOWN))} <a href=${beside("people")}>${text.nameYourself}</a></p>`;
+}

@@ -1,0 +1,93 @@
+// The panels by their names in the address, and how one is shown: in the middle or in the details.
+
+import { html } from "../parts/html.js";
+import { chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
+import { text } from "../strings/en.js";
+import { useEffect, useRef } from "../vendor/preact-hooks.js";
+import { About } from "./about.js";
+import { Backup } from "./backup.js";
+import { Branches } from "./branches.js";
+import { Browsers } from "./browsers.js";
+import { Commit } from "./commit.js";
+import { Devices } from "./devices.js";
+import { Dict, SetOfItems } from "./documents.js";
+import { Files } from "./files.js";
+import { Health } from "./health.js";
+import { Inbox } from "./inbox.js";
+import { JoinRepo, NewRepo } from "./join.js";
+import { Log } from "./log.js";
+import { Members } from "./members.js";
+import { Peers } from "./peers.js";
+import { People } from "./people.js";
+import { Quorum } from "./quorum.js";
+import { Relay } from "./relay.js";
+import { Report } from "./report.js";
+import { Search } from "./search.js";
+import { Settings } from "./settings.js";
+import { Storage } from "./storage.js";
+import { Text } from "./text.js";
+import { focusTimeline } from "./timeline.js";
+import { Tokens } from "./tokens.js";
+
+/** Name in the address -> what is shown; `needs`: what must be chosen; `action`: of the token. */
+export const PANELS = {
+  about: { needs: "repo", show: About },
+  members: { needs: "repo", show: Members },
+  branches: { needs: "repo", show: Branches },
+  files: { needs: "branch", show: Files },
+  set: { needs: "branch", show: SetOfItems },
+  dict: { needs: "branch", show: Dict },
+  text: { needs: "branch", show: Text },
+  inbox: { needs: "branch", show: Inbox },
+  quorum: { needs: "repo", show: Quorum },
+  commit: { needs: "commit", show: Commit },
+  search: { needs: "", show: Search },
+  new: { needs: "", action: "admin", show: NewRepo },
+  join: { needs: "", action: "admin", show: JoinRepo },
+  settings: { needs: "", action: "node", show: Settings },
+  people: { needs: "", action: "node", show: People },
+  devices: { needs: "", action: "node", show: Devices },
+  browsers: { needs: "", action: "node", show: Browsers },
+  peers: { needs: "", action: "node", show: Peers },
+  relay: { needs: "", action: "node", show: Relay },
+  backup: { needs: "", action: "node", show: Backup },
+  health: { needs: "", action: "node", show: Health },
+  storage: { needs: "", action: "node", show: Storage },
+  tokens: { needs: "", action: "node", show: Tokens },
+  report: { needs: "", action: "node", show: Report },
+  log: { needs: "", action: "node", show: Log },
+};
+
+let opener = null; // what had the focus when the panel was opened
+
+/** Closes the panel. The keyboard goes back to where it was, else to the timeline. */
+export function closePanel() {
+  const back = opener;
+  go(chosenBranch.value);
+  setTimeout(() => { // when the columns are drawn
+    if (back?.isConnected) back.focus();
+    if (document.activeElement !== back) focusTimeline();
+  }, 0);
+}
+
+/** What a panel shows; null where what it needs is not chosen. `heading`: the class of its heading; empty: it stands elsewhere. */
+export function Panel({ name, heading = "" }) {
+  const { repo, branch } = current.value;
+  const panel = PANELS[name];
+  const place = useRef(null);
+  const opened = `${route.value.panel}/${route.value.argument}`;
+  useEffect(() => {
+    // Keyboards and screen readers go where one asked to go. What is shown unasked takes nothing away.
+    if (route.value.panel !== name) return;
+    const from = document.activeElement;
+    if (!from?.closest(".panel") && from !== document.body) opener = from;
+    (place.current?.querySelector("[data-first]") ?? document.getElementById("panel-title"))?.focus();
+  }, [opened]);
+  if (panel.needs && !repo) return null;
+  if (["branch", "commit"].includes(panel.needs) && !branch) return null;
+  const key = `${name} ${panel.needs === "branch" ? chosenBranch.value : chosenRepo.value}`;
+  return html`<div class="panel" ref=${place}>
+    ${heading && html`<h2 id="panel-title" tabindex="-1" class=${heading}>${text.panels[name]}</h2>`}
+    <${panel.show} key=${key} repo=${repo} branch=${branch} argument=${route.value.argument} />
+  </div>`;
+}

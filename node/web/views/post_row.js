@@ -1,0 +1,102 @@
+// One row of the posts: a post with its files, or a line on what a commit did.
+
+import { Face, Icon } from "../parts/face.js";
+import { clock, dayName, whenExactly } from "../parts/format.js";
+import { documentOf } from "../parts/groups.js";
+import { html } from "../parts/html.js";
+import { Markdown } from "../parts/markdown.js";
+import { addressOf, current, go, me, repos } from "../state/node.js";
+import { text } from "../strings/en.js";
+import { Component } from "../vendor/preact.js";
+import { Attachments } from "./attachments.js";
+import { PostTools, Relation, goneNote } from "./post_actions.js";
+
+const LONG = 700; // characters or
+const LONG_LINES = 14; // lines that are shown before a row is cut
+const TOUCH = matchMedia("(pointer: coarse)");
+const SIGNS = { text: "text", set: "list", dict: "sheet", merge: "merge", fork: "split", files: "clip" };
+
+/** Drawn again only if something of it changed: there may be 2,000. */
+export class Post extends Component {
+  shouldComponentUpdate(next, state) {
+    const names = ["row", "who", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place"];
+    const [old, now] = [this.props.rows, next.rows];
+    const isSame = old.length === now.length && old.every((row, at) => row === now[at]);
+    return !isSame || state !== this.state || names.some((name) => next[name] !== this.props[name]);
+  }
+
+  render(props, { isWhole }) {
+    const { row, who, branch, isReached, isFresh, isSince, day, reach } = props;
+    const { item, isVoid, isNew } = row;
+    const tab = isReached ? 0 : -1;
+    const classes = [isVoid && "void", isNew && "new", isFresh && "fresh"].filter(Boolean).join(" ");
+    const common = { tabindex: tab, "data-commit": props.place, "data-main": item.commit, "aria-label": text.writtenBy(who), onFocusIn: reach };
+    const isSaid = isVoid || item.text || item.files?.length || item.edits || item.deletes || item.kind === "post";
+    const body = isSaid ? this.post(props, tab, isWhole, common) : html`<article class="event" ...${common}>
+      <${Icon} name=${SIGNS[documentOf(item.kind) || item.kind] ?? "info"} size="s" />
+      <p><b class="who"><bdi>${who}</bdi></b> <span class="said kind"><${What} item=${item} branch=${branch} tab=${tab} /></span> <${Time} item=${item} branch=${branch} tab=${tab} /></p></article>`;
+    return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} />${body}</li>`;
+  }
+
+  post({ rows, row, who, color, branch, isFresh, isNext, kept }, tab, isWhole, common) {
+    const { item, isVoid } = row;
+    const isLong = item.text && (item.text.length > LONG || item.text.split("\n").length > LONG_LINES);
+    const isMine = !isVoid && item.mentions?.some((one) => one.user === me.value?.user);
+    const files = rows.toReversed().filter((one) => one.item.files?.length && !one.isVoid);
+    const id = item.origin?.author ?? item.author;
+    const tap = (event) => {
+      if (TOUCH.matches && !event.target.closest("a, button, summary") && !String(getSelection())) go(branch, "commit", item.commit);
+    };
+    const said = item.text
+      ? html`<${Markdown} source=${item.text} tab=${tab} mentions=${item.mentions} />`
+      : !files.length && html`<${What} item=${item} branch=${branch} tab=${tab} />`;
+    return html`<article class=${`post${isNext ? " more" : ""}${isMine ? " mine-mention" : ""}`} ...${common} onClick=${tap}>
+      ${isNext ? html`<span class="gutter" aria-hidden="true">${clock(item.time)}</span>` : html`<${Face} id=${id} name=${who} color=${color} />`}
+      <div>
+        <p class=${isNext ? "by unseen" : "by"}><b class="who"><bdi>${who}</bdi></b> <${Time} item=${item} branch=${branch} tab=${isNext ? -1 : tab} />
+          ${isFresh && html` <span class="tag new">${text.isNewToYou}</span>`}
+          ${item.edited_at !== undefined && html` <span class="facts" title=${whenExactly(item.edited_at)}>${text.edited}</span>`}</p>
+        ${isVoid && html`<p class="not-counted"><span class="why-line">${text.voidNote} <a href=${addressOf(branch, "commit", item.commit)} tabindex=${tab}>${text.why}</a></span></p>`}
+        <${Relation} item=${item} branch=${branch} tab=${tab} />
+        ${!item.edits && said && html`<div class=${`said${item.text ? "" : " kind"}${isLong && !isWhole ? " short" : ""}`} dir="auto">${said}</div>`}
+        ${isLong && !item.edits && html`<button type="button" class="link" tabindex=${tab} aria-expanded=${Boolean(isWhole)}
+          onClick=${() => this.setState({ isWhole: !isWhole })}>${isWhole ? text.less : text.more}</button>`}
+        ${files.length > 0 && html`<${Attachments} items=${files.map((one) => one.item)} branch=${branch} tab=${tab} />`}
+        ${kept && html`<p class=${`kept${kept === text.keptHere ? " here" : ""}`}><${Icon} name=${kept === text.keptHere ? "laptop" : "check"} size="s" />${kept}</p>`}
+      </div>
+      ${!isVoid && html`<${PostTools} item=${item} repo=${current.value.repo} branch=${branch} tab=${tab} />`}
+    </article>`;
+  }
+}
+
+/** What stands before a row: its day, and that from here on all is new. */
+export function Marks({ day, isSince }) {
+  return html`${day && html`<div class="day"><h2>${dayName(day)}</h2></div>`}${isSince && html`<p class="day fresh since">${text.newSince}</p>`}`;
+}
+
+function Time({ item, branch, tab }) {
+  return html`<a class="when" href=${addressOf(branch, "commit", item.commit)} tabindex=${tab} title=${whenExactly(item.time)}><time datetime=${whenExactly(item.time)}>${clock(item.time)}</time></a>`;
+}
+
+/** What a commit without a text did, with the way to what it changed. */
+export function What({ item, branch, tab }) {
+  const gone = goneNote(item);
+  if (gone) return gone;
+  if (item.edits || item.deletes) return null; // the relation says it
+  if (item.damaged) return text.damagedHere(text.kinds[item.kind] ?? item.kind);
+  if (item.erased) return text.erased(text.kinds[item.kind] ?? item.kind);
+  if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
+  const panel = documentOf(item.kind);
+  const said = ofOther(item) ?? text.did[item.kind] ?? text.kinds[item.kind] ?? item.kind;
+  if (!panel) return said;
+  return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
+}
+
+/** Of a merge and of a fork's first commit: which branch it names, where that is here. */
+function ofOther(item) {
+  const named = (item.merged ?? item.continues)?.branch;
+  const repo = named && (repos.value ?? []).find((one) => one.branches.some(({ branch }) => branch === named));
+  if (!repo) return null;
+  const name = `${repo.name} : ${repo.branches.find(({ branch }) => branch === named).name}`;
+  return item.merged ? text.mergedFrom(name) : text.continues(name);
+}

@@ -1,0 +1,25 @@
+// How a repo stands with other nodes: as a sentence with a sign for the eye, and how far a transfer is.
+
+import { when } from "../parts/format.js";
+import { html } from "../parts/html.js";
+import { beside } from "../state/node.js";
+import { text } from "../strings/en.js";
+
+const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
+
+/** The class of a standing's sign: style/base.css. */
+export function signOf({ state }) {
+  return ["former", "cut_off", "damaged"].includes(state) ? "wrong" : (SIGNS[state] ?? "");
+}
+
+/** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */
+export function Standing({ of }) {
+  const parts = text.standingSentence(of, when).split(/((?:[Pp]eer|[Rr]elay) [a-z2-7]{12}\b)/);
+  return parts.map((part, index) => (index % 2 ? html`<a href=${beside("peers")}>${part}</a>` : part));
+}
+
+/** How far a transfer between nodes is, where it is known what there is. */
+export function Transfer({ of }) {
+  if (!of?.total) return null;
+  return html`<progress class="transfer" max=${of.total} value=${of.done} aria-label=${text.transferred(of)} title=${text.transferred(of)}></progress>`;
+}
