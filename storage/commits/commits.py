@@ -20,9 +20,7 @@ from protocol.formats.commit import Commit
 from protocol.formats.declared_kind import document_name
 from protocol.formats.publication import Publication
 from protocol.ids import CommitId, UserId
-from protocol.limits.users import GROWTH_COMMIT_COUNT_MAX, GROWTH_DAY_COUNT_MAX
 from storage.commits.blocks import put_commit_blocks
-from storage.commits.blocks import put_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads

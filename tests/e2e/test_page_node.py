@@ -247,7 +247,9 @@ def test_to_a_new_member_nothing_is_new_since_a_last_visit_and_own_imports_never
         page.evaluate(f"location.hash = '#/{branch}'")
         page.until(f"{ROWS}.length === 4")
         until(lambda: bob.client.show_unseen(branch)["visited"], "the first visit is noted")
-        assert page.evaluate("document.querySelectorAll('#timeline > li.fresh, #timeline .since').length") == 0
+        assert (
+            page.evaluate("document.querySelectorAll('#timeline > li.fresh, #timeline .since').length") == 0
+        )
         assert bob.client.list_unseen()["branches"][0]["repo"] == own
         assert page.evaluate("document.querySelectorAll('[data-branch] .badge').length") == 0
         page.evaluate("location.hash = '#/-/people'")

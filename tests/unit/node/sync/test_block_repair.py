@@ -111,7 +111,9 @@ async def test_a_damaged_commit_comes_back(tmp_path: Path, autojump_clock: MockC
             rows = load_timeline(connection, bob.branch().num, 0, 100)
         assert "post 1" in [describe(bob.replica, id_text(row.commit_id))["text"] for row in rows]
         garbage = find_garbage(tmp_path / "bob", keep_removed=True).blocks
-        assert garbage == (2 if harm == "row_names_nothing" else 0), "what its row still named has no second copy"
+        assert garbage == (2 if harm == "row_names_nothing" else 0), (
+            "what its row still named has no second copy"
+        )
 
 
 @pytest.mark.slow
