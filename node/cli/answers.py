@@ -1,30 +1,53 @@
 """The one way that commands answer: a command returns a value, and a printer in its decorator says what people see of it.
 
-`--json` prints the whole value as one JSON object. Everything else goes through a printer: `Fields` and `Table` are made
-from the names of fields, other printers are functions that call `print_fields`, `print_table`, `say` and `print`.
+`--json` prints the whole value as one JSON object. Everything else goes through a printer: `Says` is a sentence with the
+commands that people need next, `Fields` and `Table` are made from the names of fields, other printers are functions that
+call those of `node.cli.printing`. `--verbose` prints what a printer leaves out.
 """
 
 import inspect
 import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Final
 
 import typer
 
-from node.cli.shared import client
+from node.cli.printing import (
+    ID_WIDTH,
+    Says,
+    id_text_shown,
+    is_verbose,
+    print_fields,
+    print_table,
+    verbosely,
+)
+from node.cli.shared import called, client
 from node.runtime.errors import EXIT_OK, ServiceError
-from ravel.characters import display_safe
+
+__all__ = [
+    "ID_WIDTH",
+    "Column",
+    "Fields",
+    "JsonOption",
+    "Outcome",
+    "Says",
+    "Table",
+    "marks",
+    "print_fields",
+    "print_json",
+    "print_table",
+    "prints",
+    "short",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-
-ID_WIDTH: Final = 12
-"""Characters of an id in a table; `node.ingest.people` marks names that could pass for one."""
+_VerboseOption = Annotated[bool, typer.Option("--verbose", help="Print all that is known of it.")]
 
 _CONTEXT: Final = "context_of_run"
 """Name of typer's own parameter of a command, which no option has."""
+_VERBOSE: Final = "is_verbose_run"
 Item = Any
 """An object of an answer: a mapping, whose type each endpoint states."""
 Column = str | tuple[str, str | Callable[[Item], object]]
@@ -56,21 +79,33 @@ class Fields:
 
 
 class Table:
-    """Printer of a list that is a field of the answer, as a table."""
+    """Printer of a list that is a field of the answer, as a table; of an empty one, as a sentence where one is given.
 
-    def __init__(self, rows: str, *columns: Column) -> None:
+    `more` are columns that `--verbose` adds.
+    """
+
+    def __init__(
+        self, rows: str, *columns: Column, more: Sequence[Column] = (), empty: Says | None = None
+    ) -> None:
         self.rows = rows
-        self.columns = columns
+        self.columns = (*columns, *more)
+        self._few = columns
+        self._empty = empty
+        self.has_more = bool(more)
 
     def __call__(self, answer: Item) -> None:
         """Print the rows of an answer."""
-        headings = [_heading(one) for one in self.columns]
-        print_table(headings, ([_value(row, one) for one in self.columns] for row in answer[self.rows]))
+        if self._empty is not None and not answer[self.rows]:
+            self._empty(answer)
+            return
+        columns = self.columns if is_verbose() else self._few
+        headings = [_heading(one) for one in columns]
+        print_table(headings, ([_value(row, one) for one in columns] for row in answer[self.rows]))
 
 
 def short(field: str) -> Column:
     """Return a column with the beginning of an id: as much as commands need to find it."""
-    return field, lambda item: str(item[field])[:ID_WIDTH]
+    return field, lambda item: id_text_shown(str(item[field]))
 
 
 def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
@@ -119,21 +154,27 @@ def prints(
         @wraps(function)
         def command(*, as_json: bool, **values: object) -> None:
             context: Any = values.pop(_CONTEXT)
+            verbose = bool(values.pop(_VERBOSE, False))
             if given is not None:
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
             try:
                 found = function(**values)
             except ServiceError as error:
-                if "config set" not in error.advice:
+                api = vars(values[given.name]).get("_client") if given is not None else None
+                if api is None or "config set" not in error.advice:
                     raise
-                raise _with_pending(error, _LateClient(context)) from None
+                raise _with_pending(error, api) from None
             if found is None:  # the content that was asked for is on standard output
                 return
             outcome = found if isinstance(found, Outcome) else Outcome(found)
             if as_json:
                 print_json(outcome.answer)
             else:
-                show(outcome.answer if outcome.shown is None else outcome.shown)
+                shown: Any = outcome.answer if outcome.shown is None else outcome.shown
+                with verbosely(verbose):
+                    show(_named_values(values, shown, called(context)) if isinstance(show, Says) else shown)
+                    if verbose and isinstance(show, Says):
+                        print_fields(outcome.answer.items())
             if outcome.exit_code != EXIT_OK:
                 raise typer.Exit(outcome.exit_code)
 
@@ -144,6 +185,8 @@ def prints(
             *(one.replace(kind=by_name) for one in kept),
             inspect.Parameter("as_json", by_name, default=False, annotation=JsonOption),
         ]
+        if isinstance(show, Says) or getattr(show, "has_more", False):
+            added.append(inspect.Parameter(_VERBOSE, by_name, default=False, annotation=_VerboseOption))
         vars(command).update(printer=show, answer=function.__annotations__.get("return"))  # for the tests
         # typer reads these; it would evaluate the types of answers, which commands do not import.
         del command.__dict__["__wrapped__"]
@@ -152,6 +195,15 @@ def prints(
         return command
 
     return decorate
+
+
+def _named_values(arguments: Mapping[str, object], answer: Item, ravel: str) -> dict[str, Any]:
+    """Return what a sentence may name: `X` of the answer, `X_given` of the command, and ids as `X_short` for commands."""
+    given = {f"{name}_given": value for name, value in arguments.items()}
+    short_ids = {
+        f"{name}_short": value[:ID_WIDTH] for name, value in answer.items() if isinstance(value, str)
+    }
+    return {**arguments, **given, **answer, **short_ids, "ravel": ravel}
 
 
 def _with_pending(error: ServiceError, api: Any) -> ServiceError:  # noqa: ANN401  # the folder's client
@@ -177,50 +229,3 @@ def _with_pending(error: ServiceError, api: Any) -> ServiceError:  # noqa: ANN40
 def print_json(answer: Mapping[str, object]) -> None:
     """Print one JSON object on standard output."""
     print(json.dumps(answer, ensure_ascii=False), flush=True)
-
-
-def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
-    """Print names and values, one a line. A field that has fields is printed as these, each called by both names."""
-    rows = [(name, _as_text(value)) for pair in pairs for name, value in _flat(*pair)]
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, value in rows:
-        print(f"{name:<{width}}  {display_safe(value)}")
-
-
-def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
-    if not isinstance(value, Mapping):
-        yield name, value
-        return
-    for key, part in value.items():
-        yield from _flat(f"{name}.{key}", part)
-
-
-def _as_text(value: object) -> str:
-    if isinstance(value, list):
-        is_nested = any(isinstance(item, Mapping) for item in value)
-        return ("; " if is_nested else ", ").join(_as_text(item) for item in value)
-    if isinstance(value, Mapping):
-        return ", ".join(f"{key} {_as_text(part)}" for key, part in value.items())
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
-
-
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table: drawn with rich on a terminal, tab-separated in a pipe. The names of its columns come first.
-
-    A piped list of one column has no name: another command reads its lines (`ravel set add BRANCH -`).
-    """
-    texts = [[display_safe(_as_text(value)) for value in row] for row in rows]
-    if not sys.stdout.isatty():
-        for row in (columns, *texts) if len(columns) > 1 else texts:
-            print("\t".join(row))
-        return
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for row in texts:
-        drawn.add_row(*(Text(value) for value in row))
-    Console().print(drawn)

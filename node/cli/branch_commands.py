@@ -1,15 +1,18 @@
 """branch, tag, write, log, show, why: branches, their timelines, single commits and their names."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.cli.answers import Fields, Table, print_fields, prints, short
+from node.cli import words
+from node.cli.answers import Fields, Outcome, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
 from node.cli.inputs import write_lines
-from node.cli.links import print_capability, with_reach
+from node.cli.links import capability_outcome, print_link
+from node.cli.printing import is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import LocalOption, say
+from node.cli.shared import LocalOption, YesOption, confirm, say
+from node.cli.timeline_view import print_days
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -25,7 +28,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.quorums import Proposal
     from ravel.types.repos import TagList
     from ravel.types.timelines import BranchState, PastCommits, TimelineDigest, TimelineWindow
-    from ravel.types.values import Capability, RootCommit
+    from ravel.types.values import RootCommit
 
 branch = typer.Typer(
     no_args_is_help=True, help="Create, list, fork and merge branches; show and adopt revoked commits."
@@ -45,14 +48,14 @@ _END = 1 << 53
 
 
 @branch.command("create")
-@prints()
+@prints(words.BRANCH_CREATED)
 def create(api: "Client", repo: RepoArgument, name: str) -> "BranchView":
     """Add a branch to a repo."""
     return api.create_branch(repo, name)
 
 
 @branch.command("checkpoint")
-@prints()
+@prints(words.CHECKPOINT_PROPOSED)
 def checkpoint(api: "Client", branch: BranchArgument) -> "Proposal":
     """Propose a checkpoint of a branch as it is now; signers approve it with `ravel quorum approve`.
 
@@ -62,7 +65,7 @@ def checkpoint(api: "Client", branch: BranchArgument) -> "Proposal":
 
 
 @branch.command("compact")
-@prints()
+@prints(words.BRANCH_COMPACTED)
 def compact(
     api: "Client",
     branch: BranchArgument,
@@ -76,12 +79,15 @@ def compact(
             help="Also where bodies that the documents need are absent. All nodes lose their content.",
         ),
     ] = False,
+    yes: YesOption = False,
 ) -> "CompactionResult":
     """Release the bodies that the branch has so far, on all nodes. Its set, dict and text keep their content.
 
     Each node erases them when it likes: `ravel gc`, with erase_after_days in its configuration. Erased posts cannot be read
     again. Order, authors and signatures stay, and can be checked.
     """
+    if not dry_run:
+        confirm(f"Posts that {branch} has so far will be erased on all computers. Compact {branch}?", yes=yes)
     return api.compact_branch(branch, dry_run=dry_run, without_missing=without_missing)
 
 
@@ -89,14 +95,12 @@ def compact(
 @prints(
     Table(
         "branches",
-        "branch",
         "name",
         "commits",
-        ("heads", "head_count"),
-        "pending",
-        "unread",
-        "void",
-        "rejected",
+        ("waiting", lambda item: item["pending"] or ""),
+        ("void", lambda item: item["void"] or ""),
+        short("branch"),
+        more=(("heads", "head_count"), ("of a newer format", "unread"), "rejected"),
     )
 )
 def list_branches(
@@ -112,14 +116,14 @@ def list_branches(
 
 
 @branch.command("rename")
-@prints()
+@prints(words.BRANCH_RENAMED)
 def rename(api: "Client", branch: BranchArgument, name: str) -> "RootCommit":
     """Rename a branch for all members. To point `main` elsewhere, rename both."""
     return api.edit_branch(branch, name=name)
 
 
 @branch.command("fork")
-@prints()
+@prints(words.BRANCH_FORKED)
 def fork(
     api: "Client",
     branch: BranchArgument,
@@ -171,18 +175,19 @@ def merge(
 
 
 @branch.command("capability")
-@prints(print_capability)
-def capability(api: "Client", branch: BranchArgument, local: LocalOption = False) -> "Capability":
+@prints(print_link)
+def capability(api: "Client", branch: BranchArgument, local: LocalOption = False) -> Outcome:
     """Print the branch's read capability. It is a secret: anyone who has it reads this branch, unseen by members.
 
     It tells nothing of the repo's other branches or members, and opens what follows until the repo is renewed, or
     somebody is excluded from it.
     """
-    return with_reach(api.share_branch(branch), local=local)
+    about = "Whoever has this link reads the branch, until the repo is renewed. Send it by a channel that you trust."
+    return capability_outcome(api, api.share_branch(branch), about, local=local)
 
 
 @branch.command("archive")
-@prints()
+@prints(words.BRANCH_ARCHIVED)
 def archive(
     api: "Client",
     branch: BranchArgument,
@@ -200,7 +205,7 @@ def voids(api: "Client", branch: BranchArgument) -> "VoidList":
 
 
 @branch.command("adopt")
-@prints(Fields("commit", "repo", ("count again", "voided")))  # an adoption makes none void
+@prints(words.BRANCH_ADOPTED)
 def adopt(
     api: "Client",
     branch: BranchArgument,
@@ -211,7 +216,7 @@ def adopt(
 
 
 @tag.command("set")
-@prints()
+@prints(words.TAG_SET)
 def set_tag(api: "Client", repo: RepoArgument, name: str, commit: str) -> "RootCommit":
     """Tag a commit of one of the repo's branches, or move the tag to it."""
     return api.set_tag(repo, name, commit)
@@ -225,7 +230,7 @@ def list_tags(api: "Client", repo: RepoArgument) -> "TagList":
 
 
 @tag.command("rm")
-@prints()
+@prints(words.TAG_REMOVED)
 def remove_tag(api: "Client", repo: RepoArgument, name: str) -> "RootCommit":
     """Delete a tag; the commit stays."""
     return api.remove_tag(repo, name)
@@ -247,7 +252,7 @@ def why(
     return api.explain_verdict(commit)
 
 
-@prints()
+@prints(words.WRITTEN)
 def write(
     api: "Client",
     branch: BranchArgument,
@@ -276,10 +281,27 @@ _TIMELINE = Table(
     ("author", author_of),
     ("text", lambda item: post_text(item, _TEXT_WIDTH) or _kind(item)),
 )
+
+
+class _TimelinePrinter:
+    """Printer of a timeline: by days on a terminal, as a table in a pipe and where all is asked for."""
+
+    has_more = True
+
+    def __call__(self, answer: "Mapping[str, Any]") -> None:
+        """Print it."""
+        if "digest" in answer:
+            _DIGEST(answer)
+        elif is_terminal() and not is_verbose():
+            print_days(answer["items"], lambda item: post_text(item, 2 * _TEXT_WIDTH) or _kind(item))
+        else:
+            _TIMELINE(answer)
+
+
 _DIGEST = Fields("digest", "commits", ("heads", "head_count"))
 
 
-@prints(lambda answer: (_DIGEST if "digest" in answer else _TIMELINE)(answer))
+@prints(_TimelinePrinter())
 def log(
     api: "Client",
     branch: BranchArgument,
@@ -335,6 +357,15 @@ def log(
     return api.show_timeline(branch, after_position=start - 1, limit=shown)
 
 
+_KINDS = {
+    "branch-root": "the branch began",
+    "checkpoint": "a checkpoint",
+    "imported": "imported",
+    "snapshot": "compacted",
+}
+"""Kind of a commit without a text -> what people read of it."""
+
+
 def _kind(item: "CommitItem") -> str:
     """Return the line of a commit that is no post: its kind, and why its content is not here, or what it names."""
     for lack in ("erased", "unreadable", "damaged"):
@@ -343,4 +374,5 @@ def _kind(item: "CommitItem") -> str:
     named = ", ".join(item.get("files", ()))
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")
-    return first_line(f"({item['kind']}{': ' if named else ''}{named})", _TEXT_WIDTH)
+    kind = _KINDS.get(item["kind"], item["kind"]) if is_terminal() else item["kind"]
+    return first_line(f"({kind}{': ' if named else ''}{named})", _TEXT_WIDTH)

@@ -4,11 +4,13 @@ import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from node.cli import words
 from node.cli.answers import Outcome, Table, print_fields, prints
+from node.cli.printing import is_terminal, is_verbose, paint, say_wrapped, terminal_width, wrap
 from node.cli.shared import settings, unlocked
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, LOST_STORE_ADVICE, ServiceError
 from node.runtime.wording import counted, date_text
@@ -34,7 +36,7 @@ _ELSE: Final = (
 _REPAIR: Final = "stop the daemon, and: ravel fsck --repair"
 
 
-@prints()
+@prints(words.BACKED_UP)
 def backup(
     context: typer.Context, out: Annotated[Path, typer.Argument(help="The folder to create.")]
 ) -> Mapping[str, object]:
@@ -215,7 +217,7 @@ def _print_findings(findings: "CheckFindings", *, is_repaired: bool) -> None:
     print(counted(findings.kinds.total(), "problem") if findings.kinds else "all is as it must be")
 
 
-@prints()
+@prints(words.COLLECTED)
 def collect(
     context: typer.Context,
     dry_run: Annotated[
@@ -286,7 +288,41 @@ def collect(
     }
 
 
-@prints(Table("checks", ("check", "name"), "state", ("what was seen", "detail"), ("what to do", "advice")))
+_CHECKS = Table("checks", ("check", "name"), "state", ("what was seen", "detail"), ("what to do", "advice"))
+
+
+class _DoctorPrinter:
+    """Printer of checks: on a terminal those that want a look; in a pipe and where all is asked for, each."""
+
+    has_more = True
+
+    def __call__(self, answer: "dict[str, Any]") -> None:
+        """Print them."""
+        if not is_terminal() or is_verbose():
+            _CHECKS(answer)
+            return
+        bad = [one for one in answer["checks"] if one["state"] != "ok"]
+        fine = len(answer["checks"]) - len(bad)
+        said = f"{counted(fine, 'check')} {'is' if fine == 1 else 'are'} fine"
+        if not bad:
+            say_wrapped(f"All {said}.", "well")
+            return
+        say_wrapped(f"{said}, {len(bad)} {'wants' if len(bad) == 1 else 'want'} a look:")
+        width = max(len(one["name"]) for one in bad)
+        for one in bad:
+            lines = wrap(display_safe(one["detail"]), max(terminal_width() - width - 4, 20))
+            for number, line in enumerate(lines):
+                before = one["name"] if number == 0 else ""
+                print(f"  {before:<{width}}  {paint(line, 'act' if one['state'] == 'problem' else 'look')}")
+            for line in (
+                wrap(display_safe(one["advice"]), max(terminal_width() - width - 11, 20))
+                if one["advice"]
+                else ()
+            ):
+                print(f"  {'':<{width}}  {line}")
+
+
+@prints(_DoctorPrinter())
 def doctor(context: typer.Context) -> Outcome:
     """Find what stops the node from working now or soon, and say what to do. Changes nothing."""
     from node.care.doctor import PROBLEM, examine
@@ -298,7 +334,7 @@ def doctor(context: typer.Context) -> Outcome:
 
 
 @debug.command("bundle")
-@prints()
+@prints(words.BUNDLED)
 def bundle(
     context: typer.Context,
     out: Annotated[Path, typer.Argument(help="The archive to create, such as ravel-debug.tar.gz.")],

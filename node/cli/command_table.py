@@ -5,7 +5,7 @@ group whose table of commands names modules; help and completion, which list all
 """
 
 import re
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, get_args
@@ -17,19 +17,21 @@ from typer.main import get_command
 if TYPE_CHECKING:  # types that typer uses in the signatures of its public classes, and does not export itself
     from typer._click import Command, Context, Parameter
 
-COMMANDS: Final = MappingProxyType(
-    {
-        "init": "key_commands:init",
+GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
+    "Begin": {
         "up": "up_commands:up",
-        "down": "up_commands:down",
-        "use": "repo_commands:use",
-        "run": "node_commands:run",
-        "status": "node_commands:status",
-        "storage": "node_commands:storage",
         "open": "node_commands:open_page",
-        "id": "node_commands:show_id",
+        "down": "up_commands:down",
+        "status": "node_commands:status",
+        "doctor": "care_commands:doctor",
+        "use": "repo_commands:use",
         "me": "people_commands:me",
         "name": "people_commands:name",
+        "id": "node_commands:show_id",
+        "init": "key_commands:init",
+        "run": "node_commands:run",
+    },
+    "Write and read": {
         "write": "branch_commands:write",
         "reply": "post_commands:reply",
         "edit": "post_commands:edit",
@@ -37,44 +39,59 @@ COMMANDS: Final = MappingProxyType(
         "log": "branch_commands:log",
         "search": "search_commands:search",
         "watch": "watch_commands:watch",
-        "show": "branch_commands:show",
-        "why": "branch_commands:why",
+        "post": "post_commands:post",
+        "text": "document_commands:text",
+        "set": "document_commands:set_",
+        "dict": "document_commands:dict_",
+        "file": "file_commands:file",
+        "tag": "branch_commands:tag",
+    },
+    "Share": {
+        "repo": "repo_commands:repo",
+        "branch": "branch_commands:branch",
+        "member": "member_commands:member",
+        "device": "device_commands:device",
+        "requests": "request_commands:requests",
+        "inbox": "inbox_commands:inbox",
+    },
+    "Connect": {
+        "peer": "peer_commands:peer",
+        "relay": "relay_commands:relay",
+        "browser": "access_commands:browser",
+        "token": "access_commands:token",
+        "api": "access_commands:call_api",
+    },
+    "Study": {
         "export": "export_commands:export",
         "analyze": "export_commands:analyze",
         "study": "export_commands:study",
         "audit": "export_commands:audit",
+        "import": "import_commands:import_",
+    },
+    "Care": {
         "backup": "care_commands:backup",
         "restore": "care_commands:restore",
+        "storage": "node_commands:storage",
+        "config": "config_commands:config",
+        "key": "key_commands:key",
         "fsck": "care_commands:fsck",
         "gc": "care_commands:collect",
-        "doctor": "care_commands:doctor",
-        "key": "key_commands:key",
-        "config": "config_commands:config",
-        "repo": "repo_commands:repo",
-        "device": "device_commands:device",
-        "member": "member_commands:member",
-        "quorum": "member_commands:quorum",
-        "branch": "branch_commands:branch",
-        "set": "document_commands:set_",
-        "dict": "document_commands:dict_",
-        "text": "document_commands:text",
-        "file": "file_commands:file",
-        "feed": "tangle_commands:feed",
-        "import": "import_commands:import_",
-        "post": "post_commands:post",
-        "requests": "request_commands:requests",
-        "inbox": "inbox_commands:inbox",
-        "tag": "branch_commands:tag",
-        "tangle": "tangle_commands:tangle",
-        "peer": "peer_commands:peer",
-        "relay": "relay_commands:relay",
-        "token": "access_commands:token",
-        "browser": "access_commands:browser",
-        "api": "access_commands:call_api",
         "debug": "care_commands:debug",
-    }
+    },
+    "Look inside": {
+        "show": "branch_commands:show",
+        "why": "branch_commands:why",
+        "tangle": "tangle_commands:tangle",
+        "feed": "tangle_commands:feed",
+        "quorum": "member_commands:quorum",
+    },
+}
+"""Heading of the help -> name -> `MODULE:ATTRIBUTE` in this package: a function, or a `Typer` of several commands."""
+COMMANDS: Final = MappingProxyType(
+    {name: place for group in GROUPS.values() for name, place in group.items()}
 )
-"""Name -> `MODULE:ATTRIBUTE` in this package: a function, or a `Typer` of several commands. In the order of help."""
+"""Name -> place of each command, in the order of help."""
+_HEADINGS: Final = {name: heading for heading, group in GROUPS.items() for name in group}
 
 
 _COLOURS: Final = re.compile(r"\[(?=[a-z#/@][^\[]*\])")
@@ -140,12 +157,12 @@ class _Commands(MutableMapping[str, "Command"]):
         found = getattr(import_module(f"node.cli.{module}"), attribute)
         holder = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         if isinstance(found, typer.Typer):
-            holder.add_typer(found, name=name)
+            holder.add_typer(found, name=name, rich_help_panel=_HEADINGS.get(name, ""))
             whole = get_command(holder)
             assert isinstance(whole, TyperGroup), "typer makes a group of what has one"
             command = whole.commands[name]
         else:
-            holder.command(name)(found)
+            holder.command(name, rich_help_panel=_HEADINGS.get(name, ""))(found)
             command = get_command(holder)
         _prepare_help(command)
         return command
@@ -202,6 +219,9 @@ def _prepare_help(command: "Command") -> None:
     """Show help as it is written: typer keeps the line breaks of the source, and takes words in [] for colours."""
     paragraphs = (command.help or "").split("\n\n")
     command.help = _COLOURS.sub(r"\\[", "\n\n".join(" ".join(one.split()) for one in paragraphs))
+    command.short_help = command.help.partition(". ")[0].removesuffix(
+        "."
+    )  # one line of a list, where it fits
     take_plainly(command)
     for parameter in command.params:
         if isinstance(parameter, TyperArgument | TyperOption) and parameter.help:

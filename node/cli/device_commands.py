@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.answers import Outcome, Table, marks, print_fields, print_table, prints, short
-from node.cli.links import QrOption, demanded_reach, link_outcome, print_link, read_link
-from node.cli.shared import LocalOption
-from node.cli.wording import parse_duration
+from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
+from node.cli.printing import id_text_shown
+from node.cli.shared import LocalOption, YesOption, confirm
+from node.cli.wording import parse_duration, spoken_duration
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -34,7 +35,9 @@ def add(
     holds where it may grant that. What an admin has to do `ravel device list` tells.
     """
     answer = api.invite_device(expires_seconds=parse_duration(expires), reach=demanded_reach(local=local))
-    return link_outcome(answer, answer["link"], answer["reach"], qr=qr)
+    about = f"Whoever opens this link within {spoken_duration(expires)} gets all your repos. Open it on your other computer."
+    notes = link_notes(api, answer["reach"], answer["addresses"])
+    return link_outcome(answer, answer["link"], answer["reach"], qr=qr, about=about, absent=notes)
 
 
 def _print_devices(answer: "DeviceList") -> None:
@@ -47,7 +50,7 @@ def _print_devices(answer: "DeviceList") -> None:
         ("device", "", "repos", "name"),
         (
             (
-                item["user"],
+                id_text_shown(item["user"]),
                 which(item),
                 ""
                 if item["first"]
@@ -103,9 +106,10 @@ _DONE = marks("excluded", ("taken back", "taken_back"), "left")
         "repos", ("repo", "name"), ("done", lambda item: _DONE(item) or "nothing"), ("what to do", "advice")
     )
 )
-def remove(api: "Client", device: DeviceArgument) -> "RemovedDevice":
+def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "RemovedDevice":
     """Exclude a device from every repo where this user may, and end its link to this person.
 
     This user's own id: it is a device of nobody any more, and stays a member of the repos.
     """
+    confirm(f"{device} will read and write nothing new in your repos. Remove the device {device}?", yes=yes)
     return api.remove_device(device)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from node.cli import words
 from node.cli.answers import JsonOption, prints
 from node.cli.shared import client, settings
 from node.runtime.errors import ERROR_KINDS, ServiceError
@@ -35,7 +36,7 @@ _SPARK: Final = ("pyspark", "PySpark", "analytics")
 """A package, its name, and the extra that installs it."""
 
 
-@prints()
+@prints(words.EXPORTED)
 def export(api: "Client") -> "ExportResult":
     """Export what is new since the last export as Parquet, and print the folder."""
     return api.export_store()

@@ -9,16 +9,18 @@ from typing import IO, TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from node.cli.answers import Outcome, Table, print_fields, prints, short
+from node.cli import words
+from node.cli.answers import Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument
 from node.cli.completion import complete_files
 from node.cli.downloads import check_target, receive
+from node.cli.printing import say_wrapped, size_text
 from node.cli.progress import Progress, show_progress
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.cli.wording import author_of, time_of
+from node.observe.sentences import refusal_advice, refusal_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
-from ravel.characters import display_safe
 from ravel.files import Download
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -33,16 +35,6 @@ FileArgument = Annotated[
 _PIECE_SIZE: Final = 1 << 20
 
 
-def _print_added(shown: "tuple[Upload, Skipped] | FileView") -> None:
-    if not isinstance(shown, tuple):
-        print_fields(shown.items())
-        return
-    upload, skipped = shown
-    print_fields(_upload_counts(upload, skipped).items())
-    for one in skipped.first:
-        print(f"skipped  {display_safe(one['path'])}  ({one['reason']})")
-
-
 def _upload_counts(upload: Upload, skipped: Skipped) -> dict[str, object]:
     return {
         "files": upload.count,
@@ -54,7 +46,7 @@ def _upload_counts(upload: Upload, skipped: Skipped) -> dict[str, object]:
 
 
 @file.command("add")
-@prints(_print_added)
+@prints(words.FILE_ADDED)
 def add(
     api: "Client",
     branch: BranchArgument,
@@ -88,20 +80,29 @@ def add(
     if len(paths) == 1 and paths[0].is_file() and upload.last is not None:
         return Outcome(upload.last)
     answer = {**_upload_counts(upload, skipped), "first_skipped": skipped.first}
-    return Outcome(answer, shown=(upload, skipped))
+    return Outcome(answer)
 
 
 def _print_files(shown: "tuple[list[FileView], FileList]") -> None:
     found, answer = shown
     uses_relays = answer["uses_relays"]
     relays = [("relays", lambda row: row["relays"] or "none")] if uses_relays else []
-    columns = (short("file"), "name", "size", ("time", time_of("time")), ("author", author_of), *relays)
+    columns = (
+        short("file"),
+        "name",
+        ("size", lambda row: "" if row["size"] is None else size_text(row["size"])),
+        ("time", time_of("time")),
+        ("author", author_of),
+        *relays,
+    )
     Table("files", *columns)({"files": found})
     lacking = sum(not row["relays"] for row in found) if uses_relays else 0
     if lacking:
         print(f"on no relay: {lacking} of {counted(len(found), 'file')}")
         for one in answer["refusals"]:
-            print(f"relay {one['relay'][:12]} takes no more: {one['reason']}")
+            say_wrapped(f"relay {one['relay'][:12]} takes no more: {refusal_sentence(one['reason'])}")
+            if advice := refusal_advice(one["reason"]):
+                say_wrapped(f"next:  {advice}", indent="       ")
 
 
 @file.command("list")
@@ -118,7 +119,7 @@ def list_files(api: "Client", branch: BranchArgument) -> Outcome:
 
 
 @file.command("get")
-@prints()
+@prints(words.FILE_GOT)
 def get(
     api: "Client",
     branch: BranchArgument,
@@ -160,7 +161,7 @@ def get(
 
 
 @file.command("rm")
-@prints()
+@prints(words.FILE_REMOVED)
 def remove(api: "Client", branch: BranchArgument, file: FileArgument) -> "RemovedFile":
     """Remove a file from a branch for all members. Nodes that have its content keep it."""
     return api.remove_file(branch, file)

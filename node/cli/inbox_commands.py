@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli import words
 from node.cli.answers import ID_WIDTH, Table, prints, short
 from node.cli.branch_commands import BranchArgument, print_merge
 from node.cli.repo_commands import RepoArgument
@@ -41,7 +42,7 @@ def list_offers(api: "Client", repo: RepoArgument) -> "OfferList":
 
 
 @inbox.command("comment")
-@prints()
+@prints(words.COMMENTED)
 def comment(api: "Client", branch: BranchArgument, text: str) -> "OfferAnswer":
     """Comment on a document. This needs no right to write.
 
@@ -70,7 +71,7 @@ def show(
 
 
 @inbox.command("offer")
-@prints()
+@prints(words.OFFERED)
 def offer(
     api: "Client",
     source: Annotated[str, typer.Argument(help="The branch with the commits, in a fork of the repo.")],
@@ -82,14 +83,14 @@ def offer(
 
 
 @inbox.command("accept")
-@prints()
+@prints(words.OFFER_ACCEPTED)
 def accept(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAnswer":
     """Accept an offer: all nodes that follow the repo then follow the offered branch."""
     return api.answer_offer(repo, offer, accepts=True)
 
 
 @inbox.command("refuse")
-@prints()
+@prints(words.OFFER_REFUSED)
 def refuse(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAnswer":
     """Refuse an offer, or withdraw one: your acceptance, or an offer of your own."""
     return api.answer_offer(repo, offer, accepts=False)

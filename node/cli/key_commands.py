@@ -1,13 +1,14 @@
 """CLI: init and key commands: create and encrypt the keys, and back up the user key to a file or 24 words."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, print_fields, prints
+from node.cli import words
+from node.cli.answers import Outcome, Says, prints
 from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
 from node.cli.shared import settings, unlocked
@@ -35,13 +36,7 @@ CLEAR_WARNING = (
 )
 
 
-def _print_made(shown: tuple[Mapping[str, object], str]) -> None:
-    answer, advice = shown
-    print_fields(answer.items())
-    print(advice)
-
-
-@prints(_print_made)
+@prints(Says("{said}"))
 def init(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Your name, as members of your repos will see it.")] = "",
@@ -116,16 +111,17 @@ def init(
         "user": file.user,
         "protection": file.protection,
     }
-    advice = f"\nStart it with:  {command_for(home.path)} up"
-    if not is_new:
-        advice = f"\nThere is a node in {folder} already; it stays as it is.{advice}"
-    elif keys_are_given:
-        advice += "\nThen a member's link brings a repo back. You can write there once a peer that follows it was compared."
-    return Outcome(answer, shown=(answer, advice))
+    said = (
+        f"Made a node in {folder}." if is_new else f"There is a node in {folder} already; it stays as it is."
+    )
+    said += f"\nStart it with:  {command_for(home.path)} up"
+    if is_new and keys_are_given:
+        said += "\nThen a member's link brings a repo back. You can write there once a peer that follows it was compared."
+    return Outcome(answer, shown={**answer, "said": said})
 
 
 @key.command("show")
-@prints()
+@prints(words.KEYS_SHOWN)
 def show(context: typer.Context) -> Mapping[str, object]:
     """Show how the keys are stored: sealed by a passphrase or the keyring, or unsealed (none)."""
     from node.home.home import open_home
@@ -139,7 +135,7 @@ def show(context: typer.Context) -> Mapping[str, object]:
 
 
 @key.command("seal")
-@prints()
+@prints(words.KEYS_SEALED)
 def seal(
     context: typer.Context,
     passphrase: PassphraseFlag = False,
@@ -159,7 +155,7 @@ def seal(
 
 
 @key.command("change-passphrase")
-@prints()
+@prints(words.KEYS_SEALED)
 def change_passphrase(
     context: typer.Context, new_passphrase_file: NewPassphraseOption = None
 ) -> Mapping[str, object]:
@@ -173,7 +169,7 @@ def change_passphrase(
 
 
 @key.command("unseal")
-@prints()
+@prints(words.KEYS_UNSEALED)
 def unseal(context: typer.Context) -> Mapping[str, object]:
     """Keep the keys in the clear from now on: a machine can then start the node by itself."""
     answer = _change(context, _opened(context), "none", b"")
@@ -182,7 +178,7 @@ def unseal(context: typer.Context) -> Mapping[str, object]:
 
 
 @key.command("export")
-@prints()
+@prints(words.KEY_EXPORTED)
 def export(
     context: typer.Context,
     out: Annotated[Path, typer.Argument(help="The file to create.")],
@@ -205,14 +201,18 @@ def export(
 
 
 def _print_words(answer: Mapping[str, list[str]]) -> None:
-    found = answer["words"]
+    print_words(answer["words"])
+
+
+def print_words(found: Sequence[str]) -> None:
+    """Print the words of a key, six a line, with their numbers."""
     for row in range(0, len(found), 6):
         print("  ".join(f"{row + place:2} {word:<8}" for place, word in enumerate(found[row : row + 6], 1)))
 
 
 @key.command("words")
 @prints(_print_words)
-def words(context: typer.Context) -> Mapping[str, object]:
+def show_words(context: typer.Context) -> Mapping[str, object]:
     """Print the user's key as 24 words, to be written on paper: another node takes them up by `init --words`.
 
     Anyone who has the words is this user. They do not change when the passphrase does.

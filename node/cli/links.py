@@ -1,13 +1,15 @@
 """Links for others: how far they reach, how they are printed, and how a pasted one is read."""
 
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from node.cli.answers import Outcome
 from node.cli.inputs import read_typed
+from node.cli.printing import is_terminal
 from node.cli.shared import say
 from node.runtime.errors import ServiceError
 from protocol.formats.text import pasted_word
@@ -34,15 +36,23 @@ def demanded_reach(*, local: bool) -> str:
 
 
 def link_outcome(
-    answer: Mapping[str, object], link: str, reach: str, *, qr: bool, absent: tuple[str, ...] = ()
+    answer: Mapping[str, object],
+    link: str,
+    reach: str,
+    *,
+    qr: bool,
+    about: str = "",
+    absent: tuple[str, ...] = (),
 ) -> Outcome:
-    """Return an answer of which people see the link, drawn too if that was asked for, and notes on its reach."""
-    return Outcome(answer, shown={"link": link, "reach": reach, "qr": qr, "absent": absent})
+    """Return an answer of which people see the link, drawn if that was asked for, what it does, and how far it reaches."""
+    return Outcome(answer, shown={"link": link, "reach": reach, "qr": qr, "about": about, "absent": absent})
 
 
 def print_link(shown: Mapping[str, object]) -> None:
-    """Print a link of `link_outcome`."""
-    print(shown["link"])
+    """Print a link of `link_outcome`. A pipe gets the link alone; what it does is said beside it."""
+    if shown["about"]:
+        say(str(shown["about"]))
+    print(shown["link"] if not is_terminal() else f"\n  {shown['link']}\n")
     if shown["qr"]:
         from node.api.qr import print_qr
 
@@ -58,8 +68,32 @@ def note_reach(reach: str) -> None:
         print(_NEAR_NOTES[reach], file=sys.stderr)
 
 
-def absent_relays(api: "Client", reach: str) -> tuple[str, ...]:
-    """Return a note on each relay of this user that is not connected, where the link does not reach everybody."""
+def link_notes(api: "Client", reach: str, addresses: Sequence[str]) -> tuple[str, ...]:
+    """Return notes on a link that dies with the daemon, and on relays of this user that it does not name."""
+    return (*_passing(api, addresses), *_absent_relays(api, reach))
+
+
+def _passing(api: "Client", addresses: Sequence[str]) -> tuple[str, ...]:
+    """Return a note where the link names a port that another start of the daemon will not have."""
+    settings = {one["setting"]: one["value"] for one in api.list_settings()["settings"]}
+    listen = api.show_status()["listen"]
+    if not settings["network.listen"].endswith(":0") or not any(
+        one.rpartition(":")[2] == listen.rpartition(":")[2] for one in addresses
+    ):
+        return ()
+    return (passing_note(settings["network.listen"], listen),)
+
+
+def passing_note(configured: str, listen: str) -> str:
+    """Return what to do where others are given a port that the system chose, and will not choose again."""
+    lasting = f"{configured.rpartition(':')[0]}:{listen.rpartition(':')[2]}"
+    return (
+        f"note: port {listen.rpartition(':')[2]} lasts until the daemon stops, for network.listen says port 0. To keep it: "
+        f"ravel config set network.listen {shlex.quote(lasting)}"
+    )
+
+
+def _absent_relays(api: "Client", reach: str) -> tuple[str, ...]:
     if reach == "anywhere":
         return ()
     away = (
@@ -81,21 +115,21 @@ def read_link(link: str) -> str:
 
     Lines into which mail or a chat has broken it are joined.
     """
+    if link == "-" and sys.stdin.isatty():
+        print("Paste the link, then press Enter: ", end="", file=sys.stderr, flush=True)
     return pasted_word(read_typed(2 * LINK_SIZE_MAX) if link == "-" else link)
 
 
-def with_reach(answer: "Capability", *, local: bool) -> "Capability":
-    """Return a read capability. Raises ServiceError where it works on this machine only and that is not wanted."""
+def capability_outcome(api: "Client", answer: "Capability", about: str, *, local: bool) -> Outcome:
+    """Return a read capability as people see it.
+
+    Raises ServiceError where it works on this machine only and that is not wanted.
+    """
     if answer["reach"] == "machine" and not local:
         raise ServiceError(
             "bad_config",
             f"the link would work on this machine only: it names {', '.join(answer['addresses'])}",
             "ravel config set network.listen '*:7474', then `ravel down` and `ravel up`; for a trial: --local",
         )
-    return answer
-
-
-def print_capability(answer: "Capability") -> None:
-    """Print a read capability, and a note where it does not reach everybody."""
-    print(answer["capability"])
-    note_reach(answer["reach"])
+    notes = link_notes(api, answer["reach"], answer["addresses"])
+    return link_outcome(answer, answer["capability"], answer["reach"], qr=False, about=about, absent=notes)

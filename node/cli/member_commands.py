@@ -1,18 +1,22 @@
 """member, quorum: who is in a repo, what they may do, and who must approve of checkpoints and removals."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.cli.answers import ID_WIDTH, Outcome, Table, print_fields, prints, short
+from node.cli import words
+from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
+from node.cli.printing import is_terminal, is_verbose, print_table
 from node.cli.repo_commands import RepoArgument
-from node.cli.shared import say
+from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
+from node.runtime.wording import counted
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.members import InvitationList, MemberList, MembershipChange, RemovalResult
+    from ravel.types.members import InvitationList, MembershipChange, MemberView, RemovalResult
     from ravel.types.quorums import Proposal, ProposalView, QuorumState
     from ravel.types.values import RootCommit
 
@@ -46,44 +50,47 @@ class KeptPermission(StrEnum):
     ADMIN = "admin"
 
 
-@member.command("list")
-@prints(
-    Table(
-        "members",
-        "user",
-        "permission",
-        ("device of", lambda item: "" if item["person"] == item["user"] else item["person"][:ID_WIDTH]),
-        "name",
-    )
+_MEMBERS = Table(
+    "members",
+    "user",
+    "permission",
+    ("device of", lambda item: "" if item["person"] == item["user"] else item["person"][:ID_WIDTH]),
+    "name",
 )
-def list_members(api: "Client", repo: RepoArgument) -> "MemberList":
+
+
+class _MembersPrinter:
+    """Printer of members: by name on a terminal; a pipe and `--verbose` get whole ids."""
+
+    has_more = True
+
+    def __call__(self, answer: "dict[str, Any]") -> None:
+        """Print them. Devices of one person stand together."""
+        if not is_terminal() or is_verbose():
+            _MEMBERS(answer)
+            return
+        people = len({item["person"] for item in answer["members"]})
+        print(f"{display_safe(answer['repo'])} · {counted(people, 'person', 'people')}")
+        rows = (self._row(item, answer["you"]) for item in answer["members"])
+        print_table(("person", "may", "device", "id"), rows)
+
+    def _row(self, item: "MemberView", you: str) -> tuple[str, str, str, str]:
+        own = " (you)" if item["user"] == you else ""
+        name = person(item["name"], "") if item["name"] else "no name yet"
+        device = "" if item["person"] == item["user"] else f"of {item['person'][:ID_WIDTH]}"
+        return f"{name}{own}", item["permission"], device, item["user"][:ID_WIDTH]
+
+
+@member.command("list")
+@prints(_MembersPrinter())
+def list_members(api: "Client", repo: RepoArgument) -> Outcome:
     """List the members of a repo and their permissions. Devices of one person stand together."""
-    return api.list_members(repo)
-
-
-def _print_change(answer: "MembershipChange | RemovalResult") -> None:
-    """Print a change of members: the commits that became void by it, or count again; devices only by their number."""
-    shown: dict[str, object] = {**answer}
-    others = shown.get("other_devices")
-    print_fields(
-        (
-            "void or again counted" if name == "voided" else name,
-            len(others) if name == "other_devices" and isinstance(others, list) else value,
-        )
-        for name, value in shown.items()
-    )
-
-
-def _print_exclusion(shown: "tuple[RemovalResult, str]") -> None:
-    answer, repo = shown
-    _print_change(answer)
-    if others := answer["other_devices"]:
-        again = f"ravel member exclude {repo} {others[0]}{' --person' if len(others) > 1 else ''}"
-        say(f"note: that person has other devices, which are members still: {again}")
+    answer = api.list_members(repo)
+    return Outcome(answer, shown={**answer, "repo": repo, "you": api.show_status()["user"]})
 
 
 @member.command("grant")
-@prints(_print_change)
+@prints(words.GRANTED)
 def grant(
     api: "Client",
     repo: RepoArgument,
@@ -99,7 +106,7 @@ def grant(
 
 
 @member.command("revoke")
-@prints(_print_change)
+@prints(words.REVOKED)
 def revoke(
     api: "Client",
     repo: RepoArgument,
@@ -113,7 +120,7 @@ def revoke(
 
 
 @member.command("exclude")
-@prints(_print_exclusion)
+@prints(words.EXCLUDED)
 def exclude(
     api: "Client",
     repo: RepoArgument,
@@ -124,14 +131,19 @@ def exclude(
             "--person", help="Include all other devices of the same person, as `member list` shows them."
         ),
     ] = False,
-) -> Outcome:
+    yes: YesOption = False,
+) -> "RemovalResult":
     """Exclude a member. Its commits that no member has seen are revoked, and no new ones are accepted.
 
     The repo gets new secrets, sealed to each remaining member. The excluded keep what they could read before; they
     read, write and follow nothing after.
     """
-    answer = api.remove_member(repo, user, person=person)
-    return Outcome(answer, shown=(answer, repo))
+    confirm(
+        f"{user} will read and write nothing new in {repo}. What was written until now stays; what is written without "
+        f"knowing of this will not count. Exclude {user} from {repo}?",
+        yes=yes,
+    )
+    return api.remove_member(repo, user, person=person)
 
 
 @member.command("invitations")
@@ -152,7 +164,7 @@ def invitations(api: "Client", repo: RepoArgument) -> "InvitationList":
 
 
 @member.command("uninvite")
-@prints(_print_change)
+@prints(words.UNINVITED)
 def uninvite(
     api: "Client",
     repo: RepoArgument,
@@ -163,7 +175,7 @@ def uninvite(
 
 
 @quorum.command("set")
-@prints()
+@prints(words.QUORUM_SET)
 def set_quorum(
     api: "Client",
     repo: RepoArgument,
@@ -206,7 +218,7 @@ def show(api: "Client", repo: RepoArgument) -> "QuorumState":
 
 
 @quorum.command("propose-removal")
-@prints()
+@prints(words.PROPOSED)
 def propose_removal(
     api: "Client",
     repo: RepoArgument,
@@ -222,14 +234,14 @@ def propose_removal(
 
 
 @quorum.command("approve")
-@prints()
+@prints(words.APPROVED)
 def approve(api: "Client", repo: RepoArgument, proposal: ProposalArgument) -> "Proposal":
     """Sign a proposal. The last signature that a checkpoint lacks makes it."""
     return api.approve_proposal(repo, proposal)
 
 
 @quorum.command("finish")
-@prints()
+@prints(words.FINISHED)
 def finish(api: "Client", repo: RepoArgument, proposal: ProposalArgument) -> "Proposal":
     """Write the checkpoint of a proposal whose last approvals were concurrent."""
     return api.make_checkpoint(repo, proposal)

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.answers import Outcome, Table, print_fields, prints
-from node.cli.shared import SetOption, note_faults, note_requests, settings, unlocked
+from node.cli.printing import is_verbose, size_text
+from node.cli.shared import SetOption, called, client, note_faults, note_requests, settings, unlocked
+from node.cli.status_view import damaged_line, lost_line, print_overview, print_standings
 from node.cli.streams import lose_output
-from node.cli.wording import path_line, progress_line, size_text, topic_name
+from node.cli.wording import path_line, progress_line, topic_name
 from node.observe.sentences import (
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
-    standing_sentence,
 )
 from node.runtime.wording import counted, date_text
 
@@ -23,9 +24,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.browsers import PairingCode
     from ravel.types.node import (
-        DamagedCounts,
         ExportStatus,
-        LostWrites,
         NodeStatus,
         OwnAddressView,
         StorageUse,
@@ -72,15 +71,31 @@ def run(
     run_daemon(open_home(settings(context).home, [*(options or ()), *given]), lambda: unlocked(context))
 
 
-def _print_status(shown: "tuple[NodeStatus, list[RepoView]]") -> None:
-    answer, repos = shown
+class _StatusPrinter:
+    """Printer of a node's status: an overview, or with `--verbose` all that is known."""
+
+    has_more = True
+
+    def __call__(self, shown: "tuple[NodeStatus, list[RepoView], str, str]") -> None:
+        """Print it."""
+        status, repos, name, ravel = shown
+        if is_verbose():
+            _print_status(status, repos)
+        else:
+            print_overview(status, repos, name, ravel)
+        note_requests(repos)
+        if is_verbose():
+            note_faults(status["faults"])
+
+
+def _print_status(answer: "NodeStatus", repos: "list[RepoView]") -> None:
     use = answer["key_use"]
     lines = {
         **answer,
         "addresses": _addresses_line(answer["addresses"]),
         "router": f"{answer['router']['state']}: {answer['router']['detail']}".removesuffix(": "),
-        "damaged": _damaged_line(answer["damaged"]),
-        "lost_writes": _lost_line(answer["lost_writes"]),
+        "damaged": damaged_line(answer["damaged"]),
+        "lost_writes": lost_line(answer["lost_writes"]),
         "key_use": "; ".join(filter(None, (displaced_sentence(use), own_commits_sentence(use)))),
         "clock": clock_sentence(answer["clock"]),
         "faults": "; ".join(answer["faults"]),
@@ -90,9 +105,7 @@ def _print_status(shown: "tuple[NodeStatus, list[RepoView]]") -> None:
     print_fields((name, value) for name, value in lines.items() if name != "peers" and value != "")
     if repos:
         print()
-        print_fields((one["name"], standing_sentence(one["standing"])) for one in repos)
-        note_requests(repos)
-    note_faults(answer["faults"])
+        print_standings(repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
         print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")
@@ -104,20 +117,22 @@ def _print_status(shown: "tuple[NodeStatus, list[RepoView]]") -> None:
         _TOPICS(peer)
 
 
-@prints(_print_status)
-def status(api: "Client") -> Outcome:
-    """Show the running node: how each repo stands with others, its peers and their state."""
+@prints(_StatusPrinter())
+def status(context: typer.Context) -> Outcome:
+    """Show how each repo stands with others, which computers are connected, and what is wrong. --verbose shows all."""
+    api = client(context)
     answer, repos = api.show_status(), api.list_repos()["repos"]
     standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
-    return Outcome({**answer, "standings": standings}, shown=(answer, repos))
+    name = api.show_me()["name"] or ""
+    return Outcome({**answer, "standings": standings}, shown=(answer, repos, name, called(context)))
 
 
 def _print_storage(answer: "StorageUse") -> None:
     parts = ("database", "log", "older", "packs", "free")
-    print_fields((name, _mebibytes(answer[name])) for name in parts)  # type: ignore[literal-required]  # named above
+    print_fields((name, size_text(answer[name])) for name in parts)  # type: ignore[literal-required]  # named above
     if answer["relay"]:
         relay = answer["relay"]
-        room = f"{_mebibytes(relay['size'])} of {_mebibytes(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
+        room = f"{size_text(relay['size'])} of {size_text(relay['size_max'])}, {counted(relay['topics'], 'topic')}"
         print_fields([("relay", room)])
     size = ("size", lambda one: size_text(one["size"]))
     Table("days", "day", "commits", size)(answer)
@@ -128,10 +143,6 @@ def _print_storage(answer: "StorageUse") -> None:
 def storage(api: "Client") -> "StorageUse":
     """Show disk use, growth on each of the last days and by cause, and a relay's free quota."""
     return api.show_storage()
-
-
-def _mebibytes(size: int) -> str:
-    return f"{size / (1 << 20):,.1f} MiB"
 
 
 def _state_line(topic: "TopicView") -> str:
@@ -147,20 +158,6 @@ def _addresses_line(addresses: list["OwnAddressView"]) -> str:
     if not addresses:
         return "none: this machine is on no network"
     return ", ".join(f"{one['address']} ({one['reach']}, {one['found_by']})" for one in addresses)
-
-
-def _damaged_line(damaged: "DamagedCounts") -> str:
-    if not any(damaged.values()):
-        return ""
-    commits, blocks = counted(damaged["commits"], "commit"), counted(damaged["blocks"], "block")
-    return f"{commits} and {blocks} of files: damaged here, and asked of peers"
-
-
-def _lost_line(lost: "LostWrites") -> str:
-    if not lost["repos"]:
-        return ""
-    repos = counted(len(lost["repos"]), "repo")
-    return f"{lost['detail']}; you cannot write to {repos} until a peer was compared"
 
 
 def _version_lines(peer: "PeerView") -> "Iterator[str]":

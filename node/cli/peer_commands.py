@@ -4,8 +4,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, prints
+from node.cli import words
+from node.cli.answers import Outcome, Table, prints, short
+from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment
 from node.cli.wording import path_line, progress_line, time_of, topic_name
+from node.runtime.wording import counted
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -17,7 +20,7 @@ peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.
 
 
 @peer.command("add")
-@prints(Fields(without=("topics",)))
+@prints(words.PEER_ADDED)
 def add(
     api: "Client",
     address: Annotated[str, typer.Argument(help="host:port, or wss://host:port/path.")],
@@ -35,22 +38,62 @@ def add(
     answer = api.add_peer(address, peer, relay=relay)
     # Whether it is a relay is known once it is connected: until then, what was asked for is all there is to say.
     is_asked, is_known = api.show_peer(answer["peer"])["relay"], answer["state"] == "connected"
-    role = "not asked" if not is_asked else answer["relay"] if is_known else "to be asked"
-    return Outcome(answer, shown={**answer, "relay": role})
+    role = (
+        "" if not is_asked else "yes" if is_known and answer["relay"] else "no" if is_known else "to be asked"
+    )
+    return Outcome(answer, shown={**answer, "role": role})
 
 
-def _print_peers(answer: "PeerList") -> None:
-    Table(
-        "peers",
-        "peer",
-        ("address", path_line),
-        "direction",
-        "state",
-        "source",
-        ("reached_at", time_of("reached_at")),
-        "last_error",
-        "name",
-    )(answer)
+_PEERS = Table(
+    "peers",
+    "peer",
+    ("address", path_line),
+    "direction",
+    "state",
+    "source",
+    ("reached_at", time_of("reached_at")),
+    "last_error",
+    "name",
+)
+_COMPUTERS = Table(
+    "peers",
+    ("computer", lambda item: item["name"] or item["address"] if item["through"] is None else item["name"]),
+    (
+        "how",
+        lambda item: "relay" if item["relay"] else "direct" if item["through"] is None else path_line(item),
+    ),
+    "state",
+    (
+        "seen",
+        lambda item: moment(item["since"]) if item["state"] == "connected" else time_of("reached_at")(item),
+    ),
+    ("last error", lambda item: "" if item["state"] == "connected" else item["last_error"]),
+    short("peer"),
+)
+
+
+class _PeersPrinter:
+    """Printer of peers: whom this node talks with; a pipe and `--verbose` get all that is known of each."""
+
+    has_more = True
+
+    def __call__(self, answer: "PeerList") -> None:
+        """Print them."""
+        if is_terminal() and not is_verbose():
+            if answer["peers"]:
+                _COMPUTERS(answer)
+            else:
+                print("No computer is connected, and this node dials none.")
+            if hidden := len(answer["known"]):
+                print(f"{counted(hidden, 'further address', 'further addresses')} known: --verbose")
+        else:
+            _print_all(answer)
+        for banned in answer["banned"]:
+            print(f"banned  {id_text_shown(banned)}")
+
+
+def _print_all(answer: "PeerList") -> None:
+    _PEERS(answer)
     for item in answer["peers"]:
         for topic in item["topics"]:
             if topic["progress"] is not None:
@@ -59,33 +102,31 @@ def _print_peers(answer: "PeerList") -> None:
     reached = time_of("reached_at")
     for known in answer["known"]:
         print(f"known   {known['peer']}  {known['address']}  {known['source']}  {reached(known)}")
-    for banned in answer["banned"]:
-        print(f"banned  {banned}")
 
 
 @peer.command("list")
-@prints(_print_peers)
+@prints(_PeersPrinter())
 def list_peers(api: "Client") -> "PeerList":
     """List peers and connections, the source of each address, and the last contact."""
     return api.list_peers()
 
 
 @peer.command("remove")
-@prints(lambda _: print("removed: this node does not dial it any more"))
+@prints(words.PEER_REMOVED)
 def remove(api: "Client", peer: str) -> "Empty":
     """Remove a peer: disconnect it, and do not dial it again."""
     return api.remove_peer(peer)
 
 
 @peer.command("ban")
-@prints()
+@prints(words.PEER_BANNED)
 def ban(api: "Client", peer: str) -> "PeerBan":
     """Block a peer: disconnect it, and neither dial nor serve it again."""
     return api.ban_peer(peer)
 
 
 @peer.command("unban")
-@prints()
+@prints(words.PEER_UNBANNED)
 def unban(api: "Client", peer: str) -> "PeerBan":
     """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
     return api.unban_peer(peer)

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Fields, Table, prints, short
-from node.cli.shared import say
+from node.cli import words
+from node.cli.answers import Table, prints, short
+from node.cli.shared import YesOption, confirm, say
 from node.cli.wording import author_of, check_text, first_line, named_text, post_text, time_of
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -24,7 +25,7 @@ _SHOWN_MAX = 1000
 LimitOption = Annotated[int, typer.Option(min=1, max=_SHOWN_MAX, help="Number of commits.")]
 
 
-@prints()
+@prints(words.REPLIED)
 def reply(
     api: "Client",
     commit: PostArgument,
@@ -38,7 +39,7 @@ def reply(
     return api.reply_to_post(commit, text, resolve_mentions=not plain)
 
 
-@prints()
+@prints(words.EDITED)
 def edit(
     api: "Client",
     commit: PostArgument,
@@ -53,30 +54,26 @@ def edit(
     return api.edit_post(commit, text, resolve_mentions=not plain)
 
 
-def _print_deleted(answer: "WrittenPost") -> None:
-    Fields()(answer)
-    say("note: it can be read in its history until the branch is compacted: `ravel branch compact`")
-
-
-@prints(_print_deleted)
-def delete(api: "Client", commit: PostArgument) -> "WrittenPost":
+@prints(words.DELETED)
+def delete(api: "Client", commit: PostArgument, yes: YesOption = False) -> "WrittenPost":
     """Delete a post of your own, for good. No edit brings it back.
 
     It leaves the timelines. Members can still read it with `ravel post history`, and older nodes show it, until the
     branch is compacted and each node has erased it.
     """
+    confirm(f"No edit brings the post {commit} back. Delete it?", yes=yes)
     return api.delete_post(commit)
 
 
 @post.command("hide")
-@prints()
+@prints(words.HIDDEN)
 def hide(api: "Client", commit: PostArgument) -> "HiddenPost":
     """Hide a post from all members' timelines, as an admin. Its history stays readable; older nodes show it."""
     return api.hide_post(commit, hidden=True)
 
 
 @post.command("unhide")
-@prints()
+@prints(words.SHOWN)
 def unhide(api: "Client", commit: PostArgument) -> "HiddenPost":
     """Show a hidden post again, as an admin."""
     return api.hide_post(commit, hidden=False)

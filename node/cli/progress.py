@@ -9,6 +9,8 @@ from typing import Final, Protocol
 from node.runtime.wording import counted, duration_text
 
 _LINE_SECONDS: Final = 2.0
+_QUIET_SECONDS: Final = 0.5
+"""Seconds of work of which nothing is shown: what ends sooner needs no bar."""
 
 
 class Progress(Protocol):
@@ -54,13 +56,21 @@ def show_progress(verb: str, unit: str, total: int | None) -> Iterator[ToldProgr
                 return Text("") if task.fields.get("is_told") else super().render(task)
 
         columns = (rich.TextColumn(verb), rich.BarColumn(), count, Left())
-        with rich.Progress(*columns, console=Console(stderr=True)) as bar:
-            task = bar.add_task(verb, total=total)
+        bar = rich.Progress(*columns, console=Console(stderr=True))
+        task, shown_from, is_shown = bar.add_task(verb, total=total), time.monotonic() + _QUIET_SECONDS, False
 
-            def move(done: int, total: int | None = None, seconds: int | None = None) -> None:
-                bar.update(task, completed=done, total=total, seconds=seconds, is_told=total is not None)
+        def move(done: int, total: int | None = None, seconds: int | None = None) -> None:
+            nonlocal is_shown
+            bar.update(task, completed=done, total=total, seconds=seconds, is_told=total is not None)
+            if not is_shown and time.monotonic() > shown_from:
+                bar.start()
+                is_shown = True
 
+        try:
             yield move
+        finally:
+            if is_shown:
+                bar.stop()
         return
     began = said_at = time.monotonic()
     reached, whole, told_left = 0, total, ""

@@ -4,15 +4,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from node.cli.answers import Table, marks, print_fields, prints
-from node.cli.links import note_reach, read_link
-from node.cli.wording import parse_duration, parse_size, size_text, time_of
+from node.cli import words
+from node.cli.answers import Outcome, Table, marks, print_fields, prints
+from node.cli.links import link_notes, link_outcome, print_link, read_link
+from node.cli.printing import size_text
+from node.cli.shared import YesOption, confirm
+from node.cli.wording import parse_duration, parse_size, spoken_duration, time_of
 from node.runtime.wording import counted
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.peers import RelayAllowance, RelayCircuits, RelayedTopic, RelayedTopicList, RelayStatus
-    from ravel.types.relay_accounts import AccountLink, JoinedRelay, RelayAccount, RelayAccountList
+    from ravel.types.relay_accounts import JoinedRelay, RelayAccount, RelayAccountList
     from ravel.types.values import Empty
 
 relay = typer.Typer(
@@ -73,7 +76,7 @@ def _print_status(one: "RelayStatus") -> None:
         "refusals",
         ("refused", lambda each: _WHAT[each["what"]]),
         ("to", lambda each: _WHO[each["kind"]]),
-        "reason",
+        ("reason", lambda each: each["reason"].replace("_", " ")),
         ("times", "count"),
         ("last", time_of("last_at")),
     )(one)
@@ -110,14 +113,14 @@ def _print_topics(answer: "RelayedTopicList") -> None:
         "topics",
         "topic",
         "commits",
-        ("bytes", "size"),
-        ("of files", "file_size"),
+        ("size", lambda one: size_text(one["size"])),
+        ("of files", lambda one: size_text(one["file_size"])),
         ("touched", time_of("touched_at")),
         ("pinned", marks("pinned")),
         ("of", lambda one: "known peers" if one["known"] else "strangers" if one["shared"] else "a stranger"),
     )(answer)
-    print(f"{answer['size']:,} of {answer['size_max']:,} bytes")
-    print("anyone may add topics" if answer["takes_strangers"] else "only known peers may add topics")
+    print(f"{size_text(answer['size'])} of {size_text(answer['size_max'])} are used.")
+    print("Anyone may add topics." if answer["takes_strangers"] else "Only known peers may add topics.")
     for peer in answer["allowed"]:
         print(f"allowed  {peer}")
 
@@ -130,21 +133,21 @@ def list_topics(api: "Client") -> "RelayedTopicList":
 
 
 @relay.command("pin")
-@prints()
+@prints(words.TOPIC_PINNED)
 def pin(api: "Client", topic: TopicArgument) -> "RelayedTopic":
     """Pin a topic: it is never deleted to make room."""
     return api.pin_topic(topic)
 
 
 @relay.command("unpin")
-@prints()
+@prints(words.TOPIC_UNPINNED)
 def unpin(api: "Client", topic: TopicArgument) -> "RelayedTopic":
     """Let a topic be forgotten to make room, like others."""
     return api.unpin_topic(topic)
 
 
 @relay.command("allow")
-@prints()
+@prints(words.PEER_ALLOWED)
 def allow(
     api: "Client", peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")]
 ) -> "RelayAllowance":
@@ -153,7 +156,7 @@ def allow(
 
 
 @relay.command("deny")
-@prints()
+@prints(words.PEER_DENIED)
 def deny(
     api: "Client",
     peer: Annotated[str, typer.Argument(help="The node's id, or a unique prefix of one that is allowed.")],
@@ -163,21 +166,25 @@ def deny(
 
 
 @relay.command("invite")
-@prints()
+@prints(print_link)
 def invite(
     api: "Client",
     name: Annotated[str, typer.Option("--name", help="The account's name; it is made if there is none.")],
     quota: QuotaOption,
     expires: Annotated[str, typer.Option(help="How long the link is valid: 30m, 12h, 7d.")] = "7d",
-) -> "AccountLink":
+) -> Outcome:
     """Make a link that gives one node an account at this relay. Each node of a person needs a link of its own."""
     answer = api.invite_to_relay(name, parse_size(quota), expires_seconds=parse_duration(expires))
-    note_reach(answer["reach"])
-    return answer
+    about = (
+        f"The node that opens this link within {spoken_duration(expires)} may bring {size_text(answer['quota'])} "
+        f"to this relay, as {answer['name']}. It works once."
+    )
+    notes = link_notes(api, answer["reach"], answer["addresses"])
+    return link_outcome(answer, answer["link"], answer["reach"], qr=False, about=about, absent=notes)
 
 
 @relay.command("join")
-@prints()
+@prints(words.RELAY_JOINED)
 def join(
     api: "Client",
     link: Annotated[str, typer.Argument(help="ravel:..., or - to read it from standard input.")],
@@ -213,14 +220,18 @@ def list_accounts(api: "Client") -> "RelayAccountList":
 
 
 @relay.command("change")
-@prints()
+@prints(words.ACCOUNT_CHANGED)
 def change(api: "Client", account: AccountArgument, quota: QuotaOption) -> "RelayAccount":
     """Change an account's quota. What is stored stays."""
     return api.change_relay_account(account, parse_size(quota))
 
 
 @relay.command("revoke")
-@prints(lambda _: print("revoked"))
-def revoke(api: "Client", account: AccountArgument) -> "Empty":
+@prints(words.ACCOUNT_REVOKED)
+def revoke(api: "Client", account: AccountArgument, yes: YesOption = False) -> "Empty":
     """Delete an account: its nodes are strangers again. What they brought stays until there is no room."""
+    confirm(
+        f"Nodes of {account} will be strangers here, and what they brought may be deleted. Revoke {account}?",
+        yes=yes,
+    )
     return api.revoke_relay_account(account)

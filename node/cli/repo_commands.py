@@ -1,58 +1,55 @@
 """repo, use: create, share, follow and leave repos, and choose one."""
 
-import shlex
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
+from node.cli import words
+from node.cli.answers import Outcome, Table, marks, prints, short
 from node.cli.completion import complete_repos
 from node.cli.links import (
     QrOption,
-    absent_relays,
+    capability_outcome,
     demanded_reach,
+    link_notes,
     link_outcome,
-    print_capability,
     print_link,
     read_link,
-    with_reach,
 )
-from node.cli.progress import show_progress
-from node.cli.shared import LocalOption, client, note_faults, note_requests, say, settings
-from node.cli.wording import author, parse_duration
+from node.cli.printing import calendar_text, is_terminal, is_verbose
+from node.cli.shared import (
+    LocalOption,
+    YesOption,
+    called,
+    client,
+    confirm,
+    note_faults,
+    note_requests,
+    settings,
+)
+from node.cli.status_view import print_standings
+from node.cli.syncing import print_synced, wait_in_sync
+from node.cli.wording import author, parse_duration, spoken_duration
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
-from node.runtime.wording import counted
+from node.runtime.wording import date_text
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.branches import BranchView
     from ravel.types.members import LeaveResult
-    from ravel.types.peers import PeerView, TopicView
-    from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoStanding, RepoView
-    from ravel.types.values import Capability, Empty
+    from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoView
+    from ravel.types.values import Empty
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
 RepoArgument = Annotated[
     str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
 ]
-_NOT_YET = "\nNo peer of the link has answered yet; the daemon goes on trying. `ravel status` shows how."
-_COMING = "\n`ravel repo sync {name}` waits until all is here, and shows how far it is."
 _ASK_LINK = "ravel:ask:"
-_ASKED = "\nThe daemon goes on by itself when an admin has answered. `ravel repo list` shows how it stands."
-_BODILESS = (
-    "Not here: commits whose bodies are needed to judge them and that peer has erased, and what follows them. "
-    "They come from a peer that has the bodies."
-)
-_POLL_SECONDS = 0.2
-_PEERS_NAMED_MAX = 3
 
 
 class InvitedPermission(StrEnum):
@@ -62,14 +59,8 @@ class InvitedPermission(StrEnum):
     WRITE = "write"
 
 
-def print_repo(view: "RepoView") -> None:
-    """Print a repo. Its revision is for programs: a number that tells people nothing."""
-    shown = [(name, value) for name, value in view.items() if name not in ("standing", "revision")]
-    print_fields([*shown, ("state", standing_sentence(view["standing"]))])
-
-
 @repo.command("create")
-@prints(print_repo)
+@prints(words.REPO_CREATED)
 def create(api: "Client", name: str) -> "RepoView":
     """Create a repo, with a branch called main."""
     return api.create_repo(name)
@@ -131,8 +122,9 @@ def invite(
             uses=uses or 16,
             reach=reach,
         )
-        absent = absent_relays(api, made["reach"])
-        return link_outcome(made, made["link"], made["reach"], qr=qr, absent=absent)
+        absent = link_notes(api, made["reach"], made["addresses"])
+        about = f"Whoever opens this link within {spoken_duration(expires)} may ask to be let in. {_users(uses or 16)}"
+        return link_outcome(made, made["link"], made["reach"], qr=qr, about=about, absent=absent)
     answer = api.create_invitation(
         repo,
         permission=permission.value,
@@ -141,19 +133,19 @@ def invite(
         reach=reach,
         renews=renew_after_use,
     )
-    absent = absent_relays(api, answer["reach"])
-    return link_outcome(answer, answer["invitation"], answer["reach"], qr=qr, absent=absent)
+    absent = link_notes(api, answer["reach"], answer["addresses"])
+    may = "write" if permission is InvitedPermission.WRITE else "read"
+    whom = f"Whoever opens this link within {spoken_duration(expires)} may {may}. {_users(uses or 1)}"
+    about = f"{whom} Send it by a channel that you trust."
+    return link_outcome(answer, answer["invitation"], answer["reach"], qr=qr, about=about, absent=absent)
 
 
-def _print_joined(shown: "tuple[RepoView, str]") -> None:
-    view, note = shown
-    print_repo(view)
-    if note:
-        print(note)
+def _users(uses: int) -> str:
+    return "It works once." if uses == 1 else f"It works for {uses} users."
 
 
 @repo.command("join")
-@prints(_print_joined)
+@prints(words.REPO_JOINED)
 def join(
     api: "Client",
     link: Annotated[
@@ -171,29 +163,26 @@ def join(
     With - the link is read from standard input: arguments can be seen by every user of the machine.
     """
     text = read_link(link).strip()
+    asks = text.startswith(_ASK_LINK)
     answer = api.join_repo(text, follow=follow)
-    note = ""
-    if answer["permission"] == "joining":
-        note = _ASKED if text.startswith(_ASK_LINK) else _NOT_YET
-    elif answer["standing"]["state"] == "syncing":
-        note = _COMING.format(name=shlex.quote(display_safe(answer["name"] or answer["repo"])))
-    return Outcome(answer, shown=(answer, note))
+    return Outcome(answer, shown={**answer, "asks": asks})
 
 
 @repo.command("capability")
-@prints(print_capability)
-def capability(api: "Client", repo: RepoArgument, local: LocalOption = False) -> "Capability":
+@prints(print_link)
+def capability(api: "Client", repo: RepoArgument, local: LocalOption = False) -> Outcome:
     """Print the repo's read capability. It is a secret: anyone who has it reads the repo, unseen by members.
 
     It opens all there is, and what follows until somebody is excluded or the repo is renewed.
 
     To share with a person who shall be a member, use `ravel repo invite`.
     """
-    return with_reach(api.share_repo(repo), local=local)
+    about = "Whoever has this link reads the repo, until it is renewed. Send it by a channel that you trust."
+    return capability_outcome(api, api.share_repo(repo), about, local=local)
 
 
 @repo.command("follow")
-@prints(lambda answer: _print_joined((answer, "" if answer["commits"] else _NOT_YET)))
+@prints(words.REPO_FOLLOWED)
 def follow(
     api: "Client",
     link: Annotated[
@@ -207,159 +196,71 @@ def follow(
     return api.follow_repo(read_link(link))
 
 
-@dataclass(frozen=True, slots=True)
-class _SyncState:
-    """A repo at one look: its branches, the peers with its topics, and how it stands; None while it is not listed."""
-
-    branches: "list[BranchView]"
-    peers: "list[tuple[PeerView, list[TopicView]]]"
-    view: "RepoView | None"
-
-    @classmethod
-    def load(cls, api: "Client", repo: str) -> "_SyncState":
-        branches = api.list_branches(repo)["branches"]
-        ids = {item["branch"] for item in branches} | {item["repo"] for item in branches}
-        peers = [
-            (peer, [topic for topic in peer["topics"] if topic["repo"] in ids])
-            for peer in api.list_peers()["peers"]
-        ]
-        return cls(
-            branches, peers, next((one for one in api.list_repos()["repos"] if one["repo"] in ids), None)
-        )
-
-    @property
-    def standing(self) -> "RepoStanding | None":
-        return None if self.view is None else self.view["standing"]
-
-    @property
-    def held_by(self) -> "list[PeerView]":
-        level = [] if self.standing is None else self.standing["in_sync_with"]
-        return [peer for peer, _ in self.peers if peer["peer"] in level]
-
-    def reason(self) -> str | None:
-        """Return why to wait on, empty while commits come; None where there is nothing to wait for."""
-        standing = self.standing
-        if standing is None:
-            return self._why_none_can_sync()
-        if standing["state"] == "cut_off":
-            return None  # who is cut off waits for keys that it does not get
-        if not self.held_by:
-            return self._why_none_can_sync()
-        uncertain = standing["uncertain"]
-        return f"peers are asked for commits of yours ({uncertain})" if uncertain else None
-
-    def _why_none_can_sync(self) -> str:
-        if not self.peers:
-            return "no peer is connected, and this node dials none (`ravel peer add HOST:PORT PEER`)"
-        connected = [topics for peer, topics in self.peers if peer["state"] == "connected"]
-        if not connected:
-            tried = ", ".join(
-                peer["address"] + (f" ({peer['last_error']})" if peer["last_error"] else "")
-                for peer, _ in self.peers[:_PEERS_NAMED_MAX]
-            )
-            return f"no peer is connected; this node dials {tried}"
-        if not any(topic["state"] != "not joined" for topics in connected for topic in topics):
-            return f"no connected peer follows this repo ({len(connected)} connected)"
-        waiting = max(peer["waiting_topics"] for peer, _ in self.peers)
-        return f"{counted(waiting, 'topic')} not compared yet with a peer" if waiting else ""
-
-
-def _wait_in_sync(api: "Client", repo: str, timeout: float) -> _SyncState:
-    """Look at a repo until a peer holds the same, and show progress. Raises ServiceError `incomplete`."""
-    until = time.monotonic() + timeout
-    said, is_moving = "", False
-    with show_progress("synced", "commit", None) as synced:
-        while (reason := (state := _SyncState.load(api, repo)).reason()) is not None:
-            progress = None if state.standing is None else state.standing["progress"]
-            if progress is not None:
-                is_moving = True
-                synced(progress["done"], progress["total"], progress["seconds_left"])
-            if reason not in ("", said):
-                say(f"waiting: {reason}")
-            said = reason
-            if time.monotonic() > until:
-                raise ServiceError(
-                    "incomplete",
-                    f"not in sync after {timeout:.0f} s{f': {reason}' if reason else ''}",
-                    "`ravel status` tells how each branch stands with each peer",
-                )
-            time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
-        if is_moving and state.view is not None:
-            synced(state.view["commits"], state.view["commits"])
-    return state
-
-
-def _print_synced(answer: Mapping[str, object]) -> None:
-    shown = [(name, answer[name]) for name in ("repo", "branches", "commits", "bodiless")]
-    print_fields([*shown, ("state", standing_sentence(answer["standing"]))])  # type: ignore[arg-type]  # as it is made below
-    for holder in answer["held_by"]:  # type: ignore[attr-defined]  # as well
-        print(f"held by {'relay' if holder['relay'] else 'peer'} {holder['peer']}")
-    if answer["bodiless"]:
-        print(_BODILESS)
-
-
 @repo.command("sync")
-@prints(_print_synced)
+@prints(print_synced)
 def sync(
     api: "Client",
     repo: RepoArgument,
-    timeout: Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")] = 3600,
-) -> Mapping[str, object]:
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Seconds after which the command gives up. Otherwise it does so after an hour, and within a minute "
+            "where nobody is there to sync with.",
+        ),
+    ] = None,
+) -> Outcome:
     """Wait until this node and a connected peer hold the same commits of a repo, and show progress.
 
     Of a user who wrote elsewhere before, it waits until all is here that the user wrote.
     Tells who holds it: what a peer or relay has confirmed is durable there.
     """
-    state = _wait_in_sync(api, repo, timeout)
-    held_by = state.held_by
-    is_relay = {peer["peer"]: peer["relay"] for peer in held_by}  # one may have two connections
-    return {
-        "repo": repo,
-        "branches": len(state.branches),
-        "commits": sum(int(item["commits"]) for item in state.branches),
-        "bodiless": all(
-            any(topic["bodiless"] for topic in topics) for peer, topics in state.peers if peer in held_by
-        ),
-        "held_by": [{"peer": peer, "relay": relay} for peer, relay in sorted(is_relay.items())],
-        "standing": state.standing,
-    }
+    state = wait_in_sync(api, repo, timeout)
+    return Outcome(state.answer(repo), shown={**state.answer(repo), **state.told(api, repo)})
 
 
-def _print_repos(shown: Mapping[str, object]) -> None:
-    Table(
-        "repos",
-        "repo",
-        "name",
-        "permission",
-        "branches",
-        "commits",
-        ("state", lambda item: standing_sentence(item["standing"])),
-    )(shown)
-    note_requests(shown["repos"])  # type: ignore[arg-type]  # as it is made below
-    note_faults(shown["faults"])  # type: ignore[arg-type]  # as well
+_REPOS = Table(
+    "repos",
+    short("repo"),
+    "name",
+    "permission",
+    "branches",
+    "commits",
+    (
+        "state",
+        lambda item: standing_sentence(item["standing"], calendar_text if is_terminal() else date_text),
+    ),
+)
+
+
+class _ReposPrinter:
+    """Printer of repos: on a terminal a sentence on each, unless all is asked for; else a table."""
+
+    has_more = True
+
+    def __call__(self, shown: "dict[str, Any]") -> None:
+        """Print them."""
+        if not shown["repos"]:
+            words.NO_REPOS(shown)
+        elif is_terminal() and not is_verbose():
+            print_standings(shown["repos"])
+        else:
+            _REPOS(shown)
+        note_requests(shown["repos"])
+        note_faults(shown["faults"])
 
 
 @repo.command("list")
-@prints(_print_repos)
-def list_repos(api: "Client") -> Outcome:
-    """List the repos of this node."""
-    answer = api.list_repos()
-    return Outcome(answer, shown={"repos": answer["repos"], "faults": api.show_status()["faults"]})
-
-
-def _print_fork(answer: "RepoFork") -> None:
-    Fields(
-        "repo",
-        "name",
-        ("branches", lambda one: len(one["branches"])),
-        ("commits", lambda one: sum(branch["carried"] for branch in one["branches"])),
-    )(answer)
-    if answer["files_left"]:
-        say(f"note: files are not copied: {', '.join(answer['files_left'])}")
+@prints(_ReposPrinter())
+def list_repos(context: typer.Context) -> Outcome:
+    """List the repos of this node, and how each stands with others."""
+    api = client(context)
+    answer, faults = api.list_repos(), api.show_status()["faults"]
+    return Outcome(answer, shown={"repos": answer["repos"], "faults": faults, "ravel": called(context)})
 
 
 @repo.command("fork")
-@prints(_print_fork)
+@prints(words.REPO_FORKED)
 def fork(
     api: "Client", repo: RepoArgument, name: Annotated[str, typer.Argument(help="Of the new repo.")]
 ) -> "RepoFork":
@@ -371,18 +272,20 @@ def fork(
 
 
 @repo.command("forget")
-@prints(lambda _: print("deleted from this node"))
+@prints(words.REPO_FORGOTTEN)
 def forget(
     api: "Client",
     repo: RepoArgument,
     accept_loss: Annotated[
         bool, typer.Option("--accept-loss", help="Also where no other node is known to hold all of it.")
     ] = False,
+    yes: YesOption = False,
 ) -> "Empty":
     """Delete a repo from this node, with all its commits and files. What others hold stays with them.
 
     You stay a member: `ravel repo leave` ends that. `ravel gc` then frees the space of what no other repo needs.
     """
+    confirm(f"All commits and files of {repo} will be deleted from this computer. Delete {repo}?", yes=yes)
     return api.forget_repo(repo, accept_loss=accept_loss)
 
 
@@ -408,7 +311,7 @@ def list_epochs(api: "Client", repo: RepoArgument) -> "EpochList":
 
 
 @repo.command("renew")
-@prints()
+@prints(words.REPO_RENEWED)
 def renew(api: "Client", repo: RepoArgument) -> "NewEpoch":
     """Create new secrets for a repo's members. Leaked links open its past and nothing new.
 
@@ -418,13 +321,18 @@ def renew(api: "Client", repo: RepoArgument) -> "NewEpoch":
 
 
 @repo.command("leave")
-@prints()
+@prints(words.REPO_LEFT)
 def leave(
     api: "Client",
     repo: RepoArgument,
     force: Annotated[bool, typer.Option("--force", help="Leave even as the last owner.")] = False,
+    yes: YesOption = False,
 ) -> "LeaveResult":
     """Leave a repo. What is here stays here, and goes on being replicated."""
+    confirm(
+        f"You will read and write nothing new in {repo}, and come back by an invitation alone. Leave {repo}?",
+        yes=yes,
+    )
     return api.leave_repo(repo, force=force)
 
 

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from node.cli import words
 from node.cli.answers import ID_WIDTH, Fields, Table, prints, short
+from node.cli.printing import is_terminal
 from node.cli.repo_commands import InvitedPermission, RepoArgument
 from node.cli.shared import say
 from node.cli.wording import author, person, time_of
@@ -46,7 +48,7 @@ def _print_requests(answer: "RequestList") -> None:
         "requests",
         short("request"),
         ("repo", "repo_name"),
-        "user",
+        *(() if is_terminal() else ("user",)),
         ("name", lambda item: f"{item['name']}{' (looks like a member)' if item['looks_alike'] else ''}"),
         ("asks for", "permission"),
         "status",
@@ -83,7 +85,7 @@ def list_requests(
 
 
 @requests.command("accept")
-@prints(_ANSWERED)
+@prints(words.REQUEST_ANSWERED)
 def accept(
     api: "Client",
     repo: RepoArgument,
@@ -98,7 +100,7 @@ def accept(
 
 
 @requests.command("refuse")
-@prints(_ANSWERED)
+@prints(words.REQUEST_ANSWERED)
 def refuse(api: "Client", repo: RepoArgument, request: RequestArgument) -> "RequestView":
     """Refuse a request. The user sees that. You may still accept it later."""
     return api.answer_request(repo, request, accepts=False)

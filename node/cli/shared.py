@@ -30,6 +30,9 @@ LocalOption = Annotated[
 ]
 
 
+YesOption = Annotated[bool, typer.Option("--yes", help="Do it without asking, as a script must.")]
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Options that stand before the command."""
@@ -100,9 +103,29 @@ def _check_store(home: Path) -> None:
         pass
 
 
+def called(context: typer.Context) -> str:
+    """Return how `ravel` was called, for commands that people are told: with --home where it was given."""
+    from ravel.home import command_for
+
+    source = context.find_root().get_parameter_source("home")
+    is_given = source is not None and source.name == "COMMANDLINE"
+    return command_for(settings(context).home) if is_given else "ravel"
+
+
 def say(text: str) -> None:
     """Tell the user, beside what the command prints, what it is about."""
     print(display_safe(text), file=sys.stderr, flush=True)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before what cannot be undone. Raises BadParameter where nobody can be asked and the user has not said yes."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise typer.BadParameter("this cannot be undone, and there is no terminal to ask at: say --yes")
+    if not typer.confirm(display_safe(question), err=True):
+        say("Nothing was changed.")
+        raise typer.Exit(2)
 
 
 def fail(error: ServiceError, *, as_json: bool) -> int:

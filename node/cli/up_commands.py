@@ -3,34 +3,43 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from node.cli.answers import Outcome, print_fields, prints
+from node.cli.answers import Outcome, Says, prints
 from node.cli.founding import Founding, settle_addresses, wanted_protection
-from node.cli.key_commands import CLEAR_WARNING, ClearFlag, KeyringFlag, PassphraseFlag, choose_protection
+from node.cli.key_commands import (
+    CLEAR_WARNING,
+    ClearFlag,
+    KeyringFlag,
+    PassphraseFlag,
+    choose_protection,
+    print_words,
+)
+from node.cli.links import passing_note
 from node.cli.shared import say, settings
 from node.runtime.errors import ServiceError
 
+_WORDS_QUESTION = "Write down 24 words that bring you back if this computer is lost?"
 TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")]
 
 
-def _print_ready(shown: tuple[Mapping[str, object], str]) -> None:
-    answer, command = shown
-    print_fields((key, answer[key]) for key in ("home", "node", "listen", "api", "log") if answer[key])
-    print(f"\nReady{'' if answer['started'] else ', since before'}. What next:")
-    print_fields(
-        [
-            (f"  {command} repo create NAME", "a repo of your own"),
-            (f"  {command} repo join -", "one that you were invited to"),
-            (f"  {command} open", "all of it in a browser"),
-            (f"  {command} down", "stop the daemon"),
-        ]
-    )
+def _ready(values: Mapping[str, Any]) -> str:
+    said = "Ravel runs." if values["started"] else "Ravel runs, since before."
+    return f"{said}\n{values['passing']}" if values["passing"] else said
 
 
-@prints(_print_ready)
+_READY = Says(
+    _ready,
+    ("repo create NAME", "begin something"),
+    ("repo join -", "paste a link that you were given"),
+    ("open", "all of this in a browser"),
+    ("down", "stop it"),
+)
+
+
+@prints(_READY)
 def up(
     context: typer.Context,
     name: Annotated[str, typer.Option(help="Of a new node: a name for you.")] = "",
@@ -55,6 +64,9 @@ def up(
     (docs/communities/start.md). How a new node's keys are kept is asked on a terminal, unless it is said.
     """
     from node.home.home import create_home, open_home
+    from node.home.identity import open_keys
+    from node.home.mnemonic import words_of
+    from node.home.passphrases import is_terminal
     from node.home.private_files import has_keys
     from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
     from ravel.home import is_locked
@@ -63,6 +75,8 @@ def up(
     is_new = not has_keys(folder)
     secret = None
     if is_new:
+        if not name and is_terminal():
+            name = typer.prompt("Your name, as others will see it", default="", show_default=False)
         protection, chosen = choose_protection(context, passphrase, keyring, clear)
         try:
             create_home(folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen)
@@ -98,12 +112,20 @@ def up(
         "created": is_new,
         "started": is_started,
     }
-    return Outcome(answer, shown=(answer, _command(context, folder)))
+    configured = open_home(folder).config.network.listen
+    passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
+    if is_new and is_terminal() and typer.confirm(_WORDS_QUESTION, default=True):
+        print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
+    return Outcome(answer, shown={**answer, "passing": passing})
 
 
 def _print_stopped(shown: tuple[int | None, Path]) -> None:
     pid, folder = shown
-    print(f"no daemon runs in {folder}" if pid is None else f"stopped process {pid}")
+    print(
+        f"No daemon runs in {folder}."
+        if pid is None
+        else "Stopped. Everything that was acknowledged is on the disk."
+    )
 
 
 @prints(_print_stopped)
@@ -155,12 +177,3 @@ def _passphrase_of(context: typer.Context, folder: Path) -> bytes | None:
     found = ask_passphrase(f"Passphrase of {folder}: ") if given is None else given
     open_keys(folder, lambda: found)
     return found
-
-
-def _command(context: typer.Context, folder: Path) -> str:
-    """Return how `ravel` was called: with --home, unless the folder is the one that it takes without."""
-    from ravel.home import command_for
-
-    parent = context.find_root()
-    source = parent.get_parameter_source("home")
-    return command_for(folder) if source is not None and source.name == "COMMANDLINE" else "ravel"

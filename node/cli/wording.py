@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from node.cli.answers import ID_WIDTH
+from node.cli.printing import ID_WIDTH, moment
 from node.runtime.errors import ServiceError
-from node.runtime.wording import counted, date_text, duration_text
+from node.runtime.wording import counted, duration_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.peers import PeerView, TopicView
@@ -50,7 +50,7 @@ def author(item: Mapping[str, Any]) -> str:
 
 def time_of(field: str, none: str = "never") -> Any:  # noqa: ANN401  # a column's function
     """Return a function that gives a field's Unix seconds as a date, or a word where there are none."""
-    return lambda item: none if item[field] is None else date_text(item[field])
+    return lambda item: none if item[field] is None else moment(item[field])
 
 
 def first_line(text: str | None, width: int) -> str:
@@ -123,14 +123,6 @@ def progress_line(progress: "SyncProgress") -> str:
     return ", ".join(filter(None, parts))
 
 
-def size_text(size: int) -> str:
-    """Return a number of bytes in the unit that fits: 1.5 GiB."""
-    for unit, power in reversed(_SIZE_UNITS.items()):
-        if size >= power:
-            return f"{size / power:.1f} {unit}"
-    return f"{size} bytes"
-
-
 def parse_size(text: str) -> int:
     """Return the bytes of a size such as 500MiB or 5GiB. Raises ServiceError."""
     found = re.fullmatch(r"([0-9]{1,7})([KMGT]iB)", text)
@@ -145,3 +137,9 @@ def parse_duration(text: str) -> int:
     if found is None or int(found[1]) == 0:
         raise ServiceError("bad_request", f"{text!r} is not a time", "say 30m, 12h or 7d")
     return int(found[1]) * _TIME_UNITS[found[2]]
+
+
+def spoken_duration(text: str) -> str:
+    """Return a time such as 7d or 12h in words: "7 days", "12 hours". Raises ServiceError."""
+    parse_duration(text)
+    return counted(int(text[:-1]), {"s": "second", "m": "minute", "h": "hour", "d": "day"}[text[-1]])

@@ -173,7 +173,7 @@ workers = {WORKERS_DEFAULT}
 # port 0 takes any free port. On 127.0.0.1 only this machine can connect.
 listen = {_quoted(listen)}
 # Addresses that invitations and introductions name, up to {ADVERTISED_ADDRESSES_MAX}, with commas between: host:port, or wss://name.
-# Empty: the addresses that the node finds (`ravel status` shows them). Set it where it finds none, such as behind a router
+# Empty: the addresses that the node finds (`ravel status --verbose`). Set it where it finds none, such as behind a router
 # that forwards a port.
 # "nothing": the node tells no other one its address, and links name relays alone.
 advertise = ""

@@ -19,6 +19,9 @@ from protocol.limits.users import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 FILE_VARIABLE: Final = "RAVEL_PASSPHRASE_FILE"
 CREDENTIAL_NAME: Final = "ravel-passphrase"
+_PURPOSE: Final = (
+    "A passphrase seals your key on this disk. Nobody can restore it: if you lose it, only the 24 words help."
+)
 _READ_SIZE: Final = len(BOM_UTF8) + PASSPHRASE_SIZE_MAX + 3
 """Bytes that are read of a file: a passphrase, what may stand around it, and one more, which is too many."""
 _CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
@@ -62,7 +65,9 @@ def ask_passphrase(prompt: str) -> bytes:
 
 def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
     """Ask for a new passphrase, typed twice. Raises ServiceError `bad_request`, `locked`."""
-    prompt = "New passphrase (empty: keep the keys in the clear): " if may_be_empty else "New passphrase: "
+    if may_be_empty and is_terminal():
+        print(_PURPOSE, file=sys.stderr)
+    prompt = "Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: "
     first = ask_passphrase(prompt)
     if may_be_empty and not first:
         return first

@@ -255,7 +255,7 @@ def check_dialable(address: str, code: str) -> None:
         raise ServiceError(
             code,
             f"{address!r} is not host:port or wss://name that can be dialed: {address_problem(address)}",
-            "`ravel status` on the other node shows where it listens",
+            "`ravel status --verbose` on the other node shows where it listens",
         )
 
 

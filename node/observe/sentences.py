@@ -1,6 +1,8 @@
 """Sentences for people on what the node answers in states, codes and counts. The page has its own table of them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from node.runtime.wording import counted, date_text, duration_text
@@ -11,14 +13,24 @@ if TYPE_CHECKING:  # types of answers: commands must start at once
     from ravel.types.repos import RepoStanding, StandingPart
 
 
-def standing_sentence(standing: "RepoStanding") -> str:
-    """Say how a repo stands with others, in one sentence."""
-    return "; ".join(_PARTS[one["code"]](one) for one in standing["parts"] if one["code"] in _PARTS)
+def standing_sentence(standing: "RepoStanding", when: Callable[[float], str] = date_text) -> str:
+    """Say how a repo stands with others, in one sentence. `when` words Unix seconds, in UTC by default."""
+    with _worded_times(when):
+        return "; ".join(_PARTS[one["code"]](one) for one in standing["parts"] if one["code"] in _PARTS)
+
+
+@contextmanager
+def _worded_times(when: Callable[[float], str]) -> Iterator[None]:
+    token = _when.set(when)
+    try:
+        yield
+    finally:
+        _when.reset(token)
 
 
 def _since(part: "StandingPart") -> str:
     at = part.get("at")
-    return "" if at is None else f" since {date_text(at)}"
+    return "" if at is None else f" since {_when.get()(at)}"
 
 
 def _count(part: "StandingPart", one: str) -> str:
@@ -69,6 +81,8 @@ def _not_shared(part: "StandingPart") -> str:
     return f"{_count(part, 'peer')} {_verb(part, 'is', 'are')} connected{foreign}, and none follows this repo"
 
 
+_when: Final[ContextVar[Callable[[float], str]]] = ContextVar("when", default=date_text)
+"""Words of Unix seconds in the sentence that is being made."""
 _ID_SHOWN_LENGTH: Final = 12
 _PEOPLE_NAMED_MAX: Final = 3
 _QUIET_MAX_SECONDS: Final = 600
@@ -127,10 +141,10 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     ),
     "in_sync": lambda one: f"in sync with {_peers(one)}{_since(one)}",
     "alone": lambda _: "no peer is connected",
-    "held": lambda one: f"{_peers(one)} had all commits on {date_text(one['at'] or 0)}",
+    "held": lambda one: f"{_peers(one)} had all commits on {_when.get()(one['at'] or 0)}",
     "not_shared": _not_shared,
     "syncing": lambda _: "not in sync yet",
-    "refused": lambda one: f"{_peers(one)} takes no more of it: {one['reason']}",
+    "refused": lambda one: f"{_peers(one)} takes no more of it: {refusal_sentence(one['reason'])}",
     "comparing": lambda one: f"comparing with {_peers(one)}",
     "behind": lambda one: f"behind by {_count(one, 'commit')}, to come from {_peers(one)}{_pace(one)}",
     "behind_quiet": _quiet,
@@ -141,7 +155,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"{_count(one, 'topic')} {_verb(one, 'waits', 'wait')} to be compared with {_peers(one)}"
     ),
     "sending": lambda one: f"sending {_count(one, 'commit')} to {_peers(one)}{_pace(one)}",
-    "unheld_unknown": lambda _: "whether what you wrote is elsewhere is not known",
+    "unheld_unknown": lambda _: "no other computer is known to have what you wrote",
     "unheld": lambda one: f"{_of_yours(one, 'commits')} {_HERE_ALONE}",
     "unfetched_files": lambda one: f"{_of_yours(one, 'files')} {_HERE_ALONE}",
     "guests": lambda one: (
@@ -155,6 +169,42 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
 def _of_yours(part: "StandingPart", what: str) -> str:
     least = "at least " if part.get("least") else ""
     return f"{least}{part['count']} of your {what} {_verb(part, 'is', 'are')}"
+
+
+_OPERATOR: Final = "ask who runs it for more room, or remove files and run `ravel gc --removed`"
+_REFUSALS: Final[Mapping[str, tuple[str, str]]] = {
+    "account_full": (
+        "your account there has used its quota",
+        "ask who runs it for more (`ravel relay change NAME --quota` there), or use a further relay",
+    ),
+    "peer_full": ("this node has brought as much as one may", _OPERATOR),
+    "subnet_full": (
+        "nodes of your network have brought as much as they may",
+        "ask who runs it for an account",
+    ),
+    "topic_full": ("the repo has as much there as one may", _OPERATOR),
+    "relay_full": ("it is full", "use a further relay: `ravel peer add --relay`"),
+    "topic_forgotten": ("it made room, and takes the repo again later", ""),
+    "not_known": ("it takes what accounts and peers that it knows bring", "ask who runs it for an account"),
+    "not_kept": (
+        "it follows the repo itself, and fetches a file when somebody opens it there",
+        "open the file there (`ravel file get`), or use a relay that does not follow the repo",
+    ),
+    "bad_topic_signature": ("you may not write there", ""),
+    "bad_file": ("the file has changed or is damaged here", "`ravel fsck` checks the store"),
+    "incomplete": ("the file has not come whole", ""),
+}
+"""Code of a relay's refusal -> why, and what the user of this node can do."""
+
+
+def refusal_sentence(code: str) -> str:
+    """Say why a relay takes no more of something. A later version's code stays as it is."""
+    return _REFUSALS[code][0] if code in _REFUSALS else code
+
+
+def refusal_advice(code: str) -> str:
+    """Say what can be done where a relay takes no more; empty where nothing is to be done."""
+    return _REFUSALS[code][1] if code in _REFUSALS else ""
 
 
 def displaced_sentence(use: "KeyUse") -> str:

@@ -73,10 +73,12 @@ def test_a_second_device_gets_all_repos_by_one_link_and_is_removed_by_one_comman
         assert (item["author"], item["person"]) == (_user(phone), _user(laptop))
         run_ravel(phone, "device", "add", code=ERROR_KINDS["not_permitted"].exit_code)
 
-        note = run_ravel(friend, "member", "exclude", "friends", _user(phone)).stderr
+        note = run_ravel(friend, "member", "exclude", "friends", _user(phone), "--yes").stdout
         assert f"ravel member exclude friends {_user(laptop)}" in note
         until(lambda: _user(phone) not in _persons(laptop, "friends"), "the laptop has heard of it")
-        done = {one["name"]: one for one in _json(laptop, "device", "remove", _user(phone)[:12])["repos"]}
+        done = {
+            one["name"]: one for one in _json(laptop, "device", "remove", _user(phone)[:12], "--yes")["repos"]
+        }
         assert {name: (one["excluded"], one["advice"]) for name, one in done.items()} == {
             "notes": (True, ""),
             "later": (True, ""),
@@ -96,5 +98,5 @@ def test_a_link_that_was_used_makes_no_device_and_says_so(tmp_path: Path) -> Non
         refused = run_ravel(other, "device", "join", "-", stdin=link, code=ERROR_KINDS["expired"].exit_code)
         assert "makes you no device: it has been used up" in refused.stderr
         assert "ravel device add" in refused.stderr
-        run_ravel(other, "repo", "forget", "devices")
+        run_ravel(other, "repo", "forget", "devices", "--yes")
         assert _held(other) == {}

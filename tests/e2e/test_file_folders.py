@@ -70,7 +70,7 @@ def test_a_folder_goes_in_by_one_command_and_a_second_changes_nothing(tmp_path: 
         assert (tmp_path / "out large").read_bytes() == (folder / "large").read_bytes()
         (folder / "new").write_bytes(b"new")
         again = run_ravel(alice, "file", "add", "main", str(folder), str(alone))
-        assert re.search(r"added +1\n", again.stdout)
+        assert "Added 1 file of " in again.stdout
         assert f"{folder}/link  (link)" in again.stdout
         assert f"sent {size + 3} of {size + 3} bytes" in again.stderr
         one = _add(alice, alone)

@@ -86,10 +86,10 @@ def test_five_daemons_act_out_the_longest_scenario(tmp_path: Path) -> None:
         assert _until_agreed(everybody, branch)["commits"] == 6
 
         _part([ann, dan], [ben], [cat, eve])
-        run_ravel(ann, "member", "exclude", "shared", _user(eve))
-        run_ravel(ben, "member", "exclude", "shared", _user(dan))
-        run_ravel(ben, "member", "exclude", "shared", _user(cat))
-        refused = run_ravel(cat, "member", "exclude", "shared", _user(ben), code=7)
+        run_ravel(ann, "member", "exclude", "shared", _user(eve), "--yes")
+        run_ravel(ben, "member", "exclude", "shared", _user(dan), "--yes")
+        run_ravel(ben, "member", "exclude", "shared", _user(cat), "--yes")
+        refused = run_ravel(cat, "member", "exclude", "shared", _user(ben), "--yes", code=7)
         assert f"senior to {_user(ben)[:12]}: {_user(ann)[:12]}" in refused.stderr, (
             "ben is senior to cat, ann to ben"
         )

@@ -44,7 +44,7 @@ def test_a_newcomer_who_meets_only_who_erased_gets_the_branch_and_writes(tmp_pat
         run_ravel(alice, "set", "add", branch, "pears", "plums")
         run_ravel(alice, "set", "rm", branch, "plums")
         run_ravel(alice, "dict", "put", branch, "colour", "green")
-        assert _ask(alice, "branch", "compact", branch)["bodies"] == 4
+        assert _ask(alice, "branch", "compact", branch, "--yes")["bodies"] == 4
         run_ravel(alice, "write", branch, "said after")
         until_equal(alice, bob, branch)
         assert [_erase_later(peer) for peer in (alice, bob)] == [4, 4]
@@ -82,7 +82,7 @@ def test_a_newcomer_gets_by_a_new_relay_alone_what_all_have_erased(tmp_path: Pat
             run_ravel(alice, "write", branch, f"said before {number}")
         run_ravel(alice, "set", "add", branch, "pears", "plums")
         run_ravel(alice, "set", "rm", branch, "plums")
-        run_ravel(alice, "branch", "compact", branch)
+        run_ravel(alice, "branch", "compact", branch, "--yes")
         run_ravel(alice, "write", branch, "said after")
         until_equal(alice, bob, branch)
         assert [_erase_later(peer) for peer in (alice, bob)] == [5, 5]

@@ -47,17 +47,17 @@ def test_people_talk_edit_and_delete(tmp_path: Path) -> None:
         }
         assert f"re Annie [{post[:12]}]: yes, @Annie" in _log(bob, branch), "each sees the name that he knows"
         history = run_ravel(bob, "post", "history", post).stdout
-        assert re.search(rf"{post[:12]}\t.*\toriginal\tlunch, @Ben Two\?\n", history)
-        assert re.search(rf"{edit[:12]}\t.*\tedit\tlunch at one, @Ben Two\?\n", history)
+        assert re.search(rf"{post}\t.*\toriginal\tlunch, @Ben Two\?\n", history)
+        assert re.search(rf"{edit}\t.*\tedit\tlunch at one, @Ben Two\?\n", history)
         thread = run_ravel(bob, "post", "thread", reply).stdout
-        assert [line.split("\t")[0] for line in thread.splitlines()[1:]] == [post[:12], reply[:12]]
+        assert [line.split("\t")[0] for line in thread.splitlines()[1:]] == [post, reply]
 
         denied = ERROR_KINDS["not_permitted"].exit_code
-        for command in (("edit", post, "mine"), ("delete", post), ("post", "hide", post)):
+        for command in (("edit", post, "mine"), ("delete", post, "--yes"), ("post", "hide", post)):
             refused = run_ravel(bob, *command, code=denied)
             assert "next:" in refused.stderr
         run_ravel(alice, "post", "hide", reply)
-        run_ravel(alice, "delete", post)
+        run_ravel(alice, "delete", post, "--yes")
         until(lambda: "(deleted by its author)" in _log(bob, branch), "bob sees that it was deleted")
         until(
             lambda: f"re Annie [{post[:12]}, deleted]: (hidden by Annie)" in _log(bob, branch),

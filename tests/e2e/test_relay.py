@@ -61,7 +61,7 @@ def test_two_members_who_are_never_online_together(tmp_path: Path) -> None:
         listed = run_ravel(relay, "relay", "list").stdout
         assert len(listed.splitlines()) == 5, "columns, two topics, what they take, and who may add more"
         topic = relay.client.list_relayed_topics()["topics"][0]["topic"]
-        assert "pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
+        assert "Pinned" in run_ravel(relay, "relay", "pin", topic[:8]).stdout
         known = str(alice.client.show_status()["node"])
         run_ravel(relay, "relay", "allow", known)
         listed = run_ravel(relay, "relay", "list").stdout

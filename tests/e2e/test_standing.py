@@ -41,7 +41,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
         shown = run_ravel(carol, "repo", "join", "-", "--follow", stdin=link).stdout
         assert "reading the repo without being a member" in shown
 
-        run_ravel(alice, "member", "exclude", "notes", bob.client.show_status()["user"])
+        run_ravel(alice, "member", "exclude", "notes", bob.client.show_status()["user"], "--yes")
         for peer in (bob, carol):
             until(partial(_is_cut_off, peer), "it is told that it is cut off")
             told = json.loads(run_ravel(peer, "repo", "sync", "notes", "--json").stdout)
@@ -61,17 +61,19 @@ def test_a_repo_is_deleted_where_another_node_holds_it(tmp_path: Path) -> None:
     with peers(tmp_path, "alice", "bob", introduces=False) as (alice, bob):
         alice.client.create_repo("notes")
         run_ravel(alice, "write", "main", "the only copy")
-        refused = run_ravel(alice, "repo", "forget", "notes", code=ERROR_KINDS["last_copy"].exit_code).stderr
+        refused = run_ravel(
+            alice, "repo", "forget", "notes", "--yes", code=ERROR_KINDS["last_copy"].exit_code
+        ).stderr
         assert "--accept-loss" in refused
         link = run_ravel(alice, "repo", "invite", "notes", "--local").stdout
         run_ravel(bob, "repo", "join", "-", stdin=link)
         until(lambda: _standing(alice)["state"] == "in_sync", "alice and bob hold the same")
-        run_ravel(bob, "repo", "forget", "notes")
+        run_ravel(bob, "repo", "forget", "notes", "--yes")
         assert bob.client.list_repos()["repos"] == []
-        run_ravel(bob, "repo", "forget", "notes", code=ERROR_KINDS["not_found"].exit_code)
+        run_ravel(bob, "repo", "forget", "notes", "--yes", code=ERROR_KINDS["not_found"].exit_code)
         run_ravel(alice, "write", "main", "without bob")
-        run_ravel(alice, "repo", "forget", "notes", code=ERROR_KINDS["last_copy"].exit_code)
-        run_ravel(alice, "repo", "forget", "notes", "--accept-loss")
+        run_ravel(alice, "repo", "forget", "notes", "--yes", code=ERROR_KINDS["last_copy"].exit_code)
+        run_ravel(alice, "repo", "forget", "notes", "--yes", "--accept-loss")
         assert alice.client.list_repos()["repos"] == []
         alice.client.create_repo("notes")
         run_ravel(alice, "write", "main", "in a repo of the same name")

@@ -75,7 +75,7 @@ const WORDS = {
   follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
   topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
-  unheld_unknown: () => "whether what you wrote is elsewhere is not known",
+  unheld_unknown: () => "no other computer is known to have what you wrote",
   unheld: (one) => yours(one, "commits"),
   unfetched_files: (one) => yours(one, "files"),
   guests: (one) => `at least ${one.count} of the peers that follow it ${are(one)} no member's`,

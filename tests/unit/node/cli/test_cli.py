@@ -5,20 +5,21 @@ import itertools
 import json
 import pwd
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
 import pytest
+import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
 import node
 from node.cli import main as main_module
 from node.cli import progress as progress_module
-from node.cli import repo_commands
 from node.cli.answers import print_fields, print_table
+from node.cli.command_table import COMMANDS, GROUPS
 from node.cli.main import app
 from node.cli.progress import show_progress
-from node.cli.shared import fail
+from node.cli.shared import confirm, fail
 from node.cli.wording import first_line, progress_line
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
@@ -154,6 +155,48 @@ def test_a_bad_expiry_is_refused_before_anything_is_asked(
     assert _run(monkeypatch, "repo", "invite", "x", "--expires", "soon") != 0
 
 
+_FINAL: tuple[tuple[str, ...], ...] = (
+    ("member", "exclude", "notes", "ben"),
+    ("repo", "forget", "notes"),
+    ("repo", "leave", "notes"),
+    ("delete", "k3x2abcd"),
+    ("branch", "compact", "main"),
+    ("device", "remove", "phone"),
+    ("relay", "revoke", "ann"),
+)
+
+
+@pytest.mark.parametrize("words", _FINAL, ids=" ".join)
+def test_what_cannot_be_undone_is_refused_where_nobody_can_be_asked(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+) -> None:
+    monkeypatch.setenv("RAVEL_HOME", str(tmp_path / "home"))
+    assert _run(monkeypatch, *words) == 2
+    assert "--yes" in capsys.readouterr().err
+    assert _run(monkeypatch, *words, "--yes") == ERROR_KINDS["not_initialised"].exit_code, (
+        "the daemon is asked"
+    )
+
+
+def test_a_no_changes_nothing(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True, readline=lambda: "n\n"))
+    monkeypatch.setattr(typer, "confirm", lambda *_, **__: False)
+    with pytest.raises(typer.Exit) as caught:
+        confirm("Exclude ben?", yes=False)
+    assert caught.value.exit_code == 2
+    assert "Nothing was changed." in capsys.readouterr().err
+
+
+def test_help_groups_commands_by_what_they_are_for() -> None:
+    shown = CliRunner().invoke(app, ["--help"]).output
+    places = [shown.index(f" {heading} ─") for heading in GROUPS]
+    assert places == sorted(places)
+    assert sum(map(len, GROUPS.values())) == len(COMMANDS)
+
+
 @pytest.mark.parametrize(
     "text", ["\x1b[31mred", "a\x07b", "line\nbreak", "right\u202eleft", "zero\u200bwidth", "\x9b31m", "\x00"]
 )
@@ -203,7 +246,7 @@ def test_the_tests_run_the_command_that_is_installed() -> None:
 
 def test_fields_show_lists_and_nothing_as_text(capsys: pytest.CaptureFixture[str]) -> None:
     print_fields([("heads", ["a", "b"]), ("time", None)])
-    assert capsys.readouterr().out == "heads  a, b\ntime   \n"
+    assert capsys.readouterr().out == "heads  a, b\ntime\n"
 
 
 def test_fields_in_a_field_are_named_by_both_and_nothing_looks_like_python(
@@ -212,7 +255,7 @@ def test_fields_in_a_field_are_named_by_both_and_nothing_looks_like_python(
     offers = [{"branch": "b", "commits": ["c", "d"]}, {"branch": "e", "commits": []}]
     print_fields([("tangles", {"group": ["a", "b"], "none": {}}), ("relay", True), ("offers", offers)])
     shown = (
-        "tangles.group  a, b\nrelay          yes\noffers         branch b, commits c, d; branch e, commits \n"
+        "tangles.group  a, b\nrelay          yes\noffers         branch b, commits c, d; branch e, commits\n"
     )
     assert capsys.readouterr().out == shown
 
@@ -268,17 +311,6 @@ def test_a_transfer_between_nodes_is_one_line() -> None:
     assert progress_line(unknown) == "receiving, 25030 of an unknown number of commits"
     still: SyncProgress = {**whole, "direction": "sending", "rate": 0, "seconds_left": None}
     assert progress_line(still) == "sending, 25030 of 60001 commits, standing still"
-
-
-def test_a_repo_is_shown_without_what_is_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
-    view: Any = {
-        "repo": "r",
-        "name": "notes",
-        "revision": 1_795_761_566_180,
-        "standing": {"parts": [{"code": "alone"}]},
-    }
-    repo_commands.print_repo(view)
-    assert capsys.readouterr().out == "repo   r\nname   notes\nstate  no peer is connected\n"
 
 
 def test_one_of_something_is_said_in_the_singular(capsys: pytest.CaptureFixture[str]) -> None:

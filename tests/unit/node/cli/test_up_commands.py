@@ -51,13 +51,14 @@ def test_a_daemon_of_another_version_is_not_called_ready(
     with lock_home(home):
         result = CliRunner().invoke(app, ["--home", str(home), "up"])
     if not said:
-        assert "Ready, since before" in result.output
+        assert "Ravel runs, since before." in result.output
+        assert "port 2 lasts until the daemon stops" in result.output, "port 0 is another one at each start"
         return
     assert isinstance(result.exception, ServiceError)
     assert result.exception.code == "incompatible"
     assert said in result.exception.message
     assert "down" in result.exception.advice
-    assert "Ready" not in result.output
+    assert "Ravel runs" not in result.output
 
 
 def test_a_command_without_a_daemon_says_that_the_store_is_lost(home: Path) -> None:

@@ -79,7 +79,7 @@ def _with(link: Link) -> Outlook:
     return Outlook((link,), 1, {}, None)
 
 
-UNKNOWN = "whether what you wrote is elsewhere is not known"
+UNKNOWN = "no other computer is known to have what you wrote"
 TWO = "2 of your commits are on this node alone, as far as known"
 SINCE = "since 1970-01-01 00:00 UTC"
 LAST = Holder(PEER, 0, 5)
@@ -234,7 +234,7 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         _with(replace(LINK, is_relay=True, refused="topic_full")),
         2,
         "syncing",
-        f"relay {SHORT} takes no more of it: topic_full; {TWO}",
+        f"relay {SHORT} takes no more of it: the repo has as much there as one may; {TWO}",
     ),
     "waiting": (
         replace(MEMBER, is_behind=True),

@@ -1,0 +1,132 @@
+"""What people read of a running node: what is wrong and its command first, a sentence on each repo, a line on each peer."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from node.cli.printing import (
+    calendar_text,
+    cell_width,
+    cut,
+    id_text_shown,
+    is_terminal,
+    pad,
+    paint,
+    print_next,
+    print_table,
+    say_wrapped,
+    terminal_width,
+    wrap,
+)
+from node.cli.wording import path_line
+from node.observe.sentences import (
+    clock_sentence,
+    displaced_sentence,
+    own_commits_sentence,
+    standing_sentence,
+)
+from node.runtime.wording import counted, date_text
+from ravel.characters import display_safe
+
+if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel.types.node import DamagedCounts, LostWrites, NodeStatus
+    from ravel.types.peers import PeerView
+    from ravel.types.repos import RepoView
+
+_NAME_MAX: Final = 24
+_ACT: Final = ("cut_off", "damaged")
+"""States of a repo in which somebody has to do something."""
+
+
+def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str, ravel: str) -> None:
+    """Print how the node is, in some ten lines."""
+    problems = [*_problems(status)]
+    state = f"{counted(len(problems), 'thing')} to look at" if problems else "all well"
+    print(
+        f"{display_safe(name or 'No name yet')}, this computer · {paint(state, 'look' if problems else 'well')}"
+    )
+    if problems:
+        print()
+        for problem, command in problems:
+            say_wrapped(f"  {problem}", "act", indent="  ")
+            if command:
+                print(f"    {display_safe(command)}")
+    print()
+    if repos:
+        print_standings(repos)
+    else:
+        print("No repo yet.")
+        print_next([f"{ravel} repo create NAME", f"{ravel} repo join -"])
+    if status["peers"]:
+        print()
+        print_table(("computer", "how", "state"), map(_peer_row, status["peers"]))
+    if is_terminal():
+        print(f"\ndetails: {ravel} status --verbose")
+
+
+def print_standings(repos: "Sequence[RepoView]") -> None:
+    """Print a sentence on each repo behind its name, in the colour of its state."""
+    names = [display_safe(one["name"] or id_text_shown(one["repo"])) for one in repos]
+    width = min(max(map(cell_width, names)), _NAME_MAX)
+    when = calendar_text if is_terminal() else date_text
+    for one, name in zip(repos, names, strict=True):
+        said = display_safe(standing_sentence(one["standing"], when))
+        if not is_terminal():
+            print(f"{name}  {said}")
+            continue
+        lines = [*wrap(said, max(terminal_width() - width - 2, 20))]
+        for number, line in enumerate(lines):
+            before = pad(cut(name, width), width) if number == 0 else " " * width
+            print(f"{before}  {paint(line, _level(one))}")
+
+
+def _level(repo: "RepoView") -> str:
+    state = repo["standing"]["state"]
+    codes = {one["code"] for one in repo["standing"]["parts"]}
+    if state in _ACT or "own_forks" in codes:
+        return "act"
+    return "well" if codes <= {"in_sync", "reading", "reading_branches", "requests", "guests"} else "look"
+
+
+def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
+    name = peer["name"] or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
+    way = "direct" if peer["through"] is None and peer["path"] != "punched" else path_line(peer)
+    state = (
+        peer["state"]
+        if peer["state"] == "connected"
+        else f"{peer['state']}: {peer['last_error'] or 'no answer yet'}"
+    )
+    if peer["newer_features"] or peer["older_features"] or peer["unknown_messages"]:
+        state += ", another version of Ravel"
+    return name, "relay" if peer["relay"] else way, state
+
+
+def _problems(status: "NodeStatus") -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with the node itself, and the command that helps or explains."""
+    for fault in status["faults"]:
+        yield f"What is written or comes may not be stored here: {fault}.", "ravel doctor"
+    use = status["key_use"]
+    for said in filter(None, (displaced_sentence(use), own_commits_sentence(use))):
+        yield f"{said[0].upper()}{said[1:]}.", "ravel doctor"
+    if clock := clock_sentence(status["clock"]):
+        yield f"This computer's clock is {clock}.", "ravel doctor"
+    if any(status["damaged"].values()):
+        yield f"{damaged_line(status['damaged'])}.", "ravel doctor"
+    if lost := lost_line(status["lost_writes"]):
+        yield f"{lost[0].upper()}{lost[1:]}.", "ravel doctor"
+    if status["export"]["last_error"]:
+        yield f"The export failed: {status['export']['last_error']}.", "ravel export"
+
+
+def damaged_line(damaged: "DamagedCounts") -> str:
+    """Say how much is damaged here; empty where nothing is."""
+    if not any(damaged.values()):
+        return ""
+    commits, blocks = counted(damaged["commits"], "commit"), counted(damaged["blocks"], "block")
+    return f"{commits} and {blocks} of files are damaged here, and asked of peers"
+
+
+def lost_line(lost: "LostWrites") -> str:
+    """Say that writes were lost, and what follows; empty where none were."""
+    if not lost["repos"]:
+        return ""
+    return f"{lost['detail']}; you cannot write to {counted(len(lost['repos']), 'repo')} until a peer was compared"

@@ -1,0 +1,45 @@
+"""Posts as a terminal shows them: by days, with the time, who wrote it, the text, and the id that commands take."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from node.cli.printing import ID_WIDTH, cell_width, cut, pad, terminal_width
+from node.cli.wording import author_of
+from node.runtime.wording import date_text
+from ravel.characters import display_safe
+
+_AUTHOR_MAX: Final = 20
+_TEXT_MIN: Final = 16
+
+
+def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]) -> None:
+    """Print commits in their order. A day stands above what was written on it, an author once above what follows."""
+    if not items:
+        print("Nothing is written here yet.")
+        return
+    authors = [display_safe(author_of(item)) for item in items]
+    width = min(max(map(cell_width, authors)), _AUTHOR_MAX)
+    room = max(terminal_width() - width - ID_WIDTH - len("  00:00") - 6, _TEXT_MIN)
+    day = clock = author = ""
+    for item, who in zip(items, authors, strict=True):
+        then_day, then_clock = _day_and_clock(item["time"])
+        if then_day != day:
+            print(then_day)
+            day, clock, author = then_day, "", ""
+        shown = (then_clock if then_clock != clock else "", who if who != author else "")
+        text = cut(display_safe(text_of(item)), room)
+        print(
+            f"  {shown[0]:<5}  {pad(cut(shown[1], width), width)}  {pad(text, room)}  {item['commit'][:ID_WIDTH]}"
+        )
+        clock, author = then_clock, who
+
+
+def _day_and_clock(seconds: float) -> tuple[str, str]:
+    """Return a local day, with its year where that is another one, and the time of the day."""
+    try:
+        then, now = time.localtime(seconds), time.localtime()
+    except (OverflowError, OSError, ValueError):  # authors may state times that no calendar here has
+        return date_text(seconds), ""
+    year = "" if then.tm_year == now.tm_year else f" {then.tm_year}"
+    return f"{then.tm_mday} {time.strftime('%B', then)}{year}", time.strftime("%H:%M", then)

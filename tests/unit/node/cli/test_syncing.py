@@ -1,0 +1,138 @@
+"""`ravel repo sync` ends where nobody is there to sync with, and says what is on this computer alone."""
+
+from types import SimpleNamespace
+from typing import Any, Final
+
+import pytest
+
+from node.cli import syncing
+from node.cli.syncing import (
+    HOPELESS_SECONDS,
+    NOBODY_SECONDS,
+    SECONDS_MAX,
+    SyncState,
+    print_synced,
+    wait_in_sync,
+)
+from node.runtime.errors import ServiceError
+
+PEER: Final = "p" * 52
+RELAY: Final = {
+    "peer": PEER,
+    "name": "",
+    "address": "relay.example:7474",
+    "relay": True,
+    "state": "connected",
+    "last_error": None,
+    "topics": [{"repo": "r", "state": "in sync", "bodiless": False}],
+}
+STANDING: Final = {
+    "state": "in_sync",
+    "parts": [],
+    "in_sync_with": [PEER],
+    "progress": None,
+    "uncertain": "",
+    "unfetched_files": 0,
+}
+
+
+class _Clock:
+    """Time that passes by sleeping alone."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def monotonic(self) -> float:
+        """Return the seconds that were slept."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += seconds
+
+
+def _api(
+    standing: dict[str, Any], peers: list[dict[str, Any]], refusals: list[dict[str, Any]] | None = None
+) -> Any:  # noqa: ANN401  # a client
+    view = {"repo": "r", "name": "garden", "commits": 6, "standing": standing}
+    return SimpleNamespace(
+        list_branches=lambda _: {"branches": [{"branch": "b", "repo": "r", "commits": 2}]},
+        list_peers=lambda: {"peers": peers},
+        list_repos=lambda: {"repos": [view]},
+        list_files=lambda *_, **__: {"files": [], "refusals": refusals or []},
+    )
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    """Time that a test has in hand."""
+    found = _Clock()
+    monkeypatch.setattr(syncing, "time", found)
+    return found
+
+
+@pytest.mark.parametrize(
+    "peers, seconds, said, advice",
+    [
+        ([], NOBODY_SECONDS, "this node dials none", "ravel repo invite garden"),
+        (
+            [{**RELAY, "topics": []}],
+            HOPELESS_SECONDS,
+            "no connected peer follows this repo",
+            "--timeout SECONDS",
+        ),
+        (
+            [{**RELAY, "state": "dialing"}],
+            HOPELESS_SECONDS,
+            "dials relay.example:7474",
+            "ravel status --verbose",
+        ),
+        ([RELAY], SECONDS_MAX, "not in sync after", "ravel status --verbose"),
+    ],
+)
+def test_a_sync_ends_where_there_is_no_use_in_waiting(
+    clock: _Clock, peers: list[dict[str, Any]], seconds: float, said: str, advice: str
+) -> None:
+    api = _api({**STANDING, "in_sync_with": []}, peers)
+    with pytest.raises(ServiceError) as caught:
+        wait_in_sync(api, "garden", None)
+    assert caught.value.code == "incomplete"
+    assert said in caught.value.message
+    assert advice in caught.value.advice
+    assert seconds < clock.now < seconds + 1
+
+
+def test_a_time_that_was_given_is_waited_for(clock: _Clock) -> None:
+    with pytest.raises(ServiceError, match="not in sync after 200 s"):
+        wait_in_sync(_api({**STANDING, "in_sync_with": []}, []), "garden", 200)
+
+
+def test_commits_are_counted_as_a_join_counts_them(clock: _Clock) -> None:
+    assert wait_in_sync(_api(STANDING, [RELAY]), "garden", None).answer("garden")["commits"] == 6
+
+
+@pytest.mark.parametrize(
+    "code, why, advice",
+    [
+        ("account_full", "your account there has used its quota", "ask who runs it for more"),
+        ("not_kept", "it follows the repo itself", "use a relay that does not follow the repo"),
+        ("of_a_later_version", "of_a_later_version", ""),
+    ],
+)
+def test_a_file_that_a_relay_did_not_take_is_said_with_what_to_do(
+    clock: _Clock, capsys: pytest.CaptureFixture[str], code: str, why: str, advice: str
+) -> None:
+    api = _api({**STANDING, "unfetched_files": 1}, [RELAY], [{"relay": PEER, "reason": code}])
+    state = wait_in_sync(api, "garden", None)
+    print_synced({**state.answer("garden"), **state.told(api, "garden")})
+    shown = capsys.readouterr().out
+    assert "garden is in sync with relay" in shown
+    assert "6 commits of 1 branch" in shown
+    assert "1 of your files is on this computer alone" in shown
+    assert f"takes no more: {why}" in shown
+    assert advice in shown
+    assert ("next:  " in shown) == bool(advice)
+
+
+def test_a_repo_that_this_node_does_not_list_yet_waits_for_peers(clock: _Clock) -> None:
+    assert SyncState([], [], None).reason() == "no peer is connected, and this node dials none"
