@@ -23,7 +23,7 @@ from node.cli.printing import (
     print_table,
     verbosely,
 )
-from node.cli.shared import called, client
+from node.cli.shared import called, client, repo_in_use, settings
 from node.runtime.errors import EXIT_OK, ServiceError
 
 __all__ = [
@@ -151,6 +151,13 @@ def prints(
             None,
         )
 
+        is_repo_optional = (
+            given is not None
+            and given.annotation == "Client"
+            and "repo" in signature.parameters
+            and signature.parameters["repo"].default == ""
+        )
+
         @wraps(function)
         def command(*, as_json: bool, **values: object) -> None:
             context: Any = values.pop(_CONTEXT)
@@ -158,12 +165,15 @@ def prints(
             if given is not None:
                 values[given.name] = _LateClient(context) if given.annotation == "Client" else context
             try:
+                if is_repo_optional and not values["repo"]:
+                    api: Any = values[given.name]  # type: ignore[union-attr]  # it is there
+                    values["repo"] = repo_in_use(settings(context).home, api)
                 found = function(**values)
             except ServiceError as error:
-                api = vars(values[given.name]).get("_client") if given is not None else None
-                if api is None or "config set" not in error.advice:
+                asked = vars(values[given.name]).get("_client") if given is not None else None
+                if asked is None or "config set" not in error.advice:
                     raise
-                raise _with_pending(error, api) from None
+                raise _with_pending(error, asked) from None
             if found is None:  # the content that was asked for is on standard output
                 return
             outcome = found if isinstance(found, Outcome) else Outcome(found)

@@ -7,7 +7,7 @@ import typer
 from node.cli import words
 from node.cli.answers import Fields, Outcome, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
-from node.cli.inputs import write_lines
+from node.cli.inputs import read_input, write_lines
 from node.cli.links import capability_outcome, print_link
 from node.cli.printing import is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
@@ -16,6 +16,7 @@ from node.cli.timeline_view import print_days
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
+from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -105,7 +106,7 @@ def compact(
 )
 def list_branches(
     api: "Client",
-    repo: RepoArgument,
+    repo: RepoArgument = "",
     everything: Annotated[bool, typer.Option("--all", help="Include archived branches.")] = False,
 ) -> "BranchList":
     """List the branches of a repo."""
@@ -224,7 +225,7 @@ def set_tag(api: "Client", repo: RepoArgument, name: str, commit: str) -> "RootC
 
 @tag.command("list")
 @prints(Table("tags", "name", "commit", short("branch")))
-def list_tags(api: "Client", repo: RepoArgument) -> "TagList":
+def list_tags(api: "Client", repo: RepoArgument = "") -> "TagList":
     """List the tags of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
     return api.list_tags(repo)
 
@@ -260,13 +261,22 @@ def write(
     plain: Annotated[
         bool, typer.Option("--plain", help="Take the text as it is: @NAME mentions nobody.")
     ] = False,
+    whole: Annotated[
+        bool, typer.Option("--whole", help="With -: take all of standard input as one post of several lines.")
+    ] = False,
 ) -> "Mapping[str, object]":
     """Write a post. It is durable when the command returns, and follows everything that this node has seen.
 
     @NAME mentions a member, as does @[NAME WITH SPACES]: others see the name that they know. Lines of standard input stay
     as they are.
     """
-    if text == "-":
+    if whole:
+        text = (
+            read_input("-", 4 * TEXT_SIZE_MAX).decode("utf-8-sig", "replace").rstrip("\n")
+            if text == "-"
+            else text
+        )
+    elif text == "-":
         return write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX)
     check_text(text)
     return api.write_post(branch, text, resolve_mentions=not plain)

@@ -36,7 +36,7 @@ _TEXT_WIDTH = 72
         ("note", lambda item: first_line(item["note"], 40)),
     )
 )
-def list_offers(api: "Client", repo: RepoArgument) -> "OfferList":
+def list_offers(api: "Client", repo: RepoArgument = "") -> "OfferList":
     """List the offers to a repo and their state."""
     return api.list_offers(repo)
 

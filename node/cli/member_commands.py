@@ -83,7 +83,7 @@ class _MembersPrinter:
 
 @member.command("list")
 @prints(_MembersPrinter())
-def list_members(api: "Client", repo: RepoArgument) -> Outcome:
+def list_members(api: "Client", repo: RepoArgument = "") -> Outcome:
     """List the members of a repo and their permissions. Devices of one person stand together."""
     answer = api.list_members(repo)
     return Outcome(answer, shown={**answer, "repo": repo, "you": api.show_status()["user"]})
@@ -158,7 +158,7 @@ def exclude(
         ("revoked", lambda item: "yes" if item["revoked"] else "no"),
     )
 )
-def invitations(api: "Client", repo: RepoArgument) -> "InvitationList":
+def invitations(api: "Client", repo: RepoArgument = "") -> "InvitationList":
     """List the invitations of a repo: author, permission, expiry and number of joins."""
     return api.list_invitations(repo)
 
@@ -212,7 +212,7 @@ def _print_quorum(answer: "QuorumState") -> None:
 
 @quorum.command("show")
 @prints(_print_quorum)
-def show(api: "Client", repo: RepoArgument) -> "QuorumState":
+def show(api: "Client", repo: RepoArgument = "") -> "QuorumState":
     """Show the signers, and the latest proposals with their approvals."""
     return api.show_quorum(repo)
 

@@ -18,7 +18,7 @@ from node.cli.links import (
     print_link,
     read_link,
 )
-from node.cli.printing import calendar_text, is_terminal, is_verbose
+from node.cli.printing import calendar_text, is_terminal, is_verbose, say_wrapped
 from node.cli.shared import (
     LocalOption,
     YesOption,
@@ -36,7 +36,6 @@ from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import date_text
 from protocol.limits.formats import INVITATION_USE_COUNT_MAX
-from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
@@ -47,7 +46,11 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
 RepoArgument = Annotated[
-    str, typer.Argument(help="Name, id, or unique prefix of an id.", autocompletion=complete_repos)
+    str,
+    typer.Argument(
+        help="Name, id, or unique prefix of an id. Where it may be left out: the repo in use, or the only one.",
+        autocompletion=complete_repos,
+    ),
 ]
 _ASK_LINK = "ravel:ask:"
 
@@ -70,7 +73,7 @@ def create(api: "Client", name: str) -> "RepoView":
 @prints(print_link)
 def invite(
     api: "Client",
-    repo: RepoArgument,
+    repo: RepoArgument = "",
     permission: Annotated[
         InvitedPermission, typer.Option(help="The permission that it grants.")
     ] = InvitedPermission.WRITE,
@@ -170,7 +173,7 @@ def join(
 
 @repo.command("capability")
 @prints(print_link)
-def capability(api: "Client", repo: RepoArgument, local: LocalOption = False) -> Outcome:
+def capability(api: "Client", repo: RepoArgument = "", local: LocalOption = False) -> Outcome:
     """Print the repo's read capability. It is a secret: anyone who has it reads the repo, unseen by members.
 
     It opens all there is, and what follows until somebody is excluded or the repo is renewed.
@@ -200,7 +203,7 @@ def follow(
 @prints(print_synced)
 def sync(
     api: "Client",
-    repo: RepoArgument,
+    repo: RepoArgument = "",
     timeout: Annotated[
         float | None,
         typer.Option(
@@ -305,14 +308,14 @@ def forget(
         ),
     )
 )
-def list_epochs(api: "Client", repo: RepoArgument) -> "EpochList":
+def list_epochs(api: "Client", repo: RepoArgument = "") -> "EpochList":
     """List the epochs of a repo. Each has its own secrets; every exclusion starts a new one."""
     return api.list_epochs(repo)
 
 
 @repo.command("renew")
 @prints(words.REPO_RENEWED)
-def renew(api: "Client", repo: RepoArgument) -> "NewEpoch":
+def renew(api: "Client", repo: RepoArgument = "") -> "NewEpoch":
     """Create new secrets for a repo's members. Leaked links open its past and nothing new.
 
     Anyone who follows by a read capability and is no member needs a new one.
@@ -338,9 +341,11 @@ def leave(
 
 def _print_used(answer: Mapping[str, object]) -> None:
     if answer["repo"]:
-        print(display_safe(f"names of branches mean those of {answer['name']} ({answer['repo']}) first"))
+        say_wrapped(
+            f"{answer['name']} is in use: commands mean it, and its branches, where no repo is named."
+        )
     else:
-        print("no repo is chosen: names of branches must be unique, or have the form REPO:NAME")
+        say_wrapped("No repo is in use: names of branches must be unique, or have the form REPO:NAME.")
 
 
 @prints(_print_used)

@@ -120,7 +120,7 @@ def cancel(
 
 @requests.command("links")
 @prints(_LINKS)
-def list_links(api: "Client", repo: RepoArgument) -> "AskLinkList":
+def list_links(api: "Client", repo: RepoArgument = "") -> "AskLinkList":
     """List the links by which users ask to be let into a repo."""
     return api.list_ask_links(repo)
 

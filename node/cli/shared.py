@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the client is imported when a command needs it: `ravel --he
     from ravel import Client
     from ravel.types.repos import RepoView
 
+_REPOS_NAMED_MAX: Final = 5
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -110,6 +111,26 @@ def called(context: typer.Context) -> str:
     source = context.find_root().get_parameter_source("home")
     is_given = source is not None and source.name == "COMMANDLINE"
     return command_for(settings(context).home) if is_given else "ravel"
+
+
+def repo_in_use(home: Path, api: "Client") -> str:
+    """Return the repo that is meant where none is named: the one in use, else the only one. Raises ServiceError."""
+    from node.home.default_repo import load_default_repo
+
+    chosen, repos = load_default_repo(home), api.list_repos()["repos"]
+    found = [one for one in repos if one["repo"] == chosen] or repos
+    if len(found) != 1:
+        names = ", ".join(one["name"] or one["repo"] for one in repos[:_REPOS_NAMED_MAX])
+        raise ServiceError(
+            "ambiguous" if repos else "not_found",
+            f"it is not said which repo is meant: {names}" if repos else "there is no repo here yet",
+            "name one, or choose one: `ravel use REPO`"
+            if repos
+            else "ravel repo create NAME, or ravel repo join -",
+        )
+    [one] = found
+    is_unique = sum(other["name"] == one["name"] for other in repos) == 1
+    return one["name"] if one["name"] and is_unique else one["repo"]
 
 
 def say(text: str) -> None:

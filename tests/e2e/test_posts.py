@@ -67,6 +67,10 @@ def test_people_talk_edit_and_delete(tmp_path: Path) -> None:
             run_ravel(alice, "log", branch, "--digest").stdout
             == run_ravel(bob, "log", branch, "--digest").stdout
         )
+        letter = run_ravel(
+            alice, "write", branch, "-", "--whole", "--json", stdin="dear Ben,\n\nsee you\n"
+        ).stdout
+        assert alice.client.show_commit(json.loads(letter)["commit"])["text"] == "dear Ben,\n\nsee you"
         run_ravel(alice, "post", "unhide", reply)
         assert f"re Ann [{post[:12]}, deleted]: yes, @Ann" in _log(alice, branch)
         watched = bob.client.follow_edits(branch)["edits"]

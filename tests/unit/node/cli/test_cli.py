@@ -6,6 +6,7 @@ import json
 import pwd
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import typer
@@ -19,7 +20,7 @@ from node.cli.answers import print_fields, print_table
 from node.cli.command_table import COMMANDS, GROUPS
 from node.cli.main import app
 from node.cli.progress import show_progress
-from node.cli.shared import confirm, fail
+from node.cli.shared import confirm, fail, repo_in_use
 from node.cli.wording import first_line, progress_line
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.wording import counted
@@ -349,3 +350,28 @@ def test_help_shows_every_word_that_is_written_and_breaks_lines_once(monkeypatch
     for line, after in itertools.pairwise(lines):
         if not line.endswith("."):
             assert len(line) + 1 + len(after.split()[0]) > 76, "the next word has no room"
+
+
+@pytest.mark.parametrize(
+    "names, chosen, meant",
+    [
+        (["garden"], "", "garden"),
+        (["garden", "family"], "r1", "family"),
+        (["garden", "garden"], "r1", "r1"),
+        (["garden", "family"], "gone", None),
+        ([], "", None),
+    ],
+)
+def test_a_repo_that_is_not_named_is_the_one_in_use_or_the_only_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: list[str], chosen: str, meant: str | None
+) -> None:
+    repos = [{"repo": f"r{number}", "name": name} for number, name in enumerate(names)]
+    api: Any = SimpleNamespace(list_repos=lambda: {"repos": repos})
+    monkeypatch.setattr("node.home.default_repo.load_default_repo", lambda _: chosen)
+    if meant is not None:
+        assert repo_in_use(tmp_path, api) == meant
+        return
+    with pytest.raises(ServiceError) as caught:
+        repo_in_use(tmp_path, api)
+    assert caught.value.code == ("ambiguous" if repos else "not_found")
+    assert "ravel use REPO" in caught.value.advice or "ravel repo create" in caught.value.advice
