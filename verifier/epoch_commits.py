@@ -87,7 +87,7 @@ def check_init(
             for place, user in enumerate(plan.members)
         ):
             raise CommitRefused("bad_epoch", "M9: a box does not give the epoch's key")
-    return EpochStart(plan.members, plan.writers, tuple(sorted({one.epoch for one in given})))
+    return epochs.describe_start(plan, {one.epoch for one in given})
 
 
 def check_open(epochs: Epochs, before: Resolution, body: EpochOpen, repo_id: RepoId) -> None:

@@ -7,14 +7,14 @@ commits; `Epochs` answers for any such set (a `Resolution`, or heads), and keeps
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, Revoke
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, HandedBox
 from protocol.ids import CommitId, EpochId, UserId
 from protocol.limits.formats import EPOCH_BOX_COUNT_MAX
-from verifier.operations import Operation, Operations
+from verifier.epoch_holders import EpochReach, PossibleHolders, SureHolders
+from verifier.operations import EpochStart, Operation, Operations, UserSet, bit_numbers
 from verifier.resolution import Resolution
 
 EPOCHS_TOLD_IN_MAX: Final = 64
@@ -25,8 +25,7 @@ _PASTS_REMEMBERED: Final = 1024
 """Pasts of which it is remembered which epochs they have, and what an epoch opens there."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpochPlan:
+class EpochPlan(NamedTuple):
     """Users for whom an init has boxes (E2), sorted. Of more than a commit can hold, the first."""
 
     members: tuple[UserId, ...]
@@ -48,7 +47,7 @@ def preferred_epoch(epochs: Iterable[Operation]) -> Operation:
     return min(epochs, key=lambda one: (len(box_holders(one)), one.commit_id))
 
 
-def box_holders(started: Operation) -> tuple[UserId, ...]:
+def box_holders(started: Operation) -> Collection[UserId]:
     """Return the users who have a box in the init of an epoch, sorted: nobody in the founding one."""
     return started.start.members if started.start is not None else ()
 
@@ -66,8 +65,7 @@ class Epochs:
         """By epoch: those that its init opens."""
         self._opens: list[list[tuple[Operation, int]]] = []
         """By epoch: what is published in it and opens others, and which."""
-        self._reach: list[int] = []
-        """By epoch: all that it opens, by all that is here."""
+        self._reach = EpochReach()
         self._anchors: dict[CommitId, CommitId] = {}
         """By operation: the last on its chain of single acks, itself included, that starts or opens epochs, or merges."""
         self._within: dict[CommitId, int] = {}
@@ -76,60 +74,69 @@ class Epochs:
         """By anchor and epoch: what the epoch opens within the anchor's past, of those asked for last."""
         self._clean: tuple[Resolution | None, list[Operation]] = (None, [])
         self._unseen_cuts: dict[EpochId, list[Operation]] = {}
-        self._published: list[set[UserId]] = []
-        """By epoch: who may hold it by what is published in it, or by being handed it."""
-        self._joined: list[set[UserId]] = []
-        """By epoch: who may hold its writers' secret beside those for whom its init has a box."""
-        self._holders = _SureHolders(self)
+        self._possible = PossibleHolders(self._reach)
+        self._sure = SureHolders(self._reach)
 
     def add(self, operation: Operation, acks: tuple[CommitId, ...]) -> None:
         """Take up an operation that was added to `Operations`. Costs O(change), and O(epochs) where it opens some."""
         commit_id, body = operation.commit_id, operation.body
+        author, published_in = self._operations.numbers.bit(operation.author), self._nums.get(operation.epoch)
         here = 0
         for anchor in {self._anchors[ack] for ack in acks}:  # a union: the order decides nothing
             here |= self._within[anchor]
+        before = here
         if isinstance(body, RepoInit | EpochInit):
-            given = self._mask(operation.start.gives) if operation.start is not None else 0
-            num = self._nums[operation.started_epoch] = len(self._given)
-            self._given.append(given)
-            self._opens.append([])
-            self._reach.append(self._close(given) | 1 << num)
-            self._published.append({operation.author})
-            self._joined.append({operation.author})
-            here |= 1 << num
+            here |= 1 << self._start(operation, author)
         elif isinstance(body, EpochOpen):
             self._open(self._nums[operation.epoch], operation, self._mask(one.epoch for one in body.epochs))
         if len(acks) == 1 and not isinstance(body, EpochInit | EpochOpen):
             self._anchors[commit_id] = self._anchors[acks[0]]
         else:
             self._anchors[commit_id], self._within[commit_id] = commit_id, here
-        self._note_holders(operation)
-        self._holders.add(operation)
+        if published_in is not None:  # else it is the init of the repo
+            self._note_holders(operation, author, published_in)
+            if operation.start is not None:
+                start, num = operation.start, self._nums[operation.started_epoch]
+                self._sure.seal(
+                    num, published_in, self._latest(before), start.members.bits, start.writers.bits
+                )
+
+    def _start(self, operation: Operation, author: int) -> int:
+        start = operation.start
+        given = self._mask(start.gives) if start is not None else 0
+        num = self._nums[operation.started_epoch] = self._reach.start(given)
+        self._given.append(given)
+        self._opens.append([])
+        members, writers = (0, 0) if start is None else (start.members.bits, start.writers.bits)
+        self._possible.start(members | author, writers | author)
+        self._sure.start(num, author)
+        return num
 
     def _open(self, num: int, operation: Operation, given: int) -> None:
         self._opens[num].append((operation, given))
-        fresh = self._close(given)
-        for other, reached in enumerate(self._reach):
-            if reached >> num & 1:
-                self._reach[other] = reached | fresh
+        self._reach.open(num, given)
+        self._sure.open()
 
-    def _close(self, given: int) -> int:
-        for num in _bits(given):
-            given |= self._reach[num]
-        return given
+    def _note_holders(self, operation: Operation, author: int, num: int) -> None:
+        body, bits = operation.body, self._operations.numbers.bits
+        self._possible.add(num, author)
+        self._sure.write(num, author, by_writer=operation.by_writer)
+        if isinstance(body, Grant):
+            self._possible.add(num, bits([body.user]))
+        elif isinstance(body, Join) and self._invites_to_write(operation):
+            self._possible.add_writers(num, author)
+        elif isinstance(body, EpochHand):
+            handed, users = self._nums[body.epoch], bits(item.user for item in body.boxes)
+            writers = bits(item.user for item in body.boxes if item.writers_box is not None)
+            self._possible.add(handed, users)
+            self._possible.add_writers(handed, writers)
+            self._sure.hand(handed, num, users, writers)
 
-    def _note_holders(self, operation: Operation) -> None:
-        body, num = operation.body, self._nums.get(operation.epoch)
-        if num is not None:  # else it is the init of the repo
-            self._published[num].add(operation.author)
-            if isinstance(body, Grant):
-                self._published[num].add(body.user)
-            elif isinstance(body, Join) and self._invites_to_write(operation):
-                self._joined[num].add(operation.author)
-        if isinstance(body, EpochHand):
-            handed = self._nums[body.epoch]
-            self._published[handed].update(item.user for item in body.boxes)
-            self._joined[handed].update(item.user for item in body.boxes if item.writers_box is not None)
+    def describe_start(self, plan: EpochPlan, gives: Collection[EpochId]) -> EpochStart:
+        """Return what an init states that has boxes as planned, and opens some epochs of its past."""
+        numbers, shared = self._operations.numbers, self._operations.shared
+        members, writers = (UserSet(numbers, numbers.bits(users)) for users in plan)
+        return EpochStart(members, writers, tuple(shared(one) for one in sorted(gives)))
 
     def _mask(self, epochs: Iterable[EpochId]) -> int:
         mask = 0
@@ -156,7 +163,7 @@ class Epochs:
         anchors = {self._anchors[head] for head in heads}
         here = self._within_all(anchors)
         opened = 0
-        for num in _bits(self._mask(one for one in (epoch, *given) if one in self._nums)):
+        for num in bit_numbers(self._mask(one for one in (epoch, *given) if one in self._nums)):
             opened |= self._open_within(num, anchors, heads)
         return not here & ~opened
 
@@ -168,7 +175,7 @@ class Epochs:
     def started_within(self, before: Resolution) -> list[Operation]:
         """Return what starts the epochs of a set, in the order of addition."""
         anchors = {self._anchors[head] for head in before.heads}
-        return [self._started(num) for num in _bits(self._within_all(anchors))]
+        return [self._started(num) for num in bit_numbers(self._within_all(anchors))]
 
     def _within_all(self, anchors: Iterable[CommitId]) -> int:
         here = 0
@@ -198,16 +205,16 @@ class Epochs:
                     given |= opened
             fresh = given & here & ~found
             found |= fresh
-            ahead += _bits(fresh)
+            ahead += bit_numbers(fresh)
         return found
 
     def find_unopened(self, given: Iterable[EpochId], heads: tuple[CommitId, ...]) -> set[EpochId]:
         """Return the epochs in the past of some commits that none of the given ones opens there."""
         anchors = {self._anchors[head] for head in heads}
         opened = 0
-        for num in _bits(self._mask(given)):
+        for num in bit_numbers(self._mask(given)):
             opened |= self._open_within(num, anchors, heads)
-        return {self._started(num).started_epoch for num in _bits(self._within_all(anchors) & ~opened)}
+        return {self._started(num).started_epoch for num in bit_numbers(self._within_all(anchors) & ~opened)}
 
     def find_followable(
         self,
@@ -278,6 +285,10 @@ class Epochs:
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
         if any(self._is_cut(one, before) for one in self._find_unseen_cuts(tip)):
             return False
+        if before.is_whole:
+            members, writers = before.holders()
+            num = self._nums[tip.started_epoch]
+            return not self._possible.of(num) & ~members and not self._possible.of_writers(num) & ~writers
         if any(before.permission(user) is None for user in self._who_may_hold(tip, before)):
             return False
         return all(
@@ -298,7 +309,7 @@ class Epochs:
 
     def _is_cut(self, removal: Operation, before: Resolution) -> bool:
         """Return True if an epoch has to have this in its past: it counts, and somebody is to read no more by it."""
-        if removal.commit_id not in before.counting:
+        if not before.acts_of(removal):
             return False
         if isinstance(removal.body, Remove):
             return removal.body.user != removal.author and (removal.body.keeps or 0) < Permission.WRITE
@@ -312,14 +323,11 @@ class Epochs:
         )
 
     def _who_may_hold(self, tip: Operation, before: Resolution) -> set[UserId]:
-        """Return who may hold a tip: also by an epoch that opens it."""
+        """Return who may hold a tip of a set that is not all there is: also by an epoch that opens it."""
         found: set[UserId] = set()
         for num in self._who_opens(self._nums[tip.started_epoch], before):
             epoch = self._started(num)
             found.update(box_holders(epoch))
-            if before.is_whole:
-                found |= self._published[num]
-                continue
             found.add(epoch.author)
             for one in self._operations.published_in(epoch.started_epoch):
                 if before.is_within(one):
@@ -332,8 +340,6 @@ class Epochs:
     def _who_may_hold_writers(self, tip: Operation, before: Resolution) -> set[UserId]:
         """Return who may hold the writers' secret of a tip."""
         found = set(tip.start.writers if tip.start is not None else ())
-        if before.is_whole:
-            return found | self._joined[self._nums[tip.started_epoch]]
         found.add(tip.author)
         for one in self._operations.published_in(tip.started_epoch):
             if isinstance(one.body, Join) and self._invites_to_write(one) and before.is_within(one):
@@ -343,11 +349,11 @@ class Epochs:
 
     def _who_opens(self, num: int, before: Resolution) -> list[int]:
         """Return the epochs of a set that open one of them, itself included."""
-        if before.is_whole:
-            return [other for other, reached in enumerate(self._reach) if reached >> num & 1]
         anchors = {self._anchors[head] for head in before.heads}
         here = self._within_all(anchors)
-        return [other for other in _bits(here) if self._open_within(other, anchors, before.heads) >> num & 1]
+        return [
+            other for other in bit_numbers(here) if self._open_within(other, anchors, before.heads) >> num & 1
+        ]
 
     def _handed(self, epoch: Operation, before: Resolution) -> Iterator[HandedBox]:
         for one in self._operations.hands_of(epoch.started_epoch):
@@ -362,136 +368,33 @@ class Epochs:
     # --- who surely holds (E10) ---
 
     def surely_holds(self, user: UserId, epoch: EpochId) -> bool:
-        """Return True if a user surely holds an epoch, by all that is here."""
-        return bool(self._holders.held_by(user) >> self._nums[epoch] & 1)
+        """Return True if a user surely holds an epoch, by all that is here. Costs O(1)."""
+        return bool(self.sure_holders(epoch) & self._operations.numbers.bit(user))
+
+    def sure_holders(self, epoch: EpochId) -> int:
+        """Return the set of who surely holds an epoch, by all that is here (`UserNumbers`). Costs O(1)."""
+        return self._sure.of(self._nums[epoch])
 
     def find_held(self, user: UserId) -> list[Operation]:
         """Return the epochs that a user surely holds, by all that is here: the latest in canonical order first."""
-        held = (self._started(num) for num in _bits(self._holders.held_by(user)))
-        return sorted(held, key=self._operations.place, reverse=True)
+        held = self._sure.held_by(self._operations.numbers.bit(user))
+        return sorted(map(self._started, bit_numbers(held)), key=self._operations.place, reverse=True)
 
     def surely_writes(self, user: UserId, epoch: EpochId) -> bool:
-        """Return True if a user surely holds the writers' secret of an epoch, by all that is here.
+        """Return True if a user surely holds the writers' secret of an epoch, by all that is here."""
+        return bool(self.sure_writers(epoch) & self._operations.numbers.bit(user))
 
-        Costs O(commits by the user, and commits that hand the epoch over).
+    def sure_writers(self, epoch: EpochId) -> int:
+        """Return the set of who surely holds the writers' secret of an epoch, by all that is here.
+
+        Costs O(epochs in which it was handed over).
         """
-        started = self._started(self._nums[epoch])
-        start = started.start
-        if user == started.author:
-            return True
-        if start is not None and user in start.writers and self.surely_holds(user, started.epoch):
-            return True
-        for one in self._operations.hands_of(epoch):
-            assert isinstance(one.body, EpochHand), "as it is listed"
-            given = [item for item in one.body.boxes if item.user == user and item.writers_box is not None]
-            if given and self.surely_holds(user, one.epoch):
-                return True
-        return any(one.epoch == epoch and one.by_writer for one in self._operations.authored_by(user))
+        return self._sure.of_writers(self._nums[epoch])
 
-    def latest_before(self, init: Operation) -> int:
-        """Return the latest epochs that were started in the past of an init, by numbers."""
-        before = self._within[init.commit_id] & ~(1 << self._nums[init.started_epoch])
-        latest = self._operations.in_order(map(self._started, _bits(before)))[-EPOCHS_TOLD_IN_MAX:]
+    def _latest(self, before: int) -> int:
+        """Return the latest of some epochs."""
+        latest = self._operations.in_order(map(self._started, bit_numbers(before)))[-EPOCHS_TOLD_IN_MAX:]
         return self._mask(one.started_epoch for one in latest)
-
-    def reach(self, num: int) -> int:
-        """Return what an epoch opens, by all that is here, by numbers."""
-        return self._reach[num]
-
-    def number(self, epoch: EpochId) -> int:
-        """Return the number of an epoch that is here."""
-        return self._nums[epoch]
-
-
-class _SureHolders:
-    """Epochs that each user surely holds, by all that is here. Once held, an epoch stays so."""
-
-    def __init__(self, epochs: Epochs) -> None:
-        self._epochs = epochs
-        self._tops: dict[UserId, list[int]] = {}
-        """By user: epochs that open all that it holds. Few, since an epoch opens those before it."""
-        self._unread: dict[UserId, set[tuple[int, int]]] = {}
-        """By user: in an epoch that it does not hold, a box of another."""
-        self._told: dict[tuple[UserId, int], int] = {}
-        """By user and epoch: the epochs in which it was handed that one."""
-        self._latest: dict[int, int] = {}
-        """By epoch: the latest of its init's past. Who was handed it in all of these can read one of them."""
-
-    def held_by(self, user: UserId) -> int:
-        """Return the epochs that a user holds."""
-        held = 0
-        for top in self._tops.get(user, ()):
-            held |= self._epochs.reach(top)
-        return held
-
-    def add(self, operation: Operation) -> None:
-        """Take up an operation."""
-        body, number = operation.body, self._epochs.number
-        if isinstance(body, RepoInit):
-            self._gain(operation.author, number(operation.started_epoch))
-            return
-        published_in = number(operation.epoch)
-        self._gain(operation.author, published_in)
-        if isinstance(body, EpochInit):
-            self._gain(operation.author, number(operation.started_epoch))
-            self._latest[number(operation.started_epoch)] = self._epochs.latest_before(operation)
-            self._seal(box_holders(operation), number(operation.started_epoch), published_in)
-        elif isinstance(body, EpochHand):
-            users, handed = [item.user for item in body.boxes], number(body.epoch)
-            self._seal(users, handed, published_in)
-            self._tell(users, handed, published_in)
-        elif isinstance(body, EpochOpen):
-            for user in sorted(self._unread):
-                self._read(user)
-
-    def _seal(self, users: Iterable[UserId], epoch: int, published_in: int) -> None:
-        for user in users:
-            if self.held_by(user) >> published_in & 1:
-                self._gain(user, epoch)
-            else:
-                self._unread.setdefault(user, set()).add((published_in, epoch))
-
-    def _tell(self, users: Iterable[UserId], epoch: int, published_in: int) -> None:
-        for user in users:
-            told = self._told[user, epoch] = self._told.get((user, epoch), 0) | 1 << published_in
-            latest = self._latest.get(epoch, 0)
-            if latest and not latest & ~told:
-                self._gain(user, epoch)
-
-    def _gain(self, user: UserId, epoch: int) -> None:
-        if self._hold(user, epoch):
-            self._read(user)
-
-    def _hold(self, user: UserId, epoch: int) -> bool:
-        """Note that a user holds an epoch; return True if that is new."""
-        if self.held_by(user) >> epoch & 1:
-            return False
-        opened = self._epochs.reach(epoch)
-        kept = [top for top in self._tops.get(user, ()) if not opened >> top & 1]
-        self._tops[user] = [*kept, epoch]
-        return True
-
-    def _read(self, user: UserId) -> None:
-        """Look again at the boxes that the user could not read."""
-        unread = self._unread.get(user, set())
-        while found := [
-            box for box in unread if self.held_by(user) >> box[0] & 1
-        ]:  # a closure: no order decides
-            unread.difference_update(found)
-            for _, epoch in found:
-                self._hold(user, epoch)
-        if not unread:
-            self._unread.pop(user, None)
-
-
-def _bits(mask: int) -> list[int]:
-    """Return the numbers of the bits that are set, in order."""
-    found = []
-    while mask:
-        low = mask & -mask
-        found.append(low.bit_length() - 1)
-        mask ^= low
-    return found
 
 
 def find_followed(operations: Operations, epoch: Operation) -> list[Operation]:

@@ -158,6 +158,7 @@ class Membership:
         nothing = Resolution(self.operations, (), Settled())
         self._now = nothing
         self._touched: set[UserId] = set()  # users whose permissions may be others by what has come since
+        self._epoch_count = 0  # of those in `_now`
         self._settled_after: dict[CommitId, Settled] = {}
         self._latest: tuple[tuple[CommitId, ...], Resolution] = ((), nothing)
         self._resolutions: OrderedDict[tuple[CommitId, ...], Resolution] = OrderedDict()
@@ -197,7 +198,9 @@ class Membership:
             settled, changed, asked = settle(operations, settled, arrived)
             self.questions_asked += asked
             resting = find_resting(operations, changed).users
-        self._now, self._touched = before.grown(heads, settled, self._touched, resting), set()
+        has_epochs = len(operations.epochs) != self._epoch_count
+        self._now = before.grown(heads, settled, self._touched, resting, has_epochs=has_epochs)
+        self._touched, self._epoch_count = set(), len(operations.epochs)
         return self._now
 
     def changed_since(self, before: Settled) -> list[Operation]:
@@ -437,6 +440,7 @@ class Membership:
         """Take over which removals are overruled among all that was restored, so that none of them is asked about again."""
         settled = Settled(len(self.operations.contestable), overruled)
         self._now, self._touched = Resolution(self.operations, self.operations.heads(), settled), set()
+        self._epoch_count = len(self.operations.epochs)
 
     # --- rules ---
 

@@ -19,7 +19,7 @@ from protocol.formats.commit import NO_EPOCH
 from protocol.ids import CommitId, EpochId, RepoId, UserId
 from protocol.limits.formats import BODY_SIZE_MAX
 from verifier.membership import Added, Membership, without_text
-from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right
+from verifier.operations import NO_RIGHTS, Demands, EpochStart, Name, Operation, Operations, Right, UserSet
 from verifier.resolution import Settled
 
 SNAPSHOT_VERSION: Final = 1
@@ -156,17 +156,17 @@ def _keep(membership: Membership, one: Operation, named: _Named) -> _Kept:
 
 def _keep_start(operations: Operations, one: Operation, start: EpochStart, named: _Named) -> _Start:
     earlier = next(other for other in reversed(operations.epochs) if other.num < one.num)
-    before, now = _members_of(earlier), set(start.members)
+    before, now, users = _members_of(earlier), start.members.bits, operations.numbers.users
     return _Start(
-        named.users.of_all(sorted(now - before)),
-        named.users.of_all(sorted(before - now)),
-        named.users.of_all(sorted(now.difference(start.writers))),
+        named.users.of_all(users(now & ~before)),
+        named.users.of_all(users(before & ~now)),
+        named.users.of_all(users(now & ~start.writers.bits)),
         named.epochs.of_all(start.gives),
     )
 
 
-def _members_of(init: Operation) -> set[UserId]:
-    return set() if init.start is None else set(init.start.members)
+def _members_of(init: Operation) -> int:
+    return 0 if init.start is None else init.start.members.bits
 
 
 def restore(membership: Membership, repo_id: RepoId, encoded: bytes) -> None:
@@ -230,9 +230,12 @@ class _Restoring:
         )
 
     def _restore_start(self, start: _Start) -> EpochStart:
+        numbers = self._operations.numbers
         members = _members_of(self._operations.epochs[-1])
-        members.difference_update(map(self._users.__getitem__, start.gone))
-        members.update(map(self._users.__getitem__, start.came))
-        writers = members.difference(map(self._users.__getitem__, start.only_read))
+        members = members & ~self._bits(start.gone) | self._bits(start.came)
+        writers = members & ~self._bits(start.only_read)
         gives = tuple(self._epochs[place] for place in start.gives)
-        return EpochStart(tuple(sorted(members)), tuple(sorted(writers)), gives)
+        return EpochStart(UserSet(numbers, members), UserSet(numbers, writers), gives)
+
+    def _bits(self, places: tuple[int, ...]) -> int:
+        return self._operations.numbers.bits(self._users[place] for place in places)

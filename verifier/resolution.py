@@ -36,6 +36,9 @@ class Resolution:
         self._size = len(operations)
         self._rights = Rights(operations, self.is_within, self.acts_of, has_no_removals=not settled.count)
         self._held: dict[UserId, Permission | None] = {}
+        self._holders: tuple[int, int] | None = None
+        self._unsure: set[UserId] = set()
+        """Users of whom `_holders` may be outdated."""
         self._epoch_tips: tuple[Operation, ...] | None = None
         self._counting: frozenset[CommitId] | None = None
 
@@ -45,6 +48,8 @@ class Resolution:
         settled: Settled,
         touched: Iterable[UserId],
         resting: Iterable[UserId] = (),
+        *,
+        has_epochs: bool = True,
     ) -> "Resolution":
         """Return the resolution of a larger set, which takes away what is known of this one.
 
@@ -55,13 +60,19 @@ class Resolution:
             settled: How its removals are settled.
             touched: Users who may hold other permissions by what it has more.
             resting: Users whose operations may count no longer by that, or again, and who may hold other permissions.
+            has_epochs: False if none of what it has more starts an epoch.
         """
         other = Resolution(self._operations, heads, settled)
         other._held, self._held = self._held, {}
         other._rights.take_verdicts(self._rights, resting)
+        other._holders, self._holders = self._holders, None
+        other._unsure, self._unsure = self._unsure, set()
         for users in (touched, resting):
             for user in users:
                 other._held.pop(user, None)
+                other._unsure.add(user)
+        if not has_epochs and settled is self.settled:
+            other._epoch_tips = self._epoch_tips
         return other
 
     # --- answers ---
@@ -105,6 +116,21 @@ class Resolution:
         """Return every member with the highest permission held, sorted by id."""
         users = self._operations.users()
         return {user: held for user in users if (held := self.permission(user)) is not None}
+
+    def holders(self) -> tuple[int, int]:
+        """Return the sets of the members, and of those who may write (`UserNumbers`).
+
+        Costs O(users) once, then O(users whose permissions may have changed since) of what has grown.
+        """
+        if self._holders is None:
+            self._holders, self._unsure = (0, 0), set(self._operations.users())
+        members, writers = self._holders
+        for user in sorted(self._unsure):
+            held, bit = self.permission(user), self._operations.numbers.bit(user)
+            members = members & ~bit if held is None else members | bit
+            writers = writers | bit if (held or 0) >= Permission.WRITE else writers & ~bit
+        self._holders, self._unsure = (members, writers), set()
+        return self._holders
 
     def counts(self, operation: Operation, below: Right | None = None) -> bool:
         """Return True if an operation within this set counts (R2), or as far as what acts above a right tells (R6)."""

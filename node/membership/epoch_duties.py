@@ -8,6 +8,7 @@ Everything here runs in worker threads, and again after each change and when a d
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import structlog
@@ -76,7 +77,8 @@ class EpochDuties:
     def perform(self, repo: Repo, now: float, stored: IngestResult) -> float | None:
         """Perform the duties of this moment in a repo; returns in how many seconds more follow, None for never.
 
-        `stored` gets what was written. Costs O(members) where the root branch has grown since, else O(1).
+        `stored` gets what was written. Costs O(members who lack the epoch) where the root branch has grown since, else
+        O(1); O(members) where an epoch is due or something is closed, for who precedes.
         Raises ServiceError, StorageError.
         """
         replica = self._replica
@@ -100,6 +102,7 @@ class EpochDuties:
             is_renewed = held >= Permission.ADMIN and membership.epochs.is_renewal_due(state, me)
             is_due = epochs.is_due(state)
             is_closed = not is_due and bool(epochs.find_unopened({epoch.epoch_id}, state.heads))
+            delay = turns.step() if is_due or is_closed else 0.0
             heads = state.heads
         timers = self._timers.setdefault(repo.repo_id, _Timers())
         if is_renewed:
@@ -107,8 +110,7 @@ class EpochDuties:
             self._author.start_epoch(repo, stored)
             return 0.0
         if is_due or is_closed:
-            what, delay = (_START, turns.step()) if is_due else (_OPEN, turns.step())
-            if left := timers.left(what, delay, now):
+            if left := timers.left(_START if is_due else _OPEN, delay, now):
                 return left
             timers.since.clear()
             self._author.prepare(repo, stored)
@@ -150,16 +152,15 @@ class EpochDuties:
     def _find_lacking(self, membership: Membership, epoch: Epoch) -> Iterator[tuple[UserId, bool]]:
         """Members who do not surely hold an epoch, and writers who do not surely hold its writers' secret, in order.
 
-        Each with whether the member may write. Of those to whom all was handed that can be, none.
+        Each with whether the member may write. Of those to whom all was handed that can be, none. Costs O(who lacks it).
         """
-        epochs, members = membership.epochs, membership.now().members()
-        has_secret = epoch.writers_seed is not None
-        for user, held in members.items():
-            may_write = held >= Permission.WRITE
-            if epochs.surely_holds(user, epoch.epoch_id) and not (
-                may_write and has_secret and not epochs.surely_writes(user, epoch.epoch_id)
-            ):
-                continue
+        epochs, (members, writers) = membership.epochs, membership.now().holders()
+        numbers, has_secret = membership.operations.numbers, epoch.writers_seed is not None
+        lacking = members & ~epochs.sure_holders(epoch.epoch_id)
+        if has_secret:
+            lacking |= writers & ~epochs.sure_writers(epoch.epoch_id)
+        for user in numbers.users(lacking):
+            may_write = bool(writers & numbers.bit(user))
             if self._find_places(membership, epoch, user, needs_secret=may_write and has_secret):
                 yield user, may_write
 
@@ -231,11 +232,15 @@ class _Turns:
     def __init__(self, membership: Membership, me: UserId) -> None:
         self.membership = membership
         self._me = me
-        members = membership.now().members()
-        writers = [user for user, held in members.items() if held >= Permission.WRITE]
-        admins = [user for user in writers if members[user] >= Permission.ADMIN]
-        self._is_admin = me in admins
-        self._place = (admins if self._is_admin else writers).index(me) % _PLACES_COUNTED
+        self._is_admin = (membership.now().permission(me) or 0) >= Permission.ADMIN
+
+    @cached_property
+    def _place(self) -> int:
+        """How many of the admins, or of the writers, precede. Costs O(members)."""
+        least = Permission.ADMIN if self._is_admin else Permission.WRITE
+        members = self.membership.now().members()
+        before = [user for user, held in members.items() if held >= least and user < self._me]
+        return len(before) % _PLACES_COUNTED
 
     def step(self) -> float:
         """Return the seconds to wait before starting or opening an epoch."""

@@ -310,7 +310,8 @@ class KeyTaker:
                     continue
                 start = started.start
                 if start is not None and user in start.writers and started.commit_id not in self._opened:
-                    inits.append((epoch, epoch_statement(started), start.writers.index(user)))
+                    place = sum(other < user for other in start.writers)
+                    inits.append((epoch, epoch_statement(started), place))
                 for one in membership.operations.hands_of(started.started_epoch):
                     if isinstance(one.body, EpochHand) and one.commit_id not in self._opened:
                         self._opened.add(one.commit_id)

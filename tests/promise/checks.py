@@ -331,7 +331,8 @@ def _reaches(author: Person, epoch: EpochId, written: Written) -> bool:
         epochs = author.replica.membership(author.repo().repo_id).epochs
         if epochs.find(epoch) is None or epochs.find(written.epoch_id) is None:
             return False
-        return bool(epochs.reach(epochs.number(epoch)) >> epochs.number(written.epoch_id) & 1)
+        nums = epochs._nums
+        return epochs._reach.opens(nums[epoch], nums[written.epoch_id])
 
 
 async def check_documents(world: World) -> None:

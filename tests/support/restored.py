@@ -16,7 +16,10 @@ _CACHES = {
     "_clean",
     "_unseen_cuts",
     "_names",
-    "_holders",
+    "_reach",
+    "_possible",
+    "_sure",
+    "numbers",
 }
 """What is remembered of answers, or compared below by what it answers."""
 
@@ -27,17 +30,18 @@ def state_of(membership: Membership) -> dict[str, Any]:
     every = operations.since(0)
     return {
         "operations": _fields(operations),
+        "numbers": vars(operations.numbers),
         "acks": {one.commit_id: tuple(operations.previous(one.commit_id)) for one in every},
         "places": [operations.place(one) for one in every],
         "epochs": _fields(epochs),
-        "holders": _fields(epochs._holders),
+        "holders": [_fields(one) for one in (epochs._reach, epochs._possible, epochs._sure)],
         "settled": {one.commit_id: membership.settled_after(one.commit_id) for one in every},
         "devices": membership.device_statements,
         "profiles": vars(membership.profiles),
         "hides": membership.hides,
         "lobbies": vars(membership.lobbies),
         "offers": vars(membership.offers),
-        "now": (now.heads, now.settled, now.members(), now.counting, now.epoch_tips()),
+        "now": (now.heads, now.settled, now.members(), now.holders(), now.counting, now.epoch_tips()),
         "counts": [now.counts(one) for one in every],
         "acts": [now.acts_of(one) for one in every],
         "clean": epochs.find_clean(now),
