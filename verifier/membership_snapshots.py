@@ -44,10 +44,10 @@ class _Start(Value, frozen=True):
 
 
 class _Settling(Value, frozen=True):
-    """How removals are settled after an operation that merges."""
+    """How removals are settled after an operation that merges: `overruled` is a place in the part's list."""
 
     count: int
-    overruled: _Overruled
+    overruled: int
 
 
 class _Kept(Value, frozen=True):
@@ -77,6 +77,8 @@ class _Part(Value, frozen=True):
     users: tuple[UserId, ...]
     epochs: tuple[EpochId, ...]
     operations: tuple[_Kept, ...]
+    settled: tuple[_Overruled, ...]
+    """What is overruled after operations that merge, each once: many merges say the same."""
     overruled: _Overruled | None
     """Of all operations up to the part's last; None where more were here when it was made."""
 
@@ -110,6 +112,20 @@ class _Named:
     def __init__(self) -> None:
         self.users = _Places[UserId]()
         self.epochs = _Places[EpochId]()
+        self.settled: list[_Overruled] = []
+        self.size = 0
+        """Bytes of what is settled: it may be much where many removals are overruled."""
+        self._settled_places: dict[frozenset[tuple[CommitId, frozenset[Right]]], int] = {}
+
+    def place_settled(self, settled: Settled) -> _Settling:
+        """Find the place of what is overruled."""
+        key = frozenset(settled.overruled.items())
+        place = self._settled_places.get(key)
+        if place is None:
+            place = self._settled_places[key] = len(self.settled)
+            self.settled.append(dict(settled.overruled))
+            self.size += len(encode(self.settled[-1]))
+        return _Settling(settled.count, place)
 
 
 def encode_parts(membership: Membership, repo_id: RepoId, first: int) -> Iterator[tuple[int, bytes]]:
@@ -120,12 +136,12 @@ def encode_parts(membership: Membership, repo_id: RepoId, first: int) -> Iterato
         for operation in fresh[:PART_COUNT_MAX]:
             kept.append(_keep(membership, operation, named))
             size += len(encode(kept[-1]))
-            if size > PART_SIZE_MAX:
+            if size + named.size > PART_SIZE_MAX:
                 break
         del fresh[: len(kept)]
         overruled = None if fresh else dict(membership.now().settled.overruled)
-        users, epochs = named.users.names(), named.epochs.names()
-        part = _Part(SNAPSHOT_VERSION, repo_id, first, users, epochs, tuple(kept), overruled)
+        users, epochs, settled = named.users.names(), named.epochs.names(), tuple(named.settled)
+        part = _Part(SNAPSHOT_VERSION, repo_id, first, users, epochs, tuple(kept), settled, overruled)
         yield first, encode(part)
         first += len(kept)
 
@@ -134,7 +150,6 @@ def _keep(membership: Membership, one: Operation, named: _Named) -> _Kept:
     operations = membership.operations
     acks = tuple(operations[ack].num for ack in operations.previous(one.commit_id))
     added = membership.describe_added(one)
-    settled = added.settled
     return _Kept(
         one.commit_id,
         acks,
@@ -150,7 +165,7 @@ def _keep(membership: Membership, one: Operation, named: _Named) -> _Kept:
         tuple(sorted(one.acts)),
         one.asks_as,
         None if one.start is None else _keep_start(operations, one, one.start, named),
-        _Settling(settled.count, dict(settled.overruled)) if len(acks) > 1 else None,
+        named.place_settled(added.settled) if len(acks) > 1 else None,
     )
 
 
@@ -208,7 +223,7 @@ class _Restoring:
 
     def _settle(self, operation: Operation, one: _Kept, acks: tuple[CommitId, ...]) -> Settled:
         if one.settling is not None:
-            return Settled(one.settling.count, one.settling.overruled)
+            return Settled(one.settling.count, self._part.settled[one.settling.overruled])
         before = self._membership.settled_after(acks[0]) if acks else Settled()
         return Settled(before.count + 1, before.overruled) if operation.is_contestable else before
 

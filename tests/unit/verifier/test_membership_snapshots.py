@@ -118,3 +118,29 @@ def test_what_no_rule_looks_at_is_restored_too() -> None:
     assert state_of(found) == state_of(grown)
     [offer] = found.offers.find(found.operations, found.now())
     assert (offer.body.note, offer.is_accepted) == ("what it brings", True)
+
+
+def test_what_many_merges_say_of_overruled_removals_is_kept_once() -> None:
+    # Ann takes the rights of ben beside ben's removals of others, and forks go on from there and meet again and again.
+    twins = Twins()
+    names = [f"user {number}" for number in range(20)]
+    assert twins.take(Step("ann", "grant", "ben", Permission.ADMIN, (0,)))
+    for number, name in enumerate(names, start=1):
+        assert twins.take(Step("ann", "grant", name, Permission.WRITE, (number,)))
+    base = removed = len(twins) - 1
+    for name in names:
+        assert twins.take(Step("ben", "remove", name, 0, (removed,)))
+        removed = len(twins) - 1
+    assert twins.take(Step("ann", "remove", "ben", 0, (base,)))
+    ends = (removed, len(twins) - 1)
+    sizes = []
+    for _ in range(2):
+        for _ in range(10):
+            assert twins.take(Step("ann", "act", "ann", Permission.WRITE, ends))
+            assert twins.take(Step("ann", "act", "ann", Permission.WRITE, ends[1:]))
+            ends = (len(twins) - 2, len(twins) - 1)
+        sizes.append(sum(len(part) for _, part in encode_parts(twins.real, REPO, 0)))
+    assert len(twins.real.now().settled.overruled) == len(names)
+    assert sizes[1] - sizes[0] < 20 * 200, "each of twenty more costs what another operation does"
+    found = restored(REPO, [part for _, part in encode_parts(twins.real, REPO, 0)])
+    assert state_of(found) == state_of(twins.real)
