@@ -1,10 +1,9 @@
-"""Cost of reading and writing documents: sets by the number of commits that made them, texts by that of their updates.
+"""Cost of reading and writing documents: sets and dicts by the commits that made them, texts by their updates.
 
-    python benchmarks/bench_documents.py [commits]
+    python benchmarks/bench_documents.py [commits of a set and a dict, ...]
 
-Each commit of the set adds one item; each update of the text is one key stroke. Answers are made by the service's own
-methods, work run inline; ratios hold them against the parts that no implementation could do without: the reducer on
-what was read, and pycrdt's merge in this process.
+Each commit puts one of 200 keys, or adds one of 200 items; each update of a text is one key stroke. Answers are made by the
+service's own methods, work run inline. Ratios hold a put against a post, and a text against pycrdt's merge in this process.
 """
 
 import sys
@@ -19,10 +18,9 @@ import pycrdt
 import trio
 
 from benchmarks.common import STORE_KEY, clock_ms, figure, note
-from node.api.value_documents import edit_set, show_set
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.content.document_operations import DocumentOperationReader
+from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.content.texts import Texts
 from node.ingest.replica import Replica
@@ -31,12 +29,15 @@ from node.sync.hub import Hub
 from protocol.crypto.hashing import text_clients
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body
-from protocol.formats.document_kinds import SET, TEXT_SESSION_BITS, SetEdit, TextUpdate
+from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT, SET, TEXT_SESSION_BITS, TextUpdate, ValuesKind
+from protocol.ids import CommitId
 from storage.repos.repos import Branch
-from verifier.documents import reduce_values
 
 _ROUNDS = 3
 _WRITTEN_AT_ONCE = 1000
+_KEYS = 200
+_TEXT_UPDATES_MAX = 10_000
 T = TypeVar("T")
 
 
@@ -89,6 +90,70 @@ def timed_once(work: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - began
 
 
+def fill(author: Author, branch: Branch, kind: ValuesKind, count: int) -> None:
+    """Write a document: in turn one of some keys, each time in place of what it had before."""
+    last: dict[str, CommitId] = {}
+    for start in range(0, count, _KEYS):
+        keys = [f"key {number}" for number in range(min(_KEYS, count - start))]
+        drafts = [
+            Draft(
+                kind.edit.make(
+                    {key: "" if kind is SET else f"value {start}"},
+                    (),
+                    {key: [last[key]] if key in last else ()},
+                ),
+                document="bench",
+            )
+            for key in keys
+        ]
+        written, _ = author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # bound now
+        last = dict(zip(keys, (one.commit_id for one in written), strict=True))
+
+
+def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) -> float:
+    """Return the least of some rounds' seconds of processor time for one call."""
+
+    async def run(first: int) -> None:
+        for number in range(first, first + times):
+            await work(number)
+
+    taken = []
+    for number in range(_ROUNDS):
+        began = time.process_time()
+        trio.run(run, number * times)
+        taken.append((time.process_time() - began) / times)
+    return min(taken)
+
+
+def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> None:
+    """Figures of a set and a dict that `count` commits each made: one call each time."""
+    fill(author, branch, SET, count)
+    fill(author, branch, DICT, count)
+    hub = Hub(replica, inline(), clock_ms)
+    documents = Documents(hub, author, lambda _: replica.branches[branch.num])
+
+    async def post(number: int) -> None:
+        await write_commit(hub, author, branch, Post(f"post {number}"))
+
+    async def edit(kind: ValuesKind, wanted: dict[str, str | None]) -> None:
+        await documents.edit(kind, "main", wanted, "bench")
+
+    keys = min(count, _KEYS)
+    posted = processor_time(post)
+    put = processor_time(lambda number: edit(DICT, {f"key {number % keys}": f"new {number}"}))
+    figure("post", posted, "s", commits=count)
+    figure("dict_put", put, "s", commits=count)
+    figure("dict_put_to_post", put / posted, "ratio", commits=count)
+    got = processor_time(lambda number: documents.read_entry(DICT, "main", f"key {number % keys}", "bench"))
+    figure("dict_get", got, "s", commits=count)
+    listed = processor_time(lambda _: documents.read_window(DICT, "main", 0, 50, "bench"), 10)
+    figure("dict_list_50", listed, "s", commits=count)
+    figure("set_add", processor_time(lambda number: edit(SET, {f"new {number}": ""})), "s", commits=count)
+    figure(
+        "set_remove", processor_time(lambda number: edit(SET, {f"new {number}": None})), "s", commits=count
+    )
+
+
 def measure(folder: Path, count: int) -> None:
     """Figures of documents that `count` commits each made."""
     note(f"{count} commits of each")
@@ -96,24 +161,14 @@ def measure(folder: Path, count: int) -> None:
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
     repo, _ = author.create_repo("bench")
     branch, _ = author.create_branch(repo, "main")
+    if count > _TEXT_UPDATES_MAX:
+        measure_values(replica, author, branch, count)
+        replica.close()
+        return
     updates = key_strokes(count, text_clients(author.user, branch.branch_id) << TEXT_SESSION_BITS | 1)
-    write_all(author, branch, [SetEdit((f"item {number}",), (), ()) for number in range(count)])
+    measure_values(replica, author, branch, count)
     write_all(author, branch, [TextUpdate(update, ()) for update in updates])
     hub = Hub(replica, inline(), clock_ms)
-    documents = Documents(hub, author, lambda _: replica.branches[branch.num])
-    began = time.perf_counter()
-    trio.run(show_set, documents, "main", 0, 1000)
-    figure("set_list_first", time.perf_counter() - began, "s", commits=count)
-    listed, answer = timed_async(lambda: show_set(documents, "main", 0, 1000))
-    assert answer["total"] == count
-    with replica.database.read() as connection:
-        said = [one for one, _ in DocumentOperationReader(replica).read(connection, branch, SET)]
-    reduced, _ = timed(lambda: reduce_values(said))
-    figure("set_list", listed, "s", commits=count)
-    figure("set_list_to_reduce", listed / reduced, "ratio", commits=count)
-    began = time.perf_counter()
-    trio.run(edit_set, documents, "main", ["one more"], [])
-    figure("set_add", time.perf_counter() - began, "s", commits=count)
     texts = Texts(hub, author, lambda _: replica.branches[branch.num])
     began = time.perf_counter()
     trio.run(texts.pull, "main", "text")
@@ -132,9 +187,9 @@ def measure(folder: Path, count: int) -> None:
 
 def main() -> None:
     """Print the figures."""
-    large = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    counts = [int(text) for text in sys.argv[1:]] or [100, 10_000]
     with tempfile.TemporaryDirectory() as folder:
-        for count in (100, large):
+        for count in counts:
             (Path(folder) / str(count)).mkdir()
             measure(Path(folder) / str(count), count)
 

@@ -29,6 +29,7 @@ Texts are `texts`'s.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -108,7 +109,7 @@ def reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
     Raises:
         ErasedValues: Bodies were erased that no snapshot stands for.
     """
-    return _reduce_values(list(said))
+    return _reduce_values(said)
 
 
 def snapshot_values(
@@ -212,13 +213,36 @@ def cover(said: Sequence[DocumentCommit]) -> Coverage:
     )
 
 
-def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation about an item or key, and the commit whose body says it: its own, a carried copy, or a snapshot."""
+
+    name: CommitId
+    key: str
+    value: str | None
+    place: OrderKey
+    source: CommitId
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operations of a document that count, in canonical order, and how many others replace each by name and key."""
+
+    counting: list[Operation]
+    replaced: Counter[tuple[CommitId, str]]
+
+    def standing(self) -> Iterator[Operation]:
+        """Yield those that stand."""
+        return (one for one in self.counting if not self.replaced[one.name, one.key])
+
+
+def find_operations(said: Iterable[DocumentCommit]) -> Operations:
+    """Find the operations of a document that count. Costs and raises as `reduce_values`."""
+    said = sorted(said, key=_place_of)
     coverage = cover(said)
-    erased = [one for one in said if one.body is None]
-    missing = sum(not coverage.is_settled(one.covered_by) for one in erased)
+    missing = sum(one.body is None and not coverage.is_settled(one.covered_by) for one in said)
     if missing:
         raise ErasedValues(missing)
-    said = sorted(said, key=lambda one: one.place)
     places: dict[CommitId, OrderKey] = {}
     covered_by: dict[CommitId, int] = {}  # by name: what was carried twice is one operation
     for one in said:
@@ -227,8 +251,8 @@ def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
     for one in said if covered_by else ():
         places.setdefault(one.name, one.place)
 
-    spoken: list[tuple[DocumentCommit, dict[str, str | None]]] = []
-    replaced: dict[CommitId, set[str]] = {}
+    counting: list[Operation] = []
+    replaced: Counter[tuple[CommitId, str]] = Counter()
     for one in said:
         if not isinstance(one.body, ValuesEdit):
             continue
@@ -236,46 +260,45 @@ def _reduce_values(said: list[DocumentCommit]) -> dict[str, DocumentEntry]:
         covered = covered_by.get(one.name, 0) if covered_by else 0
         if covered:
             own = {key: value for key, value in own.items() if not covered & coverage.on_top(key)}
-        spoken.append((one, own))
-        for key, name in one.body.replaced():
-            if key in own:
-                replaced.setdefault(name, set()).add(key)
-    again = list(_said_again(said, coverage, covered_by))
-    tips: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
-    for one, own in spoken:
-        gone = replaced.get(one.name, set())
-        for key, value in own.items():
-            if key not in gone:
-                tips.setdefault(key, {}).setdefault(
-                    (one.name, value), DocumentValue(one.name, one.place, value)
-                )
-    for name, key, said_value in again:
-        if key not in replaced.get(name, set()):
-            tips.setdefault(key, {})[name, said_value] = DocumentValue(name, places[name], said_value)
+        source = one.place[-1]
+        counting += [Operation(one.name, key, value, one.place, source) for key, value in own.items()]
+        replaced.update({(name, key) for key, name in one.body.replaced() if key in own})
+    again = [
+        Operation(name, key, value, places[name], source)
+        for name, key, value, source in _said_again(said, coverage, covered_by)
+    ]
     if again:  # else they stand in order already
-        return {
-            key: DocumentEntry(tuple(sorted(found.values(), key=_place_of))) for key, found in tips.items()
-        }
+        counting = sorted(counting + again, key=_place_of)
+    return Operations(counting, replaced)
+
+
+def _reduce_values(said: Iterable[DocumentCommit]) -> dict[str, DocumentEntry]:
+    tips: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
+    for one in find_operations(said).standing():
+        tip = DocumentValue(one.name, one.place, one.value)
+        tips.setdefault(one.key, {}).setdefault((one.name, one.value), tip)
     return {key: DocumentEntry(tuple(found.values())) for key, found in tips.items()}
 
 
-def _place_of(operation: DocumentValue) -> OrderKey:
-    return operation.place
+def _place_of(one: DocumentCommit | Operation) -> OrderKey:
+    return one.place
 
 
 def _said_again(
     said: Sequence[DocumentCommit], coverage: Coverage, covered_by: Mapping[CommitId, int]
-) -> Iterator[tuple[CommitId, str, str]]:
-    """Yield operations that all snapshots on top with them in their past say again."""
+) -> Iterator[tuple[CommitId, str, str, CommitId]]:
+    """Yield operations that all snapshots on top with them in their past say again, each with one of these."""
     sayers: dict[tuple[CommitId, str, str], int] = {}
+    sources: dict[tuple[CommitId, str, str], CommitId] = {}
     for one in said:
         if one.bit and isinstance(one.body, ValuesSnapshot):
             for name, key, value in one.body.restated():
                 if one.bit & covered_by.get(name, 0) & coverage.on_top(key):
                     sayers[name, key, value] = sayers.get((name, key, value), 0) | one.bit
+                    sources[name, key, value] = one.place[-1]
     for (name, key, value), bits in sayers.items():
         if bits == covered_by[name] & coverage.on_top(key):
-            yield name, key, value
+            yield name, key, value, sources[name, key, value]
 
 
 def empty_body(body_kind: str) -> DocumentBody | None:

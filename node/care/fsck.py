@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from node.care.text_check import check_texts
-from node.content.document_operations import DocumentOperationReader, find_documents
+from node.content.document_operations import DocumentOperationReader, find_depths, find_documents
 from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
 from node.home.home import hold_content
@@ -77,6 +77,7 @@ from storage.check.kept_rows import (
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_numbered
 from storage.commits.damaged import find_damaged, find_damaged_in
+from storage.commits.document_making import is_document_wrong
 from storage.commits.search_index import find_in_parts, find_parts, load_state
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import StorageError, read_store
@@ -121,7 +122,7 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
     check_order(connection, findings)
     if not findings.kinds["reference"]:
         _judge_all(connection, findings)
-        _check_snapshots(connection, findings)
+        _check_documents(connection, findings)
         _check_pending(connection, findings)
         inspect_search(connection, findings)
         _check_search(connection, findings)
@@ -300,14 +301,14 @@ def _named(opened: Iterable[Opened]) -> set[CommitId]:
     return {cause for one in opened for cause in find_causes(one.signed.commit)}
 
 
-def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
-    """Compare snapshots with what their pasts come to, in branches where nothing is void."""
+def _check_documents(connection: Connection, findings: CheckFindings) -> None:
+    """Compare rows of documents with what their commits come to, and snapshots with their pasts where nothing is void."""
     try:
         tables = load_tables(connection)
     except UNREADABLE:  # named before
         return
     for branch in tables.branches.values():
-        if branch.facts.is_root_branch or branch.void_count:
+        if branch.facts.is_root_branch:
             continue
         # What is damaged is named, what is too much or not here is no fault; what a snapshot of a text says is proven
         # where it is read.
@@ -315,13 +316,21 @@ def _check_snapshots(connection: Connection, findings: CheckFindings) -> None:
         with suppress(ServiceError, *UNREADABLE):
             documents = find_documents(tables, connection, branch)
         reader = DocumentOperationReader(tables)
-        for kind, document in documents:
+        for kind, name in documents:
             try:
-                said = [one for one, _ in reader.read(connection, branch, kind, document)]
+                said = [(num, one) for num, one, _ in reader.read_numbered(connection, branch, kind, name)]
+                depth = find_depths(tables, connection, branch)[branch.num]
+                is_wrong = is_document_wrong(connection, branch.num, kind.name, name, depth, said)
             except (ServiceError, *UNREADABLE):
                 continue
-            findings.checked["snapshots"] += sum(one.bit > 0 for one in said)
-            for one in find_false_snapshots(said):
+            findings.checked["documents"] += bool(said)
+            if is_wrong:
+                shown = f"{branch.name}: {kind.name} {name}".rstrip()
+                findings.add("document", shown, "its rows say otherwise than its commits do")
+            if branch.void_count:  # what became void since may make an honest snapshot look false
+                continue
+            findings.checked["snapshots"] += sum(one.bit > 0 for _, one in said)
+            for one in find_false_snapshots([one for _, one in said]):
                 findings.add(
                     "snapshot", one.name.hex(), f"says otherwise what the {kind.name} held in its past"
                 )

@@ -72,6 +72,7 @@ from storage.check.salvage import drop_dangling, find_bodiless, mark_content_dam
 from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
 from storage.commits.kept_texts import drop_all_texts
+from storage.commits.document_making import reset_documents
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import DATABASE_NAME, Database, LostStore, StorageError, read_store
 from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
@@ -192,6 +193,8 @@ class _Work:
         changed["sketches"] += drop_wrong_sketches(connection, {} if tables is None else tables.by_topic)
         changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += repair_relayed(connection)
+        if found.kinds["document"] or +changed:  # as for the index
+            changed["documents"] += reset_documents(self._database, connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
             changed["search"] += drop_index(connection)
         if found.kinds["text"] or +changed:  # the same

@@ -30,7 +30,7 @@ _LOADED_AT_ONCE: Final = 500
 _COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover}
 
 
-class _Opened(NamedTuple):
+class OpenedBody(NamedTuple):
     """A commit's first id, what it says (None: nothing of sets and dicts, or its body is not here), and its body's size."""
 
     name: CommitId
@@ -46,16 +46,23 @@ class DocumentOperationReader:
     ) -> None:
         self._replica = replica
         self._lock = threading.Lock()
-        self._kept: dict[int, _Opened] = {}  # by the commit's number
+        self._kept: dict[int, OpenedBody] = {}  # by the commit's number
         self.operations_cached = 0
         self._operations_cached_max = operations_cached_max
 
     def read(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str = ""
     ) -> Iterator[tuple[DocumentCommit, int]]:
-        """Load the operations of a set or dict of the branch and what it continues, carried ones too; with bodies' sizes.
+        """Load the operations of a set or dict as `read_numbered`, without the commits' numbers."""
+        return ((one, size) for _, one, size in self.read_numbered(connection, branch, kind, name))
 
-        What a body said that is not here is None; one that cannot be read says nothing.
+    def read_numbered(
+        self, connection: Connection, branch: Branch, kind: ValuesKind, name: str = ""
+    ) -> Iterator[tuple[int, DocumentCommit, int]]:
+        """Load the operations of a set or dict of the branch and what it continues, carried ones too.
+
+        Yields the commit's number, what it says, and the body's size. Costs O(commits of the branch). What a body said
+        that is not here is None; one that cannot be read says nothing.
         Raises ServiceError `too_large`, `incomplete`.
         """
         depths = find_depths(self._replica, connection, branch)
@@ -71,37 +78,41 @@ class DocumentOperationReader:
         said_again = [
             row
             for start in range(0, len(snapshots), _LOADED_AT_ONCE)
-            for row, opened in self._opened(connection, snapshots[start : start + _LOADED_AT_ONCE])
+            for row, opened in self.open(connection, snapshots[start : start + _LOADED_AT_ONCE])
             if isinstance(opened.content, ValuesSnapshot)  # else it cannot be read
         ]
         bits = {row.commit_id: 1 << number for number, row in enumerate(said_again)}
         pasts = find_pasts(connection, lineage(self._replica, connection, branch), bits)
         for start in range(0, len(rows), _LOADED_AT_ONCE):
             part = rows[start : start + _LOADED_AT_ONCE]
-            for row, opened in self._opened(connection, part):
+            for row, opened in self.open(connection, part):
                 if row.is_erased or isinstance(opened.content, kind.bodies):
                     place = (depths[row.branch_num], row.passed, row.rank, row.commit_id)
                     bit, covered_by = bits.get(row.commit_id, 0), pasts.get(row.commit_id, 0)
-                    yield DocumentCommit(opened.name, place, opened.content, bit, covered_by), opened.size
+                    said = DocumentCommit(opened.name, place, opened.content, bit, covered_by)
+                    yield row.num, said, opened.size
 
-    def _opened(
+    def open(
         self, connection: Connection, rows: Sequence[TimelineRow]
-    ) -> list[tuple[TimelineRow, _Opened]]:
+    ) -> list[tuple[TimelineRow, OpenedBody]]:
+        """Open what commits say of documents, remembered or not."""
         known = {row.num: self._kept.get(row.num) for row in rows}
         missing = [row for row in rows if known[row.num] is None]
         fresh = dict(zip([row.num for row in missing], self._open(connection, missing), strict=True))
         self._keep({row.num: fresh[row.num] for row in missing if not row.is_erased})  # which may still come
         return [(row, known[row.num] or fresh[row.num]) for row in rows]
 
-    def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[_Opened]:
+    def _open(self, connection: Connection, rows: Sequence[TimelineRow]) -> Iterator[OpenedBody]:
         blocks = load_blocks_of(connection, list(rows))
         for row in rows:
             _, body, encoded = open_stored_commit(self._replica, row, blocks[row.num])
             said = empty_body(body.tag) if isinstance(body, UnreadableBody) else content_of(body)
             content = said if isinstance(said, ValuesEdit | ValuesSnapshot) else None
-            yield _Opened(body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded))
+            yield OpenedBody(
+                body.commit if isinstance(body, Carried) else row.commit_id, content, len(encoded)
+            )
 
-    def _keep(self, fresh: dict[int, _Opened]) -> None:
+    def _keep(self, fresh: dict[int, OpenedBody]) -> None:
         operations = sum(_weight(opened) for opened in fresh.values())
         with self._lock:
             if (
@@ -146,7 +157,7 @@ def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch
     return {part.num: depth for depth, (part, _) in enumerate(parts)}
 
 
-def _weight(opened: _Opened) -> int:
+def _weight(opened: OpenedBody) -> int:
     """Operations that it takes the place of: one for each commit, name and operation."""
     content = opened.content
     return 1 if content is None else 1 + content.value_count + _replaced_count(content)

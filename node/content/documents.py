@@ -1,11 +1,11 @@
 """Reads and writes documents of values, such as sets and dicts; each new operation names those that it replaces.
 
-`verifier.documents` has the rules. The state is reduced anew for each answer from all bodies of that kind that the
-branch has and continues; nothing but them is kept, so void marks and late arrivals need no care.
+`verifier.documents` has the rules, and `document_state` reads what they come to.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -16,10 +16,11 @@ from node.authoring.writing import write_commits
 from node.content.document_operations import (
     DocumentOperationReader,
     deps_of,
-    find_depths,
     find_documents,
     not_here,
 )
+from node.content.document_state import NOTHING_SAID, DocumentState, read_fresh
+from node.content.lineage import lineage
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -33,6 +34,8 @@ from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from storage.commits.document_reading import load_names
+from storage.commits.document_rows import Document
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (
@@ -47,12 +50,13 @@ from verifier.documents import (
     snapshot_values,
 )
 
-A = TypeVar("A")
+T = TypeVar("T")
+Look = Callable[[Sequence[str] | None], dict[str, DocumentEntry]]
+"""Loads entries of a document: of some keys with all that stands, or (None) all that are there."""
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _REPLACED_SIZE: Final = 44
 """Bytes of a body for a commit that an operation replaces, rounded up."""
-_NOTHING_SAID: Final = DocumentEntry(())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,31 +82,45 @@ class Documents:
         self._author = author
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
+        self._state = DocumentState(hub.replica, self._reader)
 
     async def read_window(
         self, kind: ValuesKind, branch: str, offset: int, limit: int, name: str = ""
     ) -> ValuesWindow:
-        """List a window of the entries of the branch's document that hold anything, by UTF-8 bytes."""
+        """List a window of the entries that are there, by UTF-8 bytes. Costs O(offset + limit), each O(log n)."""
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, kind, name)
-        keys = in_byte_order(entries)
-        end = offset + limit
-        return ValuesWindow(
-            [(key, entries[key]) for key in keys[offset:end]],
-            {
-                "branch": id_text(target.branch_id),
-                "total": len(keys),
-                "next": end if end < len(keys) else None,
-            },
-        )
+        state = self._state
+
+        def read(connection: Connection) -> ValuesWindow:
+            document = state.find(connection, target, kind, name)
+            total = 0 if document is None else document.entry_count
+            end = offset + limit
+            return ValuesWindow(
+                state.window(connection, kind, document, offset, limit),
+                {
+                    "branch": id_text(target.branch_id),
+                    "total": total,
+                    "next": end if end < total else None,
+                },
+            )
+
+        return await self._read_fresh(target, kind, name, read)
 
     async def read_entry(
         self, kind: ValuesKind, branch: str, key: str, name: str = ""
     ) -> tuple[str, DocumentEntry]:
-        """Return the branch's id, and one entry that holds something. Raises ServiceError `not_found`."""
+        """Return the branch's id, and one entry that holds something. Costs O(log n and what stands of it).
+
+        Raises ServiceError `not_found`.
+        """
         target = self._find_branch(branch)
-        entries = await self._hub.run_blocking(self._load, target, kind, name)
-        entry = entries.get(key, _NOTHING_SAID)
+        state = self._state
+
+        def read(connection: Connection) -> DocumentEntry:
+            document = state.find(connection, target, kind, name)
+            return state.entries(connection, kind, document, [key]).get(key, NOTHING_SAID)
+
+        entry = await self._read_fresh(target, kind, name, read)
         if not entry.values:
             raise ServiceError(
                 "not_found",
@@ -112,40 +130,37 @@ class Documents:
         return id_text(target.branch_id), entry
 
     async def read(
-        self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], A]
-    ) -> tuple[str, A]:
-        """Return the branch's id, and what `view` makes of all entries of its document."""
+        self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], T]
+    ) -> tuple[str, T]:
+        """Return the branch's id, and what `view` makes of all entries that are there. Costs O(what stands of them)."""
         target = self._find_branch(branch)
 
-        def look() -> A:
-            return view(self._load(target, kind, name))
+        def read(connection: Connection) -> T:
+            document = self._state.find(connection, target, kind, name)
+            return view(self._look(connection, kind, document, None))
 
-        return id_text(target.branch_id), await self._hub.run_blocking(look)
+        return id_text(target.branch_id), await self._read_fresh(target, kind, name, read)
 
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
     ) -> WrittenValues:
-        """Say what is wanted and is not so, with the tips that it replaces.
+        """Say what is wanted and is not so, with the tips that it replaces. Costs O(that), each key O(log n).
 
         Raises ServiceError `bad_request` for a bad name.
         """
-        return await self.write(
-            kind,
-            branch,
-            name,
-            lambda entries: [
-                NewValue(key, value, entries.get(key, _NOTHING_SAID).tips)
+
+        def choose(look: Look) -> list[NewValue]:
+            entries = look(list(wanted))
+            return [
+                NewValue(key, value, entries.get(key, NOTHING_SAID).tips)
                 for key, value in wanted.items()
-                if not _has_value(entries.get(key, _NOTHING_SAID), value)
-            ],
-        )
+                if not _has_value(entries.get(key, NOTHING_SAID), value)
+            ]
+
+        return await self.write(kind, branch, name, choose)
 
     async def write(
-        self,
-        kind: ValuesKind,
-        branch: str,
-        name: str,
-        choose: Callable[[Mapping[str, DocumentEntry]], list[NewValue]],
+        self, kind: ValuesKind, branch: str, name: str, choose: Callable[[Look], list[NewValue]]
     ) -> WrittenValues:
         """Write the operations that `choose` returns for what the document holds at that moment.
 
@@ -157,8 +172,9 @@ class Documents:
         said: list[NewValue] = []
 
         def plan(connection: Connection) -> list[Draft]:
-            said[:] = choose(self._reduce(connection, target, kind, name))
-            own = find_depths(self._hub.replica, connection, target)[target.num]
+            document = self._refresh(connection, target, kind, name)
+            said[:] = choose(partial(self._look, connection, kind, document))
+            own = 0 if document is None else document.depth
             return [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
 
         written = await write_commits(self._hub, self._author, target, plan)
@@ -193,6 +209,43 @@ class Documents:
             "commits": [id_text(one.commit_id) for one in written],
         }
 
+    async def list_names(
+        self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
+    ) -> tuple[str, list[str]]:
+        """Return the branch's id, and names after one that begin so, by UTF-8 bytes, of what was said of documents.
+
+        Costs O(limit and log n). Of a document nothing may be there any more.
+        """
+        target = self._find_branch(branch)
+
+        def load() -> list[str]:
+            replica = self._hub.replica
+            with replica.database.read() as connection:
+                parts = [part.num for part, _ in lineage(replica, connection, target)]
+                return load_names(connection, parts, kind.name, prefix, after, limit)
+
+        return id_text(target.branch_id), await self._hub.run_blocking(load)
+
+    async def read_many(
+        self,
+        kind: ValuesKind,
+        branch: str,
+        names: Sequence[str],
+        view: Callable[[Mapping[str, DocumentEntry]], T],
+    ) -> list[T]:
+        """Return what `view` makes of each of some documents, read at one moment. Costs O(what stands of them)."""
+        target, database = self._find_branch(branch), self._hub.replica.database
+
+        def read(connection: Connection) -> list[T]:
+            found = [self._state.find(connection, target, kind, name) for name in names]
+            return [view(self._look(connection, kind, document, None)) for document in found]
+
+        def write(connection: Connection) -> None:
+            for name in names:
+                self._refresh(connection, target, kind, name)
+
+        return await self._hub.run_blocking(read_fresh, database, read, write)
+
     async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
         """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""
         target = self._find_branch(branch)
@@ -203,14 +256,28 @@ class Documents:
 
         return await self._hub.run_blocking(find)
 
-    def _load(self, branch: Branch, kind: ValuesKind, name: str) -> dict[str, DocumentEntry]:
-        with self._hub.replica.database.read() as connection:
-            return self._reduce(connection, branch, kind, name)
+    async def _read_fresh(
+        self, branch: Branch, kind: ValuesKind, name: str, read: Callable[[Connection], T]
+    ) -> T:
+        database = self._hub.replica.database
 
-    def _reduce(
+        def write(connection: Connection) -> None:
+            self._refresh(connection, branch, kind, name)
+
+        return await self._hub.run_blocking(read_fresh, database, read, write)
+
+    def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
+    ) -> Document | None:
+        return self._state.refresh(self._hub.replica.database, connection, branch, kind, name)
+
+    def _look(
+        self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str] | None
     ) -> dict[str, DocumentEntry]:
-        return self._reduce_said(self._read(connection, branch, kind, name))
+        if keys is not None:
+            return self._state.entries(connection, kind, document, keys)
+        count = 0 if document is None else document.entry_count
+        return dict(self._state.window(connection, kind, document, 0, count))
 
     def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:

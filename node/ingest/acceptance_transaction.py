@@ -11,6 +11,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from node.ingest.backfill import RestoredCommit, fill_missing
+from node.ingest.document_effects import keep_documents
 from node.ingest.ingest_result import IngestResult
 from node.ingest.membership_effects import (
     choose_writing_epoch,
@@ -430,6 +431,7 @@ class Acceptance:
                 self.ingested.inits[num] = one.verified.commit.commit_id
         apply_files(database, connection, branch.num, nums, new)
         keep_checkpoints(database, connection, branch.num, nums, new)
+        keep_documents(database, connection, self.tables, branch, nums, new)
         if self._is_releasing:
             self.ingested.released.update(
                 zip(nums, (one.verified.commit.commit_id for one in new), strict=True)

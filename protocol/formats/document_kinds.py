@@ -141,8 +141,9 @@ class ValuesSnapshot(DocumentBody, frozen=True):
         """(name, item or key, value) of each operation in its fields."""
 
     def restated(self) -> Iterator[tuple[CommitId, str, str]]:
-        """(name, item or key, value) of each operation that is said again."""
-        return (one for one in self.stated() if is_document_key(one[1]))
+        """(name, item or key, value) of each operation that is said again: of one that is said twice, as said last."""
+        said = {(name, key): value for name, key, value in self.stated() if is_document_key(key)}
+        return ((name, key, value) for (name, key), value in said.items())
 
     @property
     def value_count(self) -> int:

@@ -17,6 +17,7 @@ from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
 from storage.commits.kept_texts import drop_kept_texts
+from storage.commits.document_rows import mark_stale_of
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
@@ -98,6 +99,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
         connection.execute(insert(erasures), rows)
     queue_for_index(connection, [one.num for one in erased], is_gone=True)
     drop_kept_texts(connection, [one.num for one in erased])
+    mark_stale_of(connection, [one.num for one in erased])
 
 
 def await_missing_bodies(
@@ -150,6 +152,7 @@ def fill_bodies(
         connection.execute(delete(erasures).where(erasures.c.commit_num == num))
     queue_for_index(connection, [num for num, _ in found.values()])
     drop_kept_texts(connection, [num for num, _ in found.values()])
+    mark_stale_of(connection, [num for num, _ in found.values()])
     return set(found)
 
 

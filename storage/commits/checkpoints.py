@@ -16,6 +16,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from protocol.formats.body import Checkpoint
 from protocol.ids import CommitId
 from storage.commits.commits import NewCommit, load_places
+from storage.commits.document_rows import move_operations
 from storage.commits.edits import record_changes
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
@@ -140,15 +141,18 @@ def _count_up(
     """
     shown: list[tuple[int, int, CommitId, int]] = []
     gains: list[Gain] = []
+    places: dict[int, tuple[int, int, CommitId]] = {}
     for part in chunks(nums):
         query = select(*CANONICAL_ORDER, commits.c.num, commits.c.is_void).where(commits.c.num.in_(part))
         for passed, rank, raw, num, is_void in connection.execute(query):
+            places[num] = passed, rank, raw
             gains += [((passed, rank, raw), -1, is_void - 1), ((passed + by, rank, raw), 1, 1 - is_void)]
             if not is_void:
                 shown.append((passed, rank, raw, num))
         more = commits.c.passed + by
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(passed=more))
     count_changes(connection, branch_num, gains)
+    move_operations(database, connection, places, by)
     moved = [(num, passed, passed + by) for passed, _, _, num in sorted(shown, reverse=by > 0)]
     record_changes(database, connection, branch_num, moved)
     drop_kept_texts(connection, nums)

@@ -19,6 +19,8 @@ from storage.commits.absent_bodies import await_missing_bodies
 from storage.commits.blocks import find_blocks_in, put_commit_blocks
 from storage.commits.commits import feed_link, number_places, relation_columns
 from storage.commits.kept_texts import drop_kept_texts
+from storage.commits.document_making import add_stale_documents
+from storage.commits.document_rows import mark_stale_of
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of, commit_place
 from storage.engine.database import Database
@@ -183,6 +185,8 @@ def restore_commit(
     connection.execute(delete(damaged_commits).where(damaged_commits.c.commit_num == damaged.num))
     queue_for_index(connection, [damaged.num])
     drop_kept_texts(connection, [damaged.num])
+    add_stale_documents(database, connection, [damaged.num])
+    mark_stale_of(connection, [damaged.num])
 
 
 def clear_damaged_blocks(connection: Connection, ids: Iterable[BlockId]) -> None:

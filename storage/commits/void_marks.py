@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Select, select, update
 from protocol.crypto.keys import BlockKey
 from protocol.ids import CommitId, UserId
 from storage.commits.checkpoints import recount_checkpoints
+from storage.commits.document_rows import flip_operations
 from storage.commits.edits import Change, record_changes
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
@@ -68,6 +69,7 @@ def mark_void(
             gains.append(((passed, rank, commit_id), 0, -1 if is_void else 1))
         connection.execute(update(commits).where(commits.c.num.in_(part)).values(is_void=is_void))
     count_changes(connection, branch_num, gains)
+    flip_operations(database, connection, nums, is_void=is_void)
     invalidate_texts(connection, nums, is_gone=is_void)
     drop_kept_texts(connection, nums)
     record_changes(database, connection, branch_num, changed)

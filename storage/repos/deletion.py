@@ -5,6 +5,13 @@ from sqlalchemy import Connection, Select, delete, func, select, update
 from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.repos.row_changes import row_changes
+from storage.schema.document_schema import (
+    document_operations,
+    document_replacements,
+    document_tips,
+    document_unmet,
+    documents,
+)
 from storage.schema.peer_schema import relayed_files, repo_holders
 from storage.schema.schema import (
     awaited_adders,
@@ -56,6 +63,9 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     indexed = select(search_parts.c.num).where(search_parts.c.branch_num.in_(of_repo))
     connection.execute(delete(search_words).where(search_words.c.part_num.in_(indexed)))
+    held = select(documents.c.num).where(documents.c.branch_num.in_(of_repo))
+    for table in (document_operations, document_tips, document_replacements, document_unmet):
+        connection.execute(delete(table).where(table.c.doc_num.in_(held)))
     of_topics, shared = _find_topics(connection, repo_num)
     of_branches = select(commits.c.num).where(commits.c.branch_num.in_(of_repo))
     for table in (damaged_commits, awaited_adders, late_removals, topic_inits):
@@ -86,6 +96,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         membership_parts,
         texts,
         text_blocks,
+        documents,
         commits,
     ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))

@@ -4,11 +4,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Engine, delete, event
 from trio.testing import MockClock
 
 from node.api.value_documents import edit_dict, edit_set, show_dict, show_entry, show_set
 from node.authoring.drafting import Draft
-from node.content import documents as documents_module
+from node.care.fsck import check_store
+from node.content import document_state as state_module
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents, NewValue, group_values
 from node.content.merging import Merging
@@ -27,6 +29,9 @@ from protocol.formats.document_kinds import (
 from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import BODY_SIZE_MAX
+from storage.commits.document_making import reset_documents
+from storage.schema.document_schema import document_tips
+from tests.support.builders import STORE_KEY
 from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
@@ -256,19 +261,19 @@ async def test_a_document_that_is_too_large_is_refused_in_words(
     with fail_after(30):
         alice.create_repo()
         await _add(alice, "a", "b", "c")
-        monkeypatch.setattr(documents_module, "DOCUMENT_VALUE_COUNT_MAX", 3)
+        await _put(alice, k="four", l="more")
+        monkeypatch.setattr(state_module, "DOCUMENT_VALUE_COUNT_MAX", 3)
         assert len(await _set(alice)) == 3
-        monkeypatch.setattr(documents_module, "DOCUMENT_VALUE_COUNT_MAX", 2)
+        monkeypatch.setattr(state_module, "DOCUMENT_VALUE_COUNT_MAX", 2)
         with pytest.raises(ServiceError) as caught:
             await _set(alice)
         assert caught.value.code == "too_large"
-        monkeypatch.undo()
-        size = len(encode_body(SetEdit(("a", "b", "c"), (), ())))
-        monkeypatch.setattr(documents_module, "DOCUMENT_SIZE_MAX", size)
-        assert len(await _set(alice)) == 3
-        monkeypatch.setattr(documents_module, "DOCUMENT_SIZE_MAX", size - 1)
+        monkeypatch.setattr(state_module, "DOCUMENT_SIZE_MAX", 8)
+        assert (await show_dict(documents_of(alice), "main", 0, 9))["total"] == 2
+        monkeypatch.setattr(state_module, "DOCUMENT_SIZE_MAX", 7)
         with pytest.raises(ServiceError):
-            await _set(alice)
+            await show_dict(documents_of(alice), "main", 0, 9)
+        assert (await show_dict(documents_of(alice), "main", 0, 1))["entries"][0]["value"] == "four"
 
 
 @pytest.mark.slow
@@ -325,3 +330,52 @@ async def test_a_request_may_have_as_many_of_the_largest_items_as_one_commit_can
         items = ["é" * (DOCUMENT_KEY_SIZE_MAX // 2 - 3) + f"{number:03}" for number in range(800)]
         assert await _add(alice, *items) == 2
         assert await _set(alice) == items
+
+
+def _checked(node: Node) -> list[tuple[str, str]]:
+    folder = node.replica.database.folder
+    return [
+        (one.kind, one.about) for one in check_store(folder, STORE_KEY).problems if one.kind == "document"
+    ]
+
+
+async def test_a_check_names_rows_that_say_otherwise_and_a_read_makes_stale_ones_anew(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        await _add(alice, "a", "b")
+        await _remove(alice, "a")
+        assert _checked(alice) == []
+        with alice.replica.database.write() as connection:
+            connection.execute(delete(document_tips))
+        assert [kind for kind, _ in _checked(alice)] == ["document"]
+        with alice.replica.database.write() as connection:
+            assert reset_documents(alice.replica.database, connection) == 1
+        assert (_checked(alice), await _set(alice), _checked(alice)) == ([], ["b"], [])
+
+
+async def test_an_edit_costs_as_many_statements_in_a_long_document_as_in_a_short_one(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    counts: list[int] = []
+    with fail_after(60):
+        alice.create_repo()
+        for size in (4, 40):
+            for number in range(size):
+                await documents.edit(DICT, "main", {f"k{number % 3}": str(number)})
+            heard: list[str] = []
+
+            def hear(_: object, __: object, statement: str, *___: object, heard: list[str] = heard) -> None:
+                heard.append(statement)
+
+            event.listen(Engine, "before_cursor_execute", hear)
+            await documents.edit(DICT, "main", {"k1": f"{size} changed"})
+            await documents.read_entry(DICT, "main", "k1")
+            await documents.read_window(DICT, "main", 0, 3)
+            event.remove(Engine, "before_cursor_execute", hear)
+            counts.append(len(heard))
+    assert counts[0] == counts[1] > 0

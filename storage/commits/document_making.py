@@ -1,0 +1,186 @@
+"""Makes rows of documents anew from all their commits, and compares them with what these come to.
+
+`document_rows` keeps them a change at a time, and says where that cannot be done.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, select, update
+
+from protocol.formats.document_kinds import ValuesEdit
+from protocol.ids import CommitId
+from storage.commits.document_rows import (
+    BODY_KINDS,
+    KIND_OF,
+    NO_KEY,
+    OPERATION_COLUMNS,
+    TIP_COLUMNS,
+    VALUES_KINDS,
+    Document,
+    add_document,
+    load_document,
+    next_change,
+)
+from storage.engine.bulk import insert_rows
+from storage.engine.database import Database
+from storage.engine.id_keys import chunks, pack_nums
+from storage.schema.document_schema import (
+    document_operations,
+    document_replacements,
+    document_tips,
+    document_unmet,
+    documents,
+)
+from storage.schema.schema import commits
+from verifier.documents import DocumentCommit, ErasedValues, OrderKey, find_operations
+
+
+class MadeRow(NamedTuple):
+    """An operation of a document that is made anew, by the numbers of commits: where it stands, and whose body says it."""
+
+    key: bytes
+    name: CommitId
+    source_num: int
+    place_num: int
+    place: OrderKey
+    is_there: bool
+    replaced: int
+
+
+class MadeDocument(NamedTuple):
+    """All of a document that is made anew."""
+
+    rows: Sequence[MadeRow]
+    unmet: Mapping[tuple[bytes, CommitId], int]
+    copies: Iterable[tuple[CommitId, int]]
+    """Names and numbers of carried commits, of a document with snapshots."""
+    origins: Sequence[int]
+    has_snapshots: bool
+    is_whole: bool
+    """False if more of what the branch continues may come: then the document stays stale."""
+
+
+def plan_document(
+    said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int], *, is_whole: bool
+) -> MadeDocument:
+    """Compute the rows of a document from what its commits say that are not void, by number. Raises ErasedValues."""
+    nums = {one.place[-1]: num for num, one in said}
+    operations = find_operations(one for _, one in said)
+    rows = [
+        MadeRow(
+            one.key.encode(),
+            one.name,
+            nums[one.source],
+            nums[one.place[-1]],
+            one.place,
+            one.value is not None,
+            operations.replaced[one.name, one.key],
+        )
+        for one in operations.counting
+    ]
+    here = {(one.name, one.key) for one in operations.counting}
+    unmet = {
+        (key.encode(), name): count
+        for (name, key), count in operations.replaced.items()
+        if count and (name, key) not in here
+    }
+    has_snapshots = any(one.bit for _, one in said)
+    carried = [(one.name, num) for num, one in said if one.name != one.place[-1]]
+    return MadeDocument(rows, unmet, carried if has_snapshots else (), origins, has_snapshots, is_whole)
+
+
+def make_document(database: Database, connection: Connection, document: Document, made: MadeDocument) -> None:
+    """Write a document's rows anew. Costs O(its operations)."""
+    num, depth = document.num, len(made.origins)
+    for table in (document_operations, document_tips, document_replacements, document_unmet):
+        connection.execute(delete(table).where(table.c.doc_num == num))
+    operations: list[tuple[object, ...]] = [
+        (
+            num,
+            one.key,
+            one.name,
+            one.source_num,
+            one.place_num,
+            one.place[0],
+            one.is_there,
+            True,
+            one.replaced,
+        )
+        for one in made.rows
+    ]
+    operations += [(num, NO_KEY, name, at, at, depth, False, False, 0) for name, at in made.copies]
+    insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
+    standing = [one for one in made.rows if not one.replaced]
+    tips = sorted((num, one.key, *one.place, one.source_num, one.name, one.is_there) for one in standing)
+    insert_rows(connection, document_tips, TIP_COLUMNS, tips)
+    unmet = [(num, key, name, count) for (key, name), count in made.unmet.items()]
+    insert_rows(connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
+    last = next_change(database, connection)
+    values = {
+        "depth": depth,
+        "origins": pack_nums(made.origins),
+        "is_stale": not made.is_whole,
+        "has_snapshots": made.has_snapshots,
+        "made_upto": last,
+        "entry_count": len({one.key for one in standing if one.is_there}),
+        "changed_num": last,
+    }
+    connection.execute(update(documents).where(documents.c.num == num).values(values))
+
+
+def is_document_wrong(
+    connection: Connection,
+    branch_num: int,
+    kind: str,
+    name: str,
+    depth: int,
+    said: Sequence[tuple[int, DocumentCommit]],
+) -> bool:
+    """Return True if rows of a document say otherwise than its commits do. Costs O(its operations).
+
+    `depth` counts the branches that its own continues.
+    """
+    document = load_document(connection, branch_num, kind, name)
+    if document is None:  # of what the branch continues alone, nobody may have asked yet
+        return any(isinstance(one.body, ValuesEdit) and one.place[0] == depth for _, one in said)
+    if document.is_stale:
+        return False
+    try:
+        made = plan_document(said, (), is_whole=True)
+    except ErasedValues:
+        return True
+    expected = {(one.key, *one.place, one.name, one.is_there) for one in made.rows if not one.replaced}
+    tips = document_tips.c
+    query = select(
+        tips.key, tips.depth, tips.passed, tips.rank, tips.commit_id, tips.name, tips.is_there
+    ).where(tips.doc_num == document.num)
+    found = {tuple(row) for row in connection.execute(query)}
+    there = {key for key, *_, is_there in expected if is_there}
+    return found != expected or document.entry_count != len(there)
+
+
+def reset_documents(database: Database, connection: Connection) -> int:
+    """Forget all rows of documents, and let each be made anew; return how many there are. Costs O(commits)."""
+    for table in (document_operations, document_tips, document_replacements, document_unmet, documents):
+        connection.execute(delete(table))
+    return len(add_stale_documents(database, connection))
+
+
+def add_stale_documents(
+    database: Database, connection: Connection, nums: Sequence[int] | None = None
+) -> set[int]:
+    """Add documents that are stale where these commits (None: all) are of none; return the numbers. Costs O(commits)."""
+    query = select(commits.c.branch_num, commits.c.body_kind, commits.c.document).distinct()
+    query = query.where(commits.c.body_kind.in_(BODY_KINDS))
+    found: set[tuple[int, str, str]] = set()
+    for part in [None] if nums is None else chunks(nums):
+        rows = connection.execute(query if part is None else query.where(commits.c.num.in_(part)))
+        for branch_num, body_kind, name in rows:
+            kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else list(VALUES_KINDS)
+            found.update((branch_num, kind, name) for kind in kinds)
+    return {
+        add_document(database, connection, *place, origins=None).num
+        for place in sorted(found)
+        if load_document(connection, *place) is None
+    }

@@ -1,0 +1,72 @@
+"""Reads what stands of documents from the rows that `document_rows` keeps, by item or key."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, select
+
+from protocol.ids import CommitId
+from storage.engine.bulk import select_in, select_rows
+from storage.engine.id_keys import chunks
+from storage.schema.document_schema import document_tips
+from verifier.documents import OrderKey
+
+_KEYS: Final = (
+    select(document_tips.c.key)
+    .where(document_tips.c.doc_num == bindparam("doc"), document_tips.c.is_there)
+    .distinct()
+    .order_by(document_tips.c.key)
+    .limit(bindparam("limit"))
+    .offset(bindparam("offset"))
+)
+_TIPS: Final = (
+    select(
+        document_tips.c.key,
+        document_tips.c.depth,
+        document_tips.c.passed,
+        document_tips.c.rank,
+        document_tips.c.commit_id,
+        document_tips.c.source_num,
+        document_tips.c.name,
+        document_tips.c.is_there,
+    )
+    .where(
+        document_tips.c.doc_num == bindparam("doc"),
+        document_tips.c.key.in_(bindparam("keys", expanding=True)),
+    )
+    .order_by(
+        document_tips.c.key,
+        document_tips.c.depth,
+        document_tips.c.passed,
+        document_tips.c.rank,
+        document_tips.c.commit_id,
+        document_tips.c.source_num,
+    )
+)
+
+
+class Tip(NamedTuple):
+    """An operation that stands: its key (UTF-8), its place, the commit whose body says it, and its first id."""
+
+    key: bytes
+    place: OrderKey
+    source_num: int
+    name: CommitId
+    is_there: bool
+
+
+def load_keys(connection: Connection, doc_num: int, offset: int, limit: int) -> list[bytes]:
+    """Load items or keys that are there, in the order of their bytes. Costs O(offset + limit and what stands of these)."""
+    return select_rows(connection, _KEYS, doc=doc_num, offset=offset, limit=limit).scalars()
+
+
+def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:
+    """Load what stands about some items or keys, by key, in canonical order. Costs O(that), each key O(log n)."""
+    found: dict[bytes, list[Tip]] = {}
+    for part in chunks(keys):
+        for key, depth, passed, rank, commit_id, num, name, is_there in select_in(
+            connection, _TIPS, part, doc=doc_num
+        ):
+            place = (depth, passed, rank, commit_id)
+            found.setdefault(key, []).append(Tip(key, place, num, name, bool(is_there)))
+    return found

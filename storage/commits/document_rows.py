@@ -1,0 +1,475 @@
+"""Keeps what the operations of sets and dicts come to, in the transaction that changes them, at the cost of the change.
+
+An operation *stands* if its commit counts and no operation that counts names it about its key (`verifier.documents`). Both
+are kept in its row, as a mark and a count over a set, so the order of steps decides nothing: `Changes.settle` is the only
+place where they change. Places order what stands, and decide nothing else.
+
+Three things make a document *stale* instead, which is then made anew from its commits before it is read: a snapshot that
+comes, goes or covers what changes; a body that comes or goes; and any change of a commit that was there when the document
+was last made anew. That costs O(its commits), once for all that happened until then.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from protocol.formats.body import Carried, kind_name
+from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
+from protocol.ids import CommitId
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
+from storage.engine.database import Database, reserve_numbers_to
+from storage.engine.id_keys import PackedNums, chunks, pack_nums, unpack_nums
+from storage.schema.document_schema import (
+    document_operations,
+    document_replacements,
+    document_tips,
+    document_unmet,
+    documents,
+)
+from storage.schema.schema import commits
+
+_SNAPSHOTS: Final = {kind_name(kind.snapshot): kind.name for kind in DOCUMENT_KINDS}
+_EDITS: Final = {kind_name(kind.edit): kind.name for kind in DOCUMENT_KINDS}
+KIND_OF: Final = _SNAPSHOTS | _EDITS
+_CARRIED: Final = kind_name(Carried)
+BODY_KINDS: Final = (_CARRIED, *KIND_OF)
+VALUES_KINDS: Final = {kind.name: kind for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)}
+NO_KEY: Final = b"\xff"
+"""No item or key: it is not UTF-8. Rows under it name the carried commits that a document with snapshots has."""
+
+_DOCUMENT: Final = (
+    documents.c.num,
+    documents.c.branch_num,
+    documents.c.kind,
+    documents.c.name,
+    documents.c.depth,
+    documents.c.origins,
+    documents.c.is_stale,
+    documents.c.has_snapshots,
+    documents.c.made_upto,
+    documents.c.entry_count,
+    documents.c.changed_num,
+)
+_ONE: Final = select(*_DOCUMENT).where(
+    documents.c.branch_num == bindparam("branch"),
+    documents.c.kind == bindparam("kind"),
+    documents.c.name == bindparam("name"),
+)
+_OPERATION: Final = (
+    document_operations.c.doc_num,
+    document_operations.c.key,
+    document_operations.c.name,
+    document_operations.c.source_num,
+    document_operations.c.place_num,
+    document_operations.c.depth,
+    document_operations.c.is_there,
+    document_operations.c.is_live,
+    document_operations.c.replaced,
+)
+OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
+_ABOUT: Final = select(*_OPERATION).where(
+    document_operations.c.doc_num == bindparam("doc"),
+    document_operations.c.key == bindparam("key"),
+    document_operations.c.name == bindparam("name"),
+)
+_OF_SOURCES: Final = select(*_OPERATION).where(
+    document_operations.c.source_num.in_(bindparam("keys", expanding=True))
+)
+_REPLACED_BY: Final = select(
+    document_replacements.c.doc_num, document_replacements.c.key, document_replacements.c.name
+).where(document_replacements.c.commit_num.in_(bindparam("keys", expanding=True)))
+_UNMET: Final = select(document_unmet.c.replaced).where(
+    document_unmet.c.doc_num == bindparam("doc"),
+    document_unmet.c.key == bindparam("key"),
+    document_unmet.c.name == bindparam("name"),
+)
+_ANY_UNMET: Final = (
+    select(document_unmet.c.replaced).where(document_unmet.c.doc_num == bindparam("doc")).limit(1)
+)
+_ANY_THERE: Final = (
+    select(document_tips.c.rank)
+    .where(
+        document_tips.c.doc_num == bindparam("doc"),
+        document_tips.c.key == bindparam("key"),
+        document_tips.c.is_there,
+    )
+    .limit(1)
+)
+_PLACES: Final = select(commits.c.num, commits.c.passed, commits.c.rank, commits.c.commit_id).where(
+    commits.c.num.in_(bindparam("keys", expanding=True))
+)
+_CHANGE: Final = (
+    update(document_operations)
+    .where(
+        document_operations.c.doc_num == bindparam("doc"),
+        document_operations.c.key == bindparam("of_key"),
+        document_operations.c.name == bindparam("of_name"),
+        document_operations.c.source_num == bindparam("source"),
+    )
+    .values(is_live=bindparam("live"), replaced=bindparam("count"))
+)
+_DROP_TIP: Final = delete(document_tips).where(
+    document_tips.c.doc_num == bindparam("doc"),
+    document_tips.c.key == bindparam("of_key"),
+    document_tips.c.depth == bindparam("of_depth"),
+    document_tips.c.passed == bindparam("of_passed"),
+    document_tips.c.rank == bindparam("of_rank"),
+    document_tips.c.commit_id == bindparam("id"),
+    document_tips.c.source_num == bindparam("source"),
+)
+_DROP_UNMET: Final = delete(document_unmet).where(
+    document_unmet.c.doc_num == bindparam("doc"),
+    document_unmet.c.key == bindparam("of_key"),
+    document_unmet.c.name == bindparam("of_name"),
+)
+_CHANGED: Final = (
+    update(documents)
+    .where(documents.c.num == bindparam("doc"))
+    .values(entry_count=documents.c.entry_count + bindparam("more"), changed_num=bindparam("at"))
+)
+TIP_COLUMNS: Final = tuple(column.name for column in document_tips.columns)
+
+
+class Document(NamedTuple):
+    """A document as its row has it; see `document_schema`."""
+
+    num: int
+    branch_num: int
+    kind: str
+    name: str
+    depth: int
+    origins: PackedNums
+    is_stale: bool
+    has_snapshots: bool
+    made_upto: int
+    entry_count: int
+    changed_num: int
+
+
+class SaidOperations(NamedTuple):
+    """An accepted commit as a document reads it: whether each key is there, and the pairs (key, name) that it replaces."""
+
+    num: int
+    name: CommitId
+    is_carried: bool
+    values: Mapping[bytes, bool]
+    replaces: frozenset[tuple[bytes, CommitId]]
+
+
+@dataclass(slots=True)
+class _Row:
+    doc_num: int
+    key: bytes
+    name: CommitId
+    source_num: int
+    place_num: int
+    depth: int
+    is_there: bool
+    is_live: bool
+    replaced: int
+    stood: bool = False
+    is_new: bool = False
+
+    @property
+    def stands(self) -> bool:
+        return self.is_live and not self.replaced
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        return (
+            *(self.doc_num, self.key, self.name, self.source_num, self.place_num, self.depth),
+            *(self.is_there, self.is_live, self.replaced),
+        )
+
+
+_Pair = tuple[int, bytes, CommitId]
+"""Document, key and name."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Changes of rows of documents that are not stale. Belongs to one transaction, and is stored at its end."""
+
+    connection: Connection
+    _rows: dict[_Pair, list[_Row]] = field(default_factory=dict)
+    _changed: dict[int, _Row] = field(default_factory=dict)  # by identity
+    _unmet: dict[_Pair, int] = field(default_factory=dict)
+    _has_unmet: dict[int, bool] = field(default_factory=dict)
+    _replacements: list[tuple[object, ...]] = field(default_factory=list)
+
+    def settle(self, row: _Row, *, is_live: bool, replaced: int) -> None:
+        """Change whether a row's commit counts, or how many operations replace it: all else follows in `store`."""
+        row.is_live, row.replaced = is_live, replaced
+        self._changed[id(row)] = row
+
+    def add(self, document: Document, said: SaidOperations) -> None:
+        """Add the operations of a commit that counts. Costs O(keys and what they replace), each O(log n)."""
+        for key, is_there in said.values.items():
+            pair = (document.num, key, said.name)
+            copies = self._find(pair)
+            replaced = copies[0].replaced if copies else self._take_unmet(pair)
+            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, is_new=True)
+            copies.append(row)
+            self.settle(row, is_live=True, replaced=replaced)
+        for key, name in sorted(said.replaces):
+            self._replacements.append((said.num, document.num, key, name))
+            self.replace((document.num, key, name), 1)
+
+    def flip(self, nums: Sequence[int], doc_nums: set[int], *, is_void: bool) -> None:
+        """Let commits count in these documents, or no longer. Costs O(their operations and what these replace)."""
+        for part in chunks(nums):
+            found = [_row(one) for one in select_in(self.connection, _OF_SOURCES, part)]
+            for read in found:
+                if read.doc_num not in doc_nums:
+                    continue
+                for row in self._find((read.doc_num, read.key, read.name)):
+                    if row.source_num == read.source_num:
+                        self.settle(row, is_live=not is_void, replaced=row.replaced)
+            for doc_num, key, name in list(select_in(self.connection, _REPLACED_BY, part)):
+                if doc_num in doc_nums:
+                    self.replace((doc_num, key, name), -1 if is_void else 1)
+
+    def replace(self, pair: _Pair, by: int) -> None:
+        """Count so many operations more that replace those of a name about a key."""
+        rows = self._find(pair)
+        for row in rows:
+            self.settle(row, is_live=row.is_live, replaced=row.replaced + by)
+        if not rows:
+            self._unmet[pair] = self._find_unmet(pair) + by
+
+    def store(self, changed_num: int) -> None:
+        """Write the rows, and what stands. `changed_num` is a number of the sequence of commits that none had before."""
+        came = [row for row in self._changed.values() if row.stands and not row.stood]
+        went = [row for row in self._changed.values() if row.stood and not row.stands]
+        keys = sorted({(row.doc_num, row.key) for row in (*came, *went) if row.is_there})
+        were_there = [self._is_there(*key) for key in keys]
+        places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
+        change_rows(
+            self.connection,
+            _DROP_TIP,
+            [(row.doc_num, row.key, row.depth, *places[row.place_num], row.source_num) for row in went],
+        )
+        tips = [
+            (row.doc_num, row.key, row.depth, *places[row.place_num], row.source_num, row.name, row.is_there)
+            for row in came
+        ]
+        insert_rows(self.connection, document_tips, TIP_COLUMNS, sorted(tips))
+        new = [row.values for row in self._changed.values() if row.is_new]
+        insert_rows(self.connection, document_operations, OPERATION_COLUMNS, new)
+        kept = [row for row in self._changed.values() if not row.is_new]
+        change_rows(
+            self.connection,
+            _CHANGE,
+            [(row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num) for row in kept],
+        )
+        columns = ("commit_num", "doc_num", "key", "name")
+        insert_rows(self.connection, document_replacements, columns, self._replacements)
+        change_rows(self.connection, _DROP_UNMET, list(self._unmet))
+        unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
+        insert_rows(self.connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
+        more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
+        for (doc_num, key), was_there in zip(keys, were_there, strict=True):
+            more[doc_num] += self._is_there(doc_num, key) - was_there
+        change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
+
+    def _find(self, pair: _Pair) -> list[_Row]:
+        found = self._rows.get(pair)
+        if found is None:
+            doc_num, key, name = pair
+            rows = select_rows(self.connection, _ABOUT, doc=doc_num, key=key, name=name)
+            found = self._rows[pair] = [_row(row) for row in rows]
+        return found
+
+    def _find_unmet(self, pair: _Pair) -> int:
+        doc_num, key, name = pair
+        if pair in self._unmet:
+            return self._unmet[pair]
+        if doc_num not in self._has_unmet:
+            found = select_rows(self.connection, _ANY_UNMET, doc=doc_num).first()
+            self._has_unmet[doc_num] = found is not None
+        if not self._has_unmet[doc_num]:
+            return 0
+        row = select_rows(self.connection, _UNMET, doc=doc_num, key=key, name=name).first()
+        return 0 if row is None else row[0]
+
+    def _take_unmet(self, pair: _Pair) -> int:
+        count = self._find_unmet(pair)
+        if count:
+            self._unmet[pair] = 0
+        return count
+
+    def _is_there(self, doc_num: int, key: bytes) -> bool:
+        return select_rows(self.connection, _ANY_THERE, doc=doc_num, key=key).first() is not None
+
+
+def _row(found: tuple[object, ...]) -> _Row:
+    row = _Row(*found)  # type: ignore[arg-type]  # as _OPERATION has them
+    row.is_there, row.is_live = bool(row.is_there), bool(row.is_live)  # SQLite has no truth values
+    row.stood = row.stands
+    return row
+
+
+def load_places_of(connection: Connection, nums: Iterable[int]) -> dict[int, tuple[int, int, CommitId]]:
+    """Load the places of commits in their branches: checkpoints passed, rank and id. Costs O(nums)."""
+    found: dict[int, tuple[int, int, CommitId]] = {}
+    for part in chunks(sorted(nums)):
+        for num, *place in select_in(connection, _PLACES, part):
+            passed, rank, commit_id = place
+            found[num] = passed, rank, commit_id
+    return found
+
+
+def load_document(connection: Connection, branch_num: int, kind: str, name: str) -> Document | None:
+    """Load a document's row; None where nothing was said of it in its own branch, nor asked for. Costs O(log n)."""
+    row = select_rows(connection, _ONE, branch=branch_num, kind=kind, name=name).first()
+    return None if row is None else _document(row)
+
+
+def add_document(
+    database: Database,
+    connection: Connection,
+    branch_num: int,
+    kind: str,
+    name: str,
+    *,
+    origins: Sequence[int] | None,
+) -> Document:
+    """Add a document of a branch that continues these (None: it is not known what, so the document is stale)."""
+    row = Document(
+        database.next_nums(connection, documents, 1)[0],
+        branch_num,
+        kind,
+        name,
+        len(origins or ()),
+        pack_nums(origins or ()),
+        origins is None or bool(origins),
+        has_snapshots=False,
+        made_upto=0,
+        entry_count=0,
+        changed_num=0,
+    )
+    connection.execute(insert(documents).values(row._asdict()))
+    return row
+
+
+def add_operations(
+    connection: Connection, said: Iterable[tuple[Document, SaidOperations]], changed_num: int
+) -> None:
+    """Add what accepted commits of documents say. Costs O(what they say), each part of it O(log n)."""
+    changes = Changes(connection)
+    stale: set[int] = set()
+    for document, one in said:
+        if document.is_stale or document.num in stale:
+            continue
+        if document.has_snapshots and (one.is_carried or _is_copied(connection, document, one.name)):
+            stale.add(document.num)  # a snapshot may cover it by its name
+            continue
+        changes.add(document, one)
+    changes.store(changed_num)
+    mark_stale(connection, stale)
+
+
+def _is_copied(connection: Connection, document: Document, name: CommitId) -> bool:
+    return select_rows(connection, _ABOUT, doc=document.num, key=NO_KEY, name=name).first() is not None
+
+
+def flip_operations(
+    database: Database, connection: Connection, nums: Sequence[int], *, is_void: bool
+) -> None:
+    """Let commits that became void, or count again, do so in documents. Costs O(their operations), each O(log n)."""
+    by_document = _find_changed(connection, nums)
+    if by_document:
+        changes = Changes(connection)
+        found = sorted({num for some in by_document.values() for num in some})
+        changes.flip(found, set(by_document), is_void=is_void)
+        changes.store(next_change(database, connection))
+
+
+def move_operations(
+    database: Database, connection: Connection, moved: Mapping[int, tuple[int, int, CommitId]], by: int
+) -> None:
+    """Let commits stand behind so many checkpoints more; `moved` are their places before. Costs O(what stands of them)."""
+    by_document = _find_changed(connection, list(moved))
+    found = sorted({num for some in by_document.values() for num in some})
+    rows = [
+        row
+        for part in chunks(found)
+        for row in map(_row, select_in(connection, _OF_SOURCES, part))
+        if row.stands and row.doc_num in by_document
+    ]
+    if not rows:
+        return
+    gone = [(row.doc_num, row.key, row.depth, *moved[row.place_num], row.source_num) for row in rows]
+    change_rows(connection, _DROP_TIP, gone)
+    tips: list[tuple[object, ...]] = []
+    for row in rows:
+        passed, rank, commit_id = moved[row.place_num]
+        place = (row.depth, passed + by, rank, commit_id)
+        tips.append((row.doc_num, row.key, *place, row.source_num, row.name, row.is_there))
+    insert_rows(connection, document_tips, TIP_COLUMNS, tips)
+    at = next_change(database, connection)
+    change_rows(connection, _CHANGED, [(0, at, num) for num in sorted({row.doc_num for row in rows})])
+
+
+def mark_stale_of(connection: Connection, nums: Sequence[int]) -> None:
+    """Let the documents that these commits are of be made anew. Costs O(nums and these documents)."""
+    _mark_stale_if(connection, nums, is_any=True)
+
+
+def next_change(database: Database, connection: Connection) -> int:
+    """Return a number of the sequence of commits that no later commit or change has."""
+    num = database.next_nums(connection, commits, 1)[0]
+    reserve_numbers_to(connection, commits, num)
+    return num
+
+
+def mark_stale(connection: Connection, doc_nums: Iterable[int]) -> None:
+    """Let documents be made anew before they are read."""
+    for part in chunks(sorted(doc_nums)):
+        connection.execute(update(documents).where(documents.c.num.in_(part)).values(is_stale=True))
+
+
+def _find_changed(connection: Connection, nums: Sequence[int]) -> dict[int, list[int]]:
+    """Find documents of these commits whose rows can be changed, each with those of the commits that it has."""
+    return _mark_stale_if(connection, nums, is_any=False)
+
+
+def _mark_stale_if(connection: Connection, nums: Sequence[int], *, is_any: bool) -> dict[int, list[int]]:
+    """Mark documents of these commits as stale where their rows cannot follow; return the others with their commits."""
+    changed: dict[int, list[int]] = {}
+    stale: set[int] = set()
+    known: dict[tuple[int, str, str], list[Document]] = {}
+    for part in chunks(nums):
+        query = select(commits.c.num, commits.c.branch_num, commits.c.body_kind, commits.c.document)
+        wanted = commits.c.num.in_(part) & commits.c.body_kind.in_(BODY_KINDS)
+        for num, branch_num, body_kind, name in connection.execute(query.where(wanted)):
+            place = (branch_num, body_kind, name)
+            if place not in known:
+                known[place] = _find_documents(connection, *place)
+            for document in known[place]:
+                if is_any or num <= document.made_upto or body_kind in _SNAPSHOTS:
+                    stale.add(document.num)
+                else:
+                    changed.setdefault(document.num, []).append(num)
+    mark_stale(connection, stale)
+    return {doc_num: found for doc_num, found in changed.items() if doc_num not in stale}
+
+
+def _find_documents(connection: Connection, branch_num: int, body_kind: str, name: str) -> list[Document]:
+    """Find documents of a name that a branch's commits are of and that are not stale, also of branches that continue it."""
+    kinds = [KIND_OF[body_kind]] if body_kind in KIND_OF else list(VALUES_KINDS)
+    query = select(*_DOCUMENT).where(
+        documents.c.kind.in_(kinds),
+        documents.c.name == name,
+        (documents.c.branch_num == branch_num) | (documents.c.depth > 0),
+        ~documents.c.is_stale,
+    )
+    found = [_document(tuple(row)) for row in connection.execute(query)]
+    return [one for one in found if branch_num in (one.branch_num, *unpack_nums(one.origins))]
+
+
+def _document(row: tuple[object, ...]) -> Document:
+    found = Document(*row)  # type: ignore[arg-type]  # as _DOCUMENT has them
+    return found._replace(is_stale=bool(found.is_stale), has_snapshots=bool(found.has_snapshots))

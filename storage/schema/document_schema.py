@@ -1,0 +1,88 @@
+"""Tables of documents of values. `schema` has the conventions of all tables; `storage.commits.document_rows` keeps them.
+
+They hold what the commits of sets and dicts come to, and can be made anew from these. Values stand in the commits' bodies
+alone: erasing one leaves no copy of it. Items and keys stand here in the clear, as names of branches and files do.
+"""
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint
+
+from storage.schema.columns import NUM, Bytes, metadata
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("name", String, nullable=False),
+    Column("depth", Integer, nullable=False),  # branches that this one continues, one by another
+    Column("origins", Bytes(), nullable=False),  # their numbers, 8 bytes each
+    # Whether its rows are to be made anew before they are read: then no change is written to them.
+    Column("is_stale", Boolean, nullable=False),
+    Column("has_snapshots", Boolean, nullable=False),
+    # The number of the last commit when its rows were made anew; what happens to one up to it asks for that again.
+    Column("made_upto", BigInteger, nullable=False),
+    Column("entry_count", BigInteger, nullable=False),  # items or keys that are there
+    Column("changed_num", BigInteger, nullable=False),  # of the sequence of `commits.num`
+    UniqueConstraint("branch_num", "kind", "name", name="documents_in_branch"),
+    Index("documents_forks", "kind", "name", "depth"),
+)
+"""Documents that anything was said of. A branch's own documents include what it continues."""
+
+document_operations = Table(
+    "document_operations",
+    metadata,
+    # The key is never found without what follows it: it may have very many operations that count no more.
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),  # UTF-8
+    Column("name", Bytes(32), primary_key=True),  # the id that its commit had first
+    Column("source_num", NUM, primary_key=True),  # of the commit whose body says it
+    Column(
+        "place_num", NUM, nullable=False
+    ),  # of the commit whose place it has: another where a snapshot says it
+    Column("depth", Integer, nullable=False),  # of the branch of that commit
+    Column("is_there", Boolean, nullable=False),
+    Column("is_live", Boolean, nullable=False),  # its commit is not void
+    Column("replaced", BigInteger, nullable=False),  # live operations about the key that name it
+    Index("document_operations_source", "source_num"),
+    sqlite_with_rowid=False,
+)
+"""Operations, also those that count no more. One *stands* if it is live and nothing replaces it."""
+
+document_tips = Table(
+    "document_tips",
+    metadata,
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),
+    Column("depth", Integer, primary_key=True),  # with the next three: the place in canonical order
+    Column("passed", BigInteger, primary_key=True),
+    Column("rank", BigInteger, primary_key=True),
+    Column("commit_id", Bytes(32), primary_key=True),
+    Column("source_num", NUM, primary_key=True),
+    Column("name", Bytes(32), nullable=False),
+    Column("is_there", Boolean, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Operations that stand."""
+
+document_replacements = Table(
+    "document_replacements",
+    metadata,
+    Column("commit_num", NUM, primary_key=True),
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),
+    Column("name", Bytes(32), primary_key=True),
+    sqlite_with_rowid=False,
+)
+"""Operations that a commit's own replace, by the names of their commits."""
+
+document_unmet = Table(
+    "document_unmet",
+    metadata,
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),
+    Column("name", Bytes(32), primary_key=True),
+    Column("replaced", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Counts of what replaces operations that are not here: copies that may still be carried here, and lies."""
