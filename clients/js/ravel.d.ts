@@ -1402,7 +1402,7 @@ export interface OfferView {
   author_name: string;
   branch: string;
   commits: number;
-  kind: "comment" | "pull";
+  kind: "comment" | "trust" | "pull";
   merged: boolean;
   note: string;
   offer: string;
@@ -1447,6 +1447,12 @@ export interface MergeResult {
 /** Writes a comment. */
 export interface CommentRequest {
   text: string;
+  answers?: string;
+}
+
+/** Gives a comment another text. */
+export interface CommentEditRequest {
+  text: string;
 }
 
 /** The accepted comments on a document. */
@@ -1456,6 +1462,7 @@ export interface CommentList {
 
 /** A comment. */
 export interface CommentView {
+  answers: string;
   author: string;
   author_name: string;
   commit: string;
@@ -1475,6 +1482,7 @@ export interface CommentView {
   merged?: BranchHeads;
   offer: string;
   origin?: Origin;
+  quote: string;
   reply_to?: ReplyTo;
   text: string | null;
   time: number;
@@ -2331,8 +2339,8 @@ export class Ravel {
   /** Have a branch seen up to a moment. Only this node knows. */
   markSeen(values: { branch: string } & SeenRequest, options?: RequestOptions): Promise<Empty>;
   // Inbox
-  /** List what was offered to a repo. */
-  listOffers(values: { repo: string }, options?: RequestOptions): Promise<OfferList>;
+  /** List what was offered to a repo last. */
+  listOffers(values: { repo: string; limit?: number; status?: string }, options?: RequestOptions): Promise<OfferList>;
   /** Offer a branch of another repo to this branch. */
   makeOffer(values: { branch: string } & OfferRequest, options?: RequestOptions): Promise<OfferMade>;
   /** Accept an offer, refuse it, or withdraw it. */
@@ -2341,6 +2349,12 @@ export class Ravel {
   mergeOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<MergeResult>;
   /** Comment on a document, and offer the comment to its inbox. */
   writeComment(values: { branch: string } & CommentRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  /** Give a comment of this user another text, and offer that. */
+  editComment(values: { branch: string; comment: string } & CommentEditRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  /** Delete a comment of this user. */
+  deleteComment(values: { branch: string; comment: string }, options?: RequestOptions): Promise<OfferAnswer>;
+  /** Ask that this user's comments on a document are shown unread. */
+  askTrust(values: { branch: string }, options?: RequestOptions): Promise<OfferMade>;
   /** List the accepted comments on a document. */
   listComments(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<CommentList>;
   // Documents

@@ -23,6 +23,7 @@ from node.contract.branches import BranchList, BranchView
 from node.contract.commits import CommitView, VerdictView, VoidList
 from node.contract.timelines import PastCommits, TangleView
 from node.importers.imports import Imports
+from node.membership.comments import Comments
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.members import find_user
@@ -83,6 +84,7 @@ class BranchService:
         self.names = Names(hub, author, find_member_repo, find_member_branch)
         self.merging = Merging(hub, author, find_member_branch)
         self.inbox = Inbox(hub, author, people.sharing, find_member_repo, find_member_branch)
+        self.comments = Comments(hub, author, self.inbox, self.posts, find_member_repo, find_branch)
         self.standings = Standings(hub, network)
         views = RepoViews(hub, author, joiner, self.standings, people.requests, self.inbox)
         self.repo_list = ListedRepos(hub, self.standings, views)

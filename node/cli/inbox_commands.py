@@ -20,6 +20,9 @@ inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commi
 OfferArgument = Annotated[
     str, typer.Argument(help="Its id, as `ravel inbox list` shows it, or a unique prefix.")
 ]
+CommentArgument = Annotated[
+    str, typer.Argument(help="Its whole id, as `ravel inbox show` or `comment` prints it.")
+]
 _TEXT_WIDTH = 72
 
 
@@ -33,23 +36,57 @@ _TEXT_WIDTH = 72
         ("author", author),
         "commits",
         ("status", lambda item: item["status"] if item["readable"] else f"{item['status']}, unreadable"),
-        ("note", lambda item: first_line(item["note"], 40)),
+        ("note", "note"),
     )
 )
-def list_offers(api: "Client", repo: RepoArgument = "") -> "OfferList":
-    """List the offers to a repo and their state."""
-    return api.list_offers(repo)
+def list_offers(
+    api: "Client",
+    repo: RepoArgument = "",
+    status: Annotated[str, typer.Option(help="Only those that are open, accepted or refused.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="List this many of the latest.")] = 100,
+) -> "OfferList":
+    """List the offers to a repo and their state. The note of a comment is its text."""
+    return api.list_offers(repo, status=status, limit=limit)
 
 
 @inbox.command("comment")
 @prints(words.COMMENTED)
-def comment(api: "Client", branch: BranchArgument, text: str) -> "OfferAnswer":
+def comment(
+    api: "Client",
+    branch: BranchArgument,
+    text: str,
+    answers: Annotated[str, typer.Option(help="The comment that it answers, by its whole id.")] = "",
+) -> "OfferAnswer":
     """Comment on a document. This needs no right to write.
 
     The comment is written in a branch of your own, in a repo called `comments`, and the branch is offered to the
-    document's inbox. Others see it once an admin has accepted it.
+    document's inbox. An admin reads it there; others see it once it is accepted.
     """
-    return api.write_comment(branch, text)
+    return api.write_comment(branch, text, answers=answers)
+
+
+@inbox.command("edit")
+@prints()
+def edit(api: "Client", branch: BranchArgument, comment: CommentArgument, text: str) -> "OfferAnswer":
+    """Give a comment of yours another text. Others see it once an admin has accepted it."""
+    return api.edit_comment(branch, comment, text)
+
+
+@inbox.command("delete")
+@prints()
+def delete(api: "Client", branch: BranchArgument, comment: CommentArgument) -> "OfferAnswer":
+    """Delete a comment of yours. This needs nobody's answer."""
+    return api.delete_comment(branch, comment)
+
+
+@inbox.command("trust")
+@prints()
+def trust(api: "Client", branch: BranchArgument) -> "OfferMade":
+    """Ask that what you comment on a document is shown unread from now on.
+
+    An admin who accepts it trusts you there, until it is refused again.
+    """
+    return api.ask_trust(branch)
 
 
 @inbox.command("show")
@@ -57,7 +94,10 @@ def comment(api: "Client", branch: BranchArgument, text: str) -> "OfferAnswer":
     Table(
         "items",
         ("time", time_of("time")),
+        "commit",
+        short("offer"),
         ("author", author),
+        ("answers", lambda item: item["answers"][:ID_WIDTH]),
         ("comment", lambda item: post_text(item, _TEXT_WIDTH) or first_line(item["kind"], _TEXT_WIDTH)),
     )
 )
@@ -66,7 +106,7 @@ def show(
     branch: BranchArgument,
     limit: Annotated[int, typer.Option(min=1, max=1000, help="Show this many of the latest.")] = 50,
 ) -> "CommentList":
-    """Show the accepted comments on a document, by their authors' times."""
+    """Show the accepted comments on a document, by their authors' times. `inbox refuse` removes one by its offer."""
     return api.list_comments(branch, limit=limit)
 
 
@@ -85,7 +125,7 @@ def offer(
 @inbox.command("accept")
 @prints(words.OFFER_ACCEPTED)
 def accept(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAnswer":
-    """Accept an offer: all nodes that follow the repo then follow the offered branch."""
+    """Accept an offer: all nodes that follow the repo then follow the offered branch. A comment is shown as you read it."""
     return api.answer_offer(repo, offer, accepts=True)
 
 

@@ -94,6 +94,7 @@ PATH_PARAMETERS: Final = {
             pattern=_ID_OR_PREFIX,
         ),
         PathParameter("name", "The name of a tag.", True),
+        PathParameter("comment", "A comment: the whole id of its commit.", pattern=_ID_OR_PREFIX),
         PathParameter("offer", "An offer: the id of its commit, or a unique prefix.", pattern=_ID_OR_PREFIX),
         PathParameter(
             "peer", "A peer: its id; where the node knows it, a unique prefix or its petname is enough."

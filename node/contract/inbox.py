@@ -7,18 +7,30 @@ from msgspec import Meta
 from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANCH, WRITE_REPO, TokenScope
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyKind, ContentFields
-from node.contract.endpoint import WRITE_ERRORS, Endpoint, limit_parameter
-from node.contract.values import Count, Id, Name, PersonText, Request, Text, one_of
+from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
+from node.contract.values import Count, Id, Name, PersonText, Request, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
-from protocol.limits.users import TIMELINE_WINDOW_MAX
+from protocol.limits.users import COMMENT_SIZE_MAX, TIMELINE_WINDOW_MAX
 
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
+
+
+CommentText = Annotated[str, Meta(max_length=COMMENT_SIZE_MAX)]
 
 
 class CommentRequest(Request, frozen=True):
     """Writes a comment."""
 
-    text: Text
+    text: CommentText
+    answers: Annotated[
+        str, Meta(max_length=64, description="The id of the comment that it answers; empty: none.")
+    ] = ""
+
+
+class CommentEditRequest(Request, frozen=True):
+    """Gives a comment another text."""
+
+    text: CommentText
 
 
 class OfferRequest(Request, frozen=True):
@@ -42,8 +54,19 @@ class OfferView(TypedDict):
     author: Id
     author_name: PersonText
     branch: Annotated[Id, Meta(description="The branch that it is for.")]
-    kind: Annotated[str, one_of("comment", "pull", description="What is offered.")]
-    note: str
+    kind: Annotated[
+        str,
+        one_of(
+            "comment",
+            "trust",
+            "pull",
+            description="What is offered: a comment, all later comments of its author unread, or commits.",
+        ),
+    ]
+    note: Annotated[
+        str,
+        Meta(description="Of a comment its text; empty until it is accepted, but for admins and its author."),
+    ]
     status: OfferStatus
     readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]
     commits: Annotated[Count, Meta(description="How many of its commits are on this node.")]
@@ -82,6 +105,8 @@ class CommentView(ContentFields):
     author: Id
     author_name: PersonText
     kind: BodyKind
+    answers: Annotated[str, Meta(description="The id of the comment that it answers; empty: none.")]
+    quote: Annotated[str, Meta(description="The beginning of that, where it is shown in this answer.")]
 
 
 class CommentList(TypedDict):
@@ -95,9 +120,15 @@ LIST_OFFERS: Final = Endpoint(
     method="GET",
     path="/repos/{repo}/offers",
     scopes=READ_REPO,
-    summary="List what was offered to a repo.",
+    summary="List what was offered to a repo last.",
+    query=(
+        limit_parameter(TIMELINE_WINDOW_MAX),
+        QueryParameter(
+            name="status", type=str, default="", description="Only `open`, `accepted` or `refused` ones."
+        ),
+    ),
     answer=OfferList,
-    errors=("not_permitted",),
+    errors=("not_permitted", "bad_request"),
 )
 MAKE_OFFER: Final = Endpoint(
     name="make_offer",
@@ -136,6 +167,34 @@ WRITE_COMMENT: Final = Endpoint(
     summary="Comment on a document, and offer the comment to its inbox.",
     request=CommentRequest,
     answer=OfferAnswer,
+    errors=WRITE_ERRORS,
+)
+EDIT_COMMENT: Final = Endpoint(
+    name="edit_comment",
+    method="POST",
+    path="/branches/{branch}/comments/{comment}/edits",
+    scopes=WRITE_BRANCH,
+    summary="Give a comment of this user another text, and offer that.",
+    request=CommentEditRequest,
+    answer=OfferAnswer,
+    errors=WRITE_ERRORS,
+)
+DELETE_COMMENT: Final = Endpoint(
+    name="delete_comment",
+    method="DELETE",
+    path="/branches/{branch}/comments/{comment}",
+    scopes=WRITE_BRANCH,
+    summary="Delete a comment of this user.",
+    answer=OfferAnswer,
+    errors=WRITE_ERRORS,
+)
+ASK_TRUST: Final = Endpoint(
+    name="ask_trust",
+    method="POST",
+    path="/branches/{branch}/trust",
+    scopes=WRITE_BRANCH,
+    summary="Ask that this user's comments on a document are shown unread.",
+    answer=OfferMade,
     errors=WRITE_ERRORS,
 )
 LIST_COMMENTS: Final = Endpoint(

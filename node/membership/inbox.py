@@ -1,8 +1,8 @@
-"""Inbox of a repo: comments by non-writers, and offered branches (pull requests).
+"""Inbox of a repo: offered branches, with commits (pull requests) or comments (`comments`).
 
 An offer is a root branch commit with a link to a branch of the offerer's own. Once an admin has accepted it, every node
-that follows the repo follows that branch too, from whichever peer has it; addresses in the link are not dialed. Comments
-are shown beside the document; commits are merged by a member who may write (`node.content.merging`).
+that follows the repo follows that branch too, from whichever peer has it; addresses in the link are not dialed. Offered
+commits are merged by a member who may write (`node.content.merging`).
 """
 
 from collections.abc import Callable, Mapping
@@ -12,37 +12,32 @@ from typing import Final
 from msgspec.structs import replace
 
 from node.authoring.author import Author
-from node.authoring.writing import create_branch, create_repo, write_commit
+from node.authoring.writing import write_commit
 from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
-from node.contract.commits import ContentFields
-from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferList, OfferMade, OfferView
+from node.contract.inbox import OfferAnswer, OfferList, OfferMade, OfferView
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import COMMENTS_REPO, decode_link, name_offered
+from node.membership.offers import decode_link, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
-from node.timelines.commit_fields import stored_fields
-from node.timelines.post_views import show_changes
 from protocol.codec import encode
 from protocol.crypto.hashing import branch_read_key, branch_secret
 from protocol.crypto.keys import ReadKey
 from protocol.formats.body import Answer, Merge, Offer, Permission, kind_name
-from protocol.formats.content import Post
 from protocol.formats.text import id_text
-from protocol.ids import BranchId, CommitId, TopicKey, UserId
+from protocol.ids import BranchId, CommitId, TopicKey
 from protocol.limits.formats import ACK_COUNT_MAX
-from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
-from storage.commits.commits import TimelineRow, load_last_of_kinds, load_timeline
+from storage.commits.commits import load_last_of_kinds
 from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, load_topic_counts
 from verifier.offers import FoundOffer
 
-_STATUS: Final = {None: "open", True: "accepted", False: "refused"}
+STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
 
 class Inbox(RepoActions):
@@ -66,40 +61,21 @@ class Inbox(RepoActions):
             raise ServiceError(
                 "bad_request", "both are branches of one repo", "`ravel branch merge` merges within a repo"
             )
-        return await self._offer(own, target, note, pulls=pulls)
+        return await self.offer_branch(own, target, note, pulls=pulls)
 
-    async def comment(self, branch: str, text: str) -> OfferAnswer:
-        """Write a comment on a document in a branch of one's own, and offer that branch if it was not yet."""
-        target = self._find_branch(branch)
-        repo = self._hub.replica.repos[target.repo_num]
-        if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
-            raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
-        own = await self._own_branch(target)
-        await self._sharing.state_link(own)
-        self._sharing.capability_of(own)  # before anything is written
-        written = await write_commit(self._hub, self._author, own, Post(text))
-        offers = await self._hub.run_blocking(self._offers, repo)
-        mine = [one for one in offers if one.operation.author == self._author.user and not one.body.pulls]
-        topic = self._link_topic(own)
-        known = [one for one in mine if _opens(one.body, topic) and one.is_accepted is not False]
-        offer: OfferMade = (
-            {"offer": id_text(known[-1].operation.commit_id), "status": _STATUS[known[-1].is_accepted]}
-            if known
-            else await self._offer(own, target, "", pulls=False)
-        )
-        return {**offer, "commit": id_text(written.commit_id)}
-
-    async def list_offers(self, repo: str) -> OfferList:
-        """List the offers to a repo, and their answers."""
+    async def list_offers(self, repo: str, limit: int, status: str) -> OfferList:
+        """List the latest offers to a repo, and their answers. Costs O(offers of the repo)."""
         target = self._find_repo(repo)
-        return {"offers": await self._hub.run_blocking(self._views, target)}
+        if status and status not in STATUS.values():
+            raise ServiceError("bad_request", f"no status of offers: {status!r}", "open, accepted or refused")
+        return {"offers": await self._hub.run_blocking(self._views, target, limit, status)}
 
     def count_waiting(self, repo: Repo) -> int:
         """Count the offers that wait for an answer of this user."""
         me = self._author.user
         if (self._hub.replica.permission(repo, me) or 0) < Permission.ADMIN:
             return 0
-        return sum(one.is_accepted is None and one.operation.author != me for one in self._offers(repo))
+        return sum(one.is_accepted is None and one.operation.author != me for one in self.find_offers(repo))
 
     async def answer(self, repo: str, offer: str, *, accepts: bool) -> OfferAnswer:
         """Accept an offer, refuse it, or withdraw it."""
@@ -111,7 +87,7 @@ class Inbox(RepoActions):
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
-            "status": _STATUS[accepts],
+            "status": STATUS[accepts],
         }
 
     async def merge(self, repo: str, offer: str) -> MergeResult:
@@ -122,7 +98,7 @@ class Inbox(RepoActions):
             raise ServiceError(
                 "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
             )
-        source = await self._hub.run_blocking(self._offered_branch, found.body)
+        source = await self._hub.run_blocking(self.offered_branch, found.body)
         if source is None or not source.commit_count:
             raise ServiceError(
                 "incomplete",
@@ -136,14 +112,10 @@ class Inbox(RepoActions):
         target = targets[0]
         return await run_merge(self._hub, self._author, MergePlan(self._hub.replica, source, target))
 
-    async def comments(self, branch: str, limit: int) -> CommentList:
-        """List the latest accepted comments on a document, by the times that their authors state."""
-        target = self._find_branch(branch)
-        return {"items": await self._hub.run_blocking(self._comments, target, limit)}
+    # --- for comments ---
 
-    # --- steps ---
-
-    async def _offer(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> OfferMade:
+    async def offer_branch(self, own: Branch, target: Branch, note: str, *, pulls: bool) -> OfferMade:
+        """Offer a branch of this user to the readers of a document."""
         await self._sharing.state_link(own)
         capability = self._sharing.capability_of(own)
         if pulls:
@@ -153,35 +125,16 @@ class Inbox(RepoActions):
         root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
         body = Offer(target.branch_id, pulls, note, link)
         written = await write_commit(self._hub, self._author, root, body)
-        return {"offer": id_text(written.commit_id), "status": _STATUS[None]}
+        return {"offer": id_text(written.commit_id), "status": STATUS[None]}
 
-    async def _own_branch(self, target: Branch) -> Branch:
-        """Return this user's branch of comments on a document, made when first needed."""
-        replica, run = self._hub.replica, self._hub.run_blocking
-        name = f"on {id_text(target.branch_id)}"
-        owned = []
-        for one in replica.repos.values():
-            if one.name == COMMENTS_REPO and one.has_members:
-                # Nobody else's, and shared with nobody: a comment is for those who read the document.
-                members = await run(replica.members, one)
-                owned += [one] if members == {self._author.user: Permission.OWNER} else []
-        if not owned:
-            owned = [await create_repo(self._hub, self._author, COMMENTS_REPO)]
-        for branch in replica.branches_in(owned[0].num):
-            if branch.name == name:
-                return branch
-        return await create_branch(self._hub, self._author, owned[0], name)
-
-    async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:
-        offers = await self._hub.run_blocking(self._offers, repo)
-        return resolve("offer", text, [(one.operation.commit_id, "", one) for one in offers])
-
-    def _offers(self, repo: Repo) -> list[FoundOffer]:
+    def find_offers(self, repo: Repo) -> list[FoundOffer]:
+        """Find the offers that count, in canonical order: the same on all nodes."""
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            return membership.offers.find(membership.operations, membership.now())
+            found = membership.offers.find(membership.operations, membership.now())
+            return sorted(found, key=lambda one: membership.operations.place(one.operation))
 
-    def _offered_branch(self, offer: Offer) -> Branch | None:
+    def offered_branch(self, offer: Offer) -> Branch | None:
         """Find the branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""
         capability, tables = decode_link(offer), self._hub.replica.read_tables()
         opened = (
@@ -204,19 +157,28 @@ class Inbox(RepoActions):
         is_whole = used <= {one.num for one in opened}
         return tables.branches[opened[0].branch_num] if is_whole else None
 
-    def _link_topic(self, branch: Branch) -> TopicKey | None:
+    def link_topic(self, branch: Branch) -> TopicKey | None:
         """Return the topic by which a branch of this user is followed by itself now."""
         tables = self._hub.replica.tables
         epoch_num = tables.repos[branch.repo_num].epoch_num
         links = tables.links_of(branch.num)
         return next((one.topic for one in links if epoch_num in [epoch.num for epoch in one.epochs]), None)
 
-    def _views(self, repo: Repo) -> list[OfferView]:
+    # --- steps ---
+
+    async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:
+        offers = await self._hub.run_blocking(self.find_offers, repo)
+        return resolve("offer", text, [(one.operation.commit_id, "", one) for one in offers])
+
+    def _views(self, repo: Repo, limit: int, status: str) -> list[OfferView]:
+        me = self._author.user
+        is_admin = (self._hub.replica.permission(repo, me) or 0) >= Permission.ADMIN
+        found = [one for one in self.find_offers(repo) if not status or STATUS[one.is_accepted] == status]
         views: list[OfferView] = []
         merged: dict[BranchId, Mapping[BranchId, set[CommitId]]] = {}  # by document
-        for offer in self._offers(repo):
+        for offer in found[-limit:]:
             one, body = offer.operation, offer.body
-            branch = self._offered_branch(body)
+            branch = self.offered_branch(body)
             heads: set[CommitId] = set()
             if branch is not None and body.pulls and offer.is_accepted:
                 heads = self._heads(branch)
@@ -228,9 +190,12 @@ class Inbox(RepoActions):
                     "author": id_text(one.author),
                     "author_name": self._hub.replica.people.name(repo.repo_id, one.author),
                     "branch": id_text(body.branch),
-                    "kind": "pull" if body.pulls else "comment",
-                    "note": body.note,
-                    "status": _STATUS[offer.is_accepted],
+                    "kind": "pull" if body.pulls else "comment" if body.note else "trust",
+                    # A comment that nobody accepted is for those who decide, and for its author.
+                    "note": body.note
+                    if body.pulls or offer.is_accepted or is_admin or one.author == me
+                    else "",
+                    "status": STATUS[offer.is_accepted],
                     "readable": decode_link(body) is not None,
                     "commits": 0 if branch is None else max(branch.commit_count - 1, 0),
                     "merged": bool(heads)
@@ -259,42 +224,6 @@ class Inbox(RepoActions):
                     found.setdefault(body.branch, set()).update(body.commits)
         return found
 
-    def _comments(self, branch: Branch, limit: int) -> list[CommentView]:
-        replica = self._hub.replica
-        accepted = [
-            one
-            for one in self._offers(replica.repos[branch.repo_num])
-            if one.is_accepted and not one.body.pulls and one.body.branch == branch.branch_id
-        ]
-        items: list[tuple[int, int, CommitId, CommentView]] = []  # by time, then rank
-        # An author may have offered one branch in several epochs of it.
-        shown: set[tuple[int, UserId]] = set()
-        for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
-            source = self._offered_branch(offer.body)
-            if source is None or (source.num, offer.operation.author) in shown:
-                continue
-            shown.add((source.num, offer.operation.author))
-            with replica.database.read() as connection:
-                last = max(source.commit_count - source.void_count - limit, 0)
-                rows = load_timeline(connection, source.num, last, limit)
-                blocks = load_blocks_of(connection, rows)
-                pairs: list[tuple[TimelineRow, ContentFields]] = []
-                for row in rows:
-                    if row.body_kind == "branch-root" or row.author != offer.operation.author:
-                        continue
-                    item: CommentView = {
-                        "commit": id_text(row.commit_id),
-                        "offer": id_text(offer.operation.commit_id),
-                        "author": id_text(row.author),
-                        "author_name": replica.people.name(branch.facts.repo_id, row.author),
-                        "kind": row.body_kind,
-                        **stored_fields(replica, row, blocks[row.num]),
-                    }
-                    items.append((row.timestamp, row.rank, row.commit_id, item))
-                    pairs.append((row, item))
-                show_changes(connection, replica, pairs)
-        return [item for *_, item in sorted(items, key=lambda one: one[:3])[-limit:]]
-
 
 def _read_key(link: Topic) -> ReadKey:
     """Return the key that hides the keys of commits on a link topic."""
@@ -304,7 +233,7 @@ def _read_key(link: Topic) -> ReadKey:
     return branch_read_key(branch_secret(link.epochs[0].key, link.branch_id))
 
 
-def _opens(offer: Offer, topic: TopicKey | None) -> bool:
+def opens(offer: Offer, topic: TopicKey | None) -> bool:
     """Return True if an offer's link opens a branch as it is written now, on this topic."""
     capability = decode_link(offer)
     return capability is not None and any(one.topic == topic for one in capability.channels)

@@ -34,6 +34,9 @@ DOCUMENT_OPERATIONS_CACHED_MAX: Final = 100_000
 """Words, names and commits that are remembered once opened, for all branches' sets and dicts, and for all texts: 40 MB."""
 DOCUMENT_SNAPSHOT_COUNT_MAX: Final = 1000
 """Snapshots that a set or a dict is reduced with: each is compared with all others. 64 fill DOCUMENT_SIZE_MAX."""
+COMMENT_SIZE_MAX: Final = 900
+"""Characters of a comment. With the name of what it answers, it fits the note of an offer."""
+COMMENT_QUOTE_SIZE_MAX: Final = 200
 TEXT_LOOK_COUNT_MAX: Final = 2_000_000
 """Ranges of deleted clocks that are compared with those of the commits that they name, in one text: a second. A text of
 100,000 updates, of which a third delete what others wrote, has 100,000."""

@@ -447,6 +447,9 @@ def test_every_panel_opens_without_barriers(tmp_path: Path, page: Browser) -> No
         open_panel(page, "inbox")
         submit(page, "#comment", said="a remark")
         page.until(says("a remark", "document.getElementById('comments')"))
+        press_on(page, "#comments button")  # the answer to it
+        submit(page, "#comment", said="an answer")
+        page.until(says("a remark", "document.querySelector('#comments blockquote')"))
         alice.stop()
         page.until(says("not connected", "document.getElementById('live')"))
         open_panel(page, "peers")

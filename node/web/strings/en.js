@@ -373,7 +373,7 @@ export const text = {
   offers: "Offers",
   offersWait: (count) => `${many(count, "offer")} to answer`,
   noOffers: "No offers. Others can offer branches of theirs for merging.",
-  offered: { comment: "comments on", pull: "offers commits for" },
+  offered: { comment: "comments on", trust: "asks that comments are shown unread on", pull: "offers commits for" },
   offerStates: { open: "open", accepted: "accepted", refused: "refused" },
   offerUnknown: "This node does not know the form of its link.",
   acceptAbout: "Accept it to fetch its commits. The branch then stands in the list, where you look at it, and merge it here.",

@@ -4,9 +4,10 @@ import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
-import { may, members, repos } from "../state/node.js";
+import { may, members, repos, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
+import { useState } from "../vendor/preact-hooks.js";
 import { tellMerge } from "./branches.js";
 
 const COMMENTS = 100;
@@ -17,6 +18,7 @@ export function Inbox({ repo, branch }) {
 
 function Whole({ repo, branch }) {
   const id = branch.branch;
+  const [answered, setAnswered] = useState(null);
   const offers = useLoaded(() => api.listOffers({ repo: repo.repo }), [repo.repo]);
   const comments = useLoaded(() => api.listComments({ branch: id, limit: COMMENTS }), [id]);
   const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
@@ -24,22 +26,41 @@ function Whole({ repo, branch }) {
   return html`
     <${Loaded} of=${comments} lines=${2}>${({ items }) => html`
       ${!items.length && html`<${Empty}><p>${text.noComments}</p><//>`}
-      <ul class="plain" id="comments">${items.map((item) => html`<li key=${item.commit}>
-        <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <span class="facts">${when(item.time)}</span></p>
-        <div class="said">${item.text ? html`<${Markdown} source=${item.text} tab=${0} />` : item.kind}</div></li>`)}</ul>`}<//>
+      <ul class="plain" id="comments">${items.map((item) => html`<${Comment} key=${item.commit} item=${item} names=${names} repo=${repo} branch=${id} answer=${setAnswered} again=${again} />`)}</ul>`}<//>
+    ${answered && html`<p class="facts"><q dir="auto">${answered.text}</q> <button type="button" onClick=${() => setAnswered(null)}>${text.cancel}</button></p>`}
     <${Form} id="comment" button=${text.comment} send=${async ({ said }) => {
-      const done = await api.writeComment({ branch: id, text: said });
+      const done = await api.writeComment({ branch: id, text: said, answers: answered?.commit ?? "" });
+      setAnswered(null);
       const accepts = done.status === "open" && may(repo, "admin"); // who may accept it has nobody to wait for
       if (accepts) await api.answerOffer({ repo: repo.repo, offer: done.offer, accepts });
       await again();
       if (done.status === "open" && !accepts) tell(text.commentWaits);
-    }}><label>${text.commentOn(branch.name)} <textarea name="said" rows="2" required maxlength="262144"></textarea></label><//>
+    }}><label>${text.commentOn(branch.name)} <textarea name="said" rows="2" required maxlength="900"></textarea></label><//>
     <h3>${text.offers}</h3>
     <${Loaded} of=${offers} lines=${2}>${({ offers: all }) =>
       all.length
         ? html`<ul class="plain" id="offers">${all.map((one) => html`<${Offer} key=${one.offer} offer=${one} repo=${repo} again=${again} />`)}</ul>`
         : html`<${Empty}><p>${text.noOffers}</p><//>`}<//>
     <${MakeOffer} repo=${repo} branch=${branch} again=${again} />`;
+}
+
+/** One comment, as who accepted it has read it. */
+function Comment({ item, names, repo, branch, answer, again }) {
+  const remove = async () => {
+    await api.answerOffer({ repo: repo.repo, offer: item.offer, accepts: false });
+    await again();
+  };
+  const erase = async () => {
+    await api.deleteComment({ branch, comment: item.commit });
+    await again();
+  };
+  return html`<li>
+    <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <span class="facts">${when(item.time)}</span></p>
+    ${item.quote && html`<blockquote dir="auto">${item.quote}</blockquote>`}
+    <div class="said">${item.text ? html`<${Markdown} source=${item.text} tab=${0} />` : item.kind}</div>
+    ${item.text && html`<p class="buttons"><button type="button" onClick=${() => answer(item)}>${text.reply}</button>
+      ${item.author === status.value?.user && html`<${Action} act=${erase}>${text.delete}<//>`}
+      ${may(repo, "admin") && html`<${Action} act=${remove}>${text.remove}<//>`}</p>`}</li>`;
 }
 
 function Offer({ offer, repo, again }) {

@@ -129,7 +129,7 @@ function Computer() {
 
 /** A branch of comments is called by the id of what they are about: the name of that says more. */
 function nameOf(branch) {
-  const id = /^on ([a-z2-7]{52})$/.exec(branch.name)?.[1];
+  const id = /^on ([a-z2-7]{52})(?: \d+)?$/.exec(branch.name)?.[1];
   const about = id && repos.value.flatMap((repo) => repo.branches.map((one) => ({ repo, one }))).find(({ one }) => one.branch === id);
   return about ? text.commentsOn(about.repo.name, about.one.name) : branch.name;
 }

@@ -12,7 +12,12 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade
 
 LIST_OFFERS: Final[Operation[OfferList]] = Operation(
-    name="list_offers", method="GET", path="/repos/{repo}/offers", answer="inbox.OfferList"
+    name="list_offers",
+    method="GET",
+    path="/repos/{repo}/offers",
+    answer="inbox.OfferList",
+    query=("limit", "status"),
+    defaults={"limit": 100, "status": ""},
 )
 MAKE_OFFER: Final[Operation[OfferMade]] = Operation(
     name="make_offer",
@@ -40,7 +45,24 @@ WRITE_COMMENT: Final[Operation[OfferAnswer]] = Operation(
     method="POST",
     path="/branches/{branch}/comments",
     answer="inbox.OfferAnswer",
+    body=("text", "answers"),
+    defaults={"answers": ""},
+)
+EDIT_COMMENT: Final[Operation[OfferAnswer]] = Operation(
+    name="edit_comment",
+    method="POST",
+    path="/branches/{branch}/comments/{comment}/edits",
+    answer="inbox.OfferAnswer",
     body=("text",),
+)
+DELETE_COMMENT: Final[Operation[OfferAnswer]] = Operation(
+    name="delete_comment",
+    method="DELETE",
+    path="/branches/{branch}/comments/{comment}",
+    answer="inbox.OfferAnswer",
+)
+ASK_TRUST: Final[Operation[OfferMade]] = Operation(
+    name="ask_trust", method="POST", path="/branches/{branch}/trust", answer="inbox.OfferMade"
 )
 LIST_COMMENTS: Final[Operation[CommentList]] = Operation(
     name="list_comments",
@@ -55,9 +77,9 @@ LIST_COMMENTS: Final[Operation[CommentList]] = Operation(
 class InboxCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def list_offers(self, repo: str) -> OfferList:
-        """List what was offered to a repo."""
-        return self._call(LIST_OFFERS, {"repo": repo})
+    def list_offers(self, repo: str, *, limit: int = 100, status: str = "") -> OfferList:
+        """List what was offered to a repo last."""
+        return self._call(LIST_OFFERS, {"repo": repo, "limit": limit, "status": status})
 
     def make_offer(self, branch: str, source: str, *, note: str = "", pulls: bool = True) -> OfferMade:
         """Offer a branch of another repo to this branch."""
@@ -71,9 +93,21 @@ class InboxCalls(SyncCaller):
         """Write again in its branch what an accepted offer has and the branch has not."""
         return self._call(MERGE_OFFER, {"repo": repo, "offer": offer})
 
-    def write_comment(self, branch: str, text: str) -> OfferAnswer:
+    def write_comment(self, branch: str, text: str, *, answers: str = "") -> OfferAnswer:
         """Comment on a document, and offer the comment to its inbox."""
-        return self._call(WRITE_COMMENT, {"branch": branch, "text": text})
+        return self._call(WRITE_COMMENT, {"branch": branch, "text": text, "answers": answers})
+
+    def edit_comment(self, branch: str, comment: str, text: str) -> OfferAnswer:
+        """Give a comment of this user another text, and offer that."""
+        return self._call(EDIT_COMMENT, {"branch": branch, "comment": comment, "text": text})
+
+    def delete_comment(self, branch: str, comment: str) -> OfferAnswer:
+        """Delete a comment of this user."""
+        return self._call(DELETE_COMMENT, {"branch": branch, "comment": comment})
+
+    def ask_trust(self, branch: str) -> OfferMade:
+        """Ask that this user's comments on a document are shown unread."""
+        return self._call(ASK_TRUST, {"branch": branch})
 
     def list_comments(self, branch: str, *, limit: int = 100) -> CommentList:
         """List the accepted comments on a document."""
@@ -83,9 +117,9 @@ class InboxCalls(SyncCaller):
 class AsyncInboxCalls(AsyncCaller):
     """Methods to await."""
 
-    async def list_offers(self, repo: str) -> OfferList:
-        """List what was offered to a repo."""
-        return await self._call(LIST_OFFERS, {"repo": repo})
+    async def list_offers(self, repo: str, *, limit: int = 100, status: str = "") -> OfferList:
+        """List what was offered to a repo last."""
+        return await self._call(LIST_OFFERS, {"repo": repo, "limit": limit, "status": status})
 
     async def make_offer(self, branch: str, source: str, *, note: str = "", pulls: bool = True) -> OfferMade:
         """Offer a branch of another repo to this branch."""
@@ -101,9 +135,21 @@ class AsyncInboxCalls(AsyncCaller):
         """Write again in its branch what an accepted offer has and the branch has not."""
         return await self._call(MERGE_OFFER, {"repo": repo, "offer": offer})
 
-    async def write_comment(self, branch: str, text: str) -> OfferAnswer:
+    async def write_comment(self, branch: str, text: str, *, answers: str = "") -> OfferAnswer:
         """Comment on a document, and offer the comment to its inbox."""
-        return await self._call(WRITE_COMMENT, {"branch": branch, "text": text})
+        return await self._call(WRITE_COMMENT, {"branch": branch, "text": text, "answers": answers})
+
+    async def edit_comment(self, branch: str, comment: str, text: str) -> OfferAnswer:
+        """Give a comment of this user another text, and offer that."""
+        return await self._call(EDIT_COMMENT, {"branch": branch, "comment": comment, "text": text})
+
+    async def delete_comment(self, branch: str, comment: str) -> OfferAnswer:
+        """Delete a comment of this user."""
+        return await self._call(DELETE_COMMENT, {"branch": branch, "comment": comment})
+
+    async def ask_trust(self, branch: str) -> OfferMade:
+        """Ask that this user's comments on a document are shown unread."""
+        return await self._call(ASK_TRUST, {"branch": branch})
 
     async def list_comments(self, branch: str, *, limit: int = 100) -> CommentList:
         """List the accepted comments on a document."""

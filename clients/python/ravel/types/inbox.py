@@ -51,8 +51,9 @@ class OfferView(TypedDict):
     branch: str
     """The branch that it is for."""
     kind: str
-    """What is offered."""
+    """What is offered: a comment, all later comments of its author unread, or commits."""
     note: str
+    """Of a comment its text; empty until it is accepted, but for admins and its author."""
     status: str
     """What became of the offer."""
     readable: bool
@@ -116,3 +117,7 @@ class CommentView(TypedDict):
     """
     kind: str
     """The kind of the body: `post`, `imported`, `files`, ..."""
+    answers: str
+    """The id of the comment that it answers; empty: none."""
+    quote: str
+    """The beginning of that, where it is shown in this answer."""

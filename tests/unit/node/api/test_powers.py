@@ -76,7 +76,8 @@ GIVES_NOTHING: Final = {
         "merge_branch",
         "merge_offer",
     ),
-    *("write_comment", "edit_set", "snapshot_set", "edit_dict", "snapshot_dict"),
+    *("write_comment", "edit_comment", "delete_comment", "ask_trust"),
+    *("edit_set", "snapshot_set", "edit_dict", "snapshot_dict"),
     *("open_text", "import_text", "push_text", "tell_presence"),
     *("add_file", "add_files", "remove_file", "import_commits", "mark_seen"),
     # Upkeep of the relay and of reports.

@@ -7,7 +7,11 @@ import pytest
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from node.authoring.drafting import Draft
 from node.content.merging import Merging
+from node.content.posts import Posts
+from node.contract.inbox import CommentView, OfferView
+from node.membership.comments import Comments
 from node.membership.inbox import Inbox
 from node.membership.offers import COMMENTS_REPO
 from node.membership.sharing import Sharing
@@ -20,6 +24,8 @@ from protocol.formats.body import Answer, Offer, Permission
 from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from protocol.ids import BranchId
+from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
+from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 from tests.support.ids import as_commit_id
@@ -59,12 +65,28 @@ def _inbox(node: Node) -> Inbox:
     )
 
 
+def _comments_of(node: Node) -> Comments:
+    def find(name: str) -> Branch:
+        return _branch(node, name)
+
+    posts = Posts(node.hub, node.author, find)
+    return Comments(node.hub, node.author, _inbox(node), posts, lambda name: _repo(node, name), find)
+
+
+async def _shown(node: Node) -> list[CommentView]:
+    return (await _comments_of(node).show("repo:main", 100))["items"]
+
+
 async def _comments(node: Node) -> list[str | None]:
-    return [item["text"] for item in (await _inbox(node).comments("repo:main", 100))["items"]]
+    return [item["text"] for item in await _shown(node)]
+
+
+async def _offers(node: Node, status: str = "", limit: int = 100) -> list[OfferView]:
+    return (await _inbox(node).list_offers("repo", limit, status))["offers"]
 
 
 @pytest.mark.slow
-async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
+async def test_a_comment_is_read_before_it_is_accepted_and_shown_as_it_was_read(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, carol = nodes
@@ -74,30 +96,164 @@ async def test_a_reader_comments_and_an_accepted_comment_is_followed_by_all(
         await together(alice, bob, carol)
         with pytest.raises(ServiceError, match="M5"):
             bob.author.write(_branch(bob, "repo:main"), Post("in the document"))
-        first = await _inbox(bob).comment("repo:main", "well said")
-        assert first["status"] == "open"
-        await meet(alice, bob)
-        (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
-        assert (shown["kind"], shown["author"], shown["status"]) == (
-            "comment",
-            id_text(bob.author.user),
-            "open",
+        first = await _comments_of(bob).write("repo:main", "well said")
+        second = await _comments_of(bob).write("repo:main", "BUY PILLS")
+        assert (first["status"], first["offer"] == second["offer"]) == ("open", False), (
+            "each is decided by itself"
         )
-        assert await _comments(alice) == []
-        await _inbox(alice).answer("repo", shown["offer"][:8], accepts=True)
-        second = await _inbox(bob).comment("repo:main", "once more")
-        assert second["offer"] == first["offer"], "one offer for all that follows"
         await meet(alice, bob)
         await meet(alice, carol)
-        await meet(bob, carol)
+        assert [(one["kind"], one["note"]) for one in await _offers(alice)] == [
+            ("comment", "well said"),
+            ("comment", "BUY PILLS"),
+        ]
+        assert [one["note"] for one in await _offers(carol)] == ["", ""], "carol decides nothing"
+        assert [one["note"] for one in await _offers(bob)] == ["well said", "BUY PILLS"]
+        assert await _comments(alice) == []
+        await _inbox(alice).answer("repo", first["offer"][:8], accepts=True)
+        await _inbox(alice).answer("repo", second["offer"], accepts=False)
+        # What its author writes there later was read by nobody.
+        bob.author.write(
+            _branch(bob, f"{COMMENTS_REPO}:on {id_text(_branch(bob, 'repo:main').branch_id)} 1"),
+            Post("and PILLS"),
+        )
+        await together(alice, bob, carol)
         for node in nodes:
-            assert await _comments(node) == ["well said", "once more"]
-        assert _repo(bob, COMMENTS_REPO).has_members
+            assert await _comments(node) == ["well said"]
+        assert [one["note"] for one in await _offers(carol, "accepted")] == ["well said"]
+        assert [one["note"] for one in await _offers(carol, "refused")] == [""]
+        assert [one["offer"] for one in await _offers(alice, limit=1)] == [second["offer"]], "the latest"
         with pytest.raises(ServiceError, match="M12"):
             await _inbox(carol).answer("repo", first["offer"], accepts=False)
-        await _inbox(bob).answer("repo", first["offer"], accepts=False)
+        await _inbox(alice).answer("repo", first["offer"], accepts=False)
+        await together(alice, bob, carol)
+        for node in nodes:
+            assert await _comments(node) == [], "an admin removes it later"
+
+
+@pytest.mark.slow
+async def test_an_edit_waits_for_an_answer_and_a_deletion_for_none(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob, carol)
+        await members_of(alice).remove("", id_text(bob.author.user), "read")
+        await together(alice, bob, carol)
+        made = await _comments_of(bob).write("repo:main", "well sad")
+        await together(alice, bob, carol)
+        await _inbox(alice).answer("repo", made["offer"], accepts=True)
+        await together(alice, bob, carol)
+        for text in ("well SAID", "well said"):
+            edited = await _comments_of(bob).edit("repo:main", made["commit"], text)
+        await together(alice, bob, carol)
+        assert [one["note"] for one in await _offers(alice, "open")] == ["well said"], (
+            "the last one is to be decided"
+        )
+        (shown,) = await _shown(carol)
+        assert (shown["text"], "edited_at" in shown) == ("well sad", False)
+        await _inbox(alice).answer("repo", edited["offer"], accepts=True)
+        await together(alice, bob, carol)
+        (shown,) = await _shown(carol)
+        assert (shown["text"], shown["commit"], shown["edited_at"] is not None) == (
+            "well said",
+            made["commit"],
+            True,
+        )
+        with pytest.raises(ServiceError, match="no comment of yours"):
+            await _comments_of(carol).edit("repo:main", made["commit"], "mine")
+        await _comments_of(bob).delete("repo:main", made["commit"])
+        await together(alice, bob, carol)
+        for node in nodes:
+            assert await _comments(node) == []
+        assert await _offers(alice, "open") == []
+
+
+@pytest.mark.slow
+async def test_a_comment_answers_another_and_quotes_it(nodes: list[Node], autojump_clock: MockClock) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob, carol)
+        first = await _comments_of(bob).write("repo:main", "is it so? " * 50)
+        second = await _comments_of(carol).write("repo:main", "it is", first["commit"])
+        with pytest.raises(ServiceError, match="whole id"):
+            await _comments_of(carol).write("repo:main", "it is", first["commit"][:8])
+        await together(alice, bob, carol)
+        for one in await _offers(alice):
+            await _inbox(alice).answer("repo", one["offer"], accepts=True)
+        await together(alice, bob, carol)
+        shown = {one["commit"]: one for one in await _shown(alice)}
+        answer = shown[second["commit"]]
+        assert (answer["text"], answer["answers"]) == ("it is", first["commit"])
+        assert answer["quote"] == ("is it so? " * 50)[:COMMENT_QUOTE_SIZE_MAX]
+        await _comments_of(bob).delete("repo:main", first["commit"])
+        await together(alice, bob, carol)
+        (left,) = await _shown(alice)
+        assert (left["answers"], left["quote"]) == (first["commit"], ""), "what it answers is gone"
+
+
+@pytest.mark.slow
+async def test_who_is_trusted_comments_unread_until_that_is_refused(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob, carol)
+        asked = await _comments_of(bob).ask_trust("repo:main")
+        assert (await _comments_of(bob).ask_trust("repo:main"))["offer"] == asked["offer"], "once is enough"
+        before = await _comments_of(bob).write("repo:main", "before")
+        await together(alice, bob, carol)
+        assert [(one["kind"], one["status"]) for one in await _offers(alice)] == [
+            ("trust", "open"),
+            ("comment", "open"),
+        ]
+        await _inbox(alice).answer("repo", asked["offer"], accepts=True)
+        await together(alice, bob, carol)
+        after = await _comments_of(bob).write("repo:main", "after")
+        assert (after["offer"], after["status"]) == (asked["offer"], "accepted")
+        await _comments_of(bob).edit("repo:main", after["commit"], "thereafter")
         await meet(alice, bob)
-        assert await _comments(alice) == [], "who made it takes it back"
+        await meet(bob, carol)
+        assert await _comments(carol) == ["thereafter", "thereafter"], (
+            "the post, and its edit, as in a timeline"
+        )
+        await _inbox(alice).answer("repo", asked["offer"], accepts=False)
+        await _inbox(alice).answer("repo", before["offer"], accepts=True)
+        await together(alice, bob, carol)
+        assert await _comments(carol) == ["before"]
+        assert (await _comments_of(bob).write("repo:main", "again"))["status"] == "open"
+
+
+@pytest.mark.slow
+async def test_comments_of_many_strangers_and_long_ones_are_bounded(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, _ = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        target = _branch(bob, "repo:main")
+        with pytest.raises(ServiceError, match="at most 900 characters") as caught:
+            await _comments_of(bob).write("repo:main", "x" * (COMMENT_SIZE_MAX + 1))
+        assert caught.value.code == "too_large"
+        longest = await _comments_of(bob).write("repo:main", "x" * COMMENT_SIZE_MAX)
+        answer = await _comments_of(bob).write("repo:main", "y" * COMMENT_SIZE_MAX, longest["commit"])
+        root = bob.replica.root_branch(_repo(bob, "repo"))
+        _, ingested = bob.author.write_many(
+            root,
+            lambda _: [
+                Draft(Offer(target.branch_id, False, f"spam {number}", b"-"))
+                for number in range(OFFERS_OF_AUTHOR_MAX)
+            ],
+        )
+        bob.hub.announce(ingested)
+        await together(alice, bob)
+        everything = await _offers(alice, limit=1000)
+        assert len(everything) == OFFERS_OF_AUTHOR_MAX, "of one author the latest, however many there are"
+        assert {one["offer"] for one in everything}.isdisjoint({longest["offer"], answer["offer"]})
+        assert len(await _offers(alice, limit=10)) == 10
+        assert not [one for one in alice.replica.repos.values() if one.name.startswith(COMMENTS_REPO)], (
+            "no branch of a stranger is followed before a comment is accepted"
+        )
 
 
 @pytest.mark.slow
@@ -110,11 +266,11 @@ async def test_who_is_no_member_offers_nothing_and_what_an_excluded_offered_is_g
         await carol.joiner.follow(alice.capability())
         await meet(alice, carol)
         with pytest.raises(ServiceError, match="only members"):
-            await _inbox(carol).comment("repo:main", "hello?")
-        offer = (await _inbox(bob).comment("repo:main", "while I was here"))["offer"]
+            await _comments_of(carol).write("repo:main", "hello?")
+        offer = (await _comments_of(bob).write("repo:main", "while I was here"))["offer"]
         await members_of(alice).remove("", id_text(bob.author.user), "")
         await meet(alice, bob)
-        assert (await _inbox(alice).list_offers("repo"))["offers"] == []
+        assert (await _offers(alice)) == []
         with pytest.raises(ServiceError):
             await _inbox(alice).answer("repo", offer, accepts=True)
 
@@ -134,7 +290,7 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         bob.author.write(_branch(bob, "mine:main"), Post("better"))
         offer = (await _inbox(bob).offer("mine:main", "repo:main", "please take it", pulls=True))["offer"]
         await meet(alice, bob)
-        (shown,) = (await _inbox(alice).list_offers("repo"))["offers"]
+        (shown,) = await _offers(alice)
         assert (shown["kind"], shown["note"], shown["commits"]) == ("pull", "please take it", 0)
 
         assert (
@@ -143,7 +299,7 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         ) == (1, 0)
 
         async def is_merged() -> bool:
-            (one,) = (await _inbox(alice).list_offers("repo"))["offers"]
+            (one,) = await _offers(alice)
             return one["merged"]
 
         with pytest.raises(ServiceError, match="was accepted"):
@@ -193,7 +349,7 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
             await _inbox(alice).answer("repo", one, accepts=True)
         await meet(alice, bob)
         await meet(alice, bob)
-        views = {item["offer"]: item for item in (await _inbox(alice).list_offers("repo"))["offers"]}
+        views = {item["offer"]: item for item in (await _offers(alice))}
         assert [views[one]["readable"] for one in (offer, id_text(written.commit_id))] == [True, False]
         with pytest.raises(ServiceError, match="no common ancestor"):
             await _inbox(alice).merge("repo", offer)

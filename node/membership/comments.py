@@ -1,0 +1,295 @@
+"""Comments on documents: each is a branch of its author's own, and is shown as it was read by who accepted it.
+
+The note of a comment's offer is its text, so an admin reads it before deciding, and no branch of a stranger is followed for
+that. All nodes show an accepted comment as the last note that was accepted: an edit is offered again, and what else its
+author writes into the branch shows nothing. Deleting needs nobody: it withdraws the offers. An offer without a note asks for
+*trust*: once it is accepted, all that its author posts in that branch is shown unread.
+
+A comment that answers another begins with a line that names it: `>>` and its id.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Final
+
+from node.authoring.author import Author
+from node.authoring.writing import create_branch, create_repo, write_commit
+from node.content.posts import Posts
+from node.contract.commits import ContentFields
+from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferMade
+from node.ingest.replica import load_blocks_of
+from node.membership.inbox import STATUS, Inbox, opens
+from node.membership.offers import COMMENTS_REPO
+from node.membership.repo_actions import RepoActions
+from node.runtime.errors import ServiceError
+from node.sync.hub import Hub
+from node.timelines.commit_fields import stored_fields
+from node.timelines.post_views import show_changes
+from protocol.formats.body import Answer, Permission, kind_name
+from protocol.formats.content import Post
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, CommitId, RepoId, UserId
+from protocol.limits.peers import OFFERS_FOLLOWED_MAX
+from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
+from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
+from storage.repos.repos import Branch, Repo
+from verifier.offers import FoundOffer
+
+_ANSWERS: Final = re.compile(r">>([a-z2-7]{51}[aq])\n")
+_LOOKED_MAX: Final = 8
+"""Posts of an offered branch that are looked at for the one of the offer's author."""
+
+
+class Comments(RepoActions):
+    """Comments on the documents of branches, which are named as `find_branch` takes them."""
+
+    def __init__(
+        self,
+        hub: Hub,
+        author: Author,
+        inbox: Inbox,
+        posts: Posts,
+        find_repo: Callable[[str], Repo],
+        find_branch: Callable[[str], Branch],
+    ) -> None:
+        super().__init__(hub, author, find_repo, find_branch)
+        self._inbox = inbox
+        self._posts = posts
+
+    async def write(self, branch: str, text: str, answers: str = "") -> OfferAnswer:
+        """Write a comment on a document in a branch of its own, and offer that.
+
+        Where this user is trusted in the document, it is a post of the branch for that, and needs no answer.
+        """
+        target = await self._find_document(branch)
+        said = _join(text, answers)
+        channel = await self._hub.run_blocking(self._find_channel, target)
+        if channel is not None:
+            own, offer = channel
+            written = await write_commit(self._hub, self._author, own, Post(said))
+            made: OfferMade = {"offer": id_text(offer.operation.commit_id), "status": STATUS[True]}
+        else:
+            repo = await self._own_repo()
+            name = f"on {id_text(target.branch_id)}"
+            used = {one.name for one in self._hub.replica.branches_in(repo.num)}
+            number = next(number for number in range(1, len(used) + 2) if f"{name} {number}" not in used)
+            own = await create_branch(self._hub, self._author, repo, f"{name} {number}")
+            written = await write_commit(self._hub, self._author, own, Post(said))
+            made = await self._inbox.offer_branch(own, target, said, pulls=False)
+        return {**made, "commit": id_text(written.commit_id)}
+
+    async def edit(self, branch: str, comment: str, text: str) -> OfferAnswer:
+        """Give a comment of this user another text, and offer that; until it is accepted, the earlier one is shown."""
+        target = await self._find_document(branch)
+        own, before = await self._hub.run_blocking(self._find_own, target, comment)
+        said = _join(text, _split(before)[1])
+        written = await self._posts.edit(comment, said)
+        channel = await self._hub.run_blocking(self._find_channel, target)
+        if channel is not None and channel[0].num == own.num:
+            made: OfferMade = {
+                "offer": id_text(channel[1].operation.commit_id),
+                "status": STATUS[True],
+            }
+        else:
+            await self._withdraw(target, own, is_open=True)
+            made = await self._inbox.offer_branch(own, target, said, pulls=False)
+        return {**made, "commit": written["commit"]}
+
+    async def delete(self, branch: str, comment: str) -> OfferAnswer:
+        """Delete a comment of this user: its text, and what was offered of it."""
+        target = await self._find_document(branch)
+        own, _ = await self._hub.run_blocking(self._find_own, target, comment)
+        written = await self._posts.delete(comment)
+        channel = await self._hub.run_blocking(self._find_channel, target)
+        if channel is not None and channel[0].num == own.num:
+            offer = id_text(channel[1].operation.commit_id)
+        else:
+            offer = await self._withdraw(target, own, is_open=False)
+        return {"offer": offer, "status": STATUS[False], "commit": written["commit"]}
+
+    async def ask_trust(self, branch: str) -> OfferMade:
+        """Ask that what this user comments on a document is shown unread from now on."""
+        target = await self._find_document(branch)
+        repo = await self._own_repo()
+        name = f"on {id_text(target.branch_id)}"
+        own = next((one for one in self._hub.replica.branches_in(repo.num) if one.name == name), None)
+        if own is None:
+            own = await create_branch(self._hub, self._author, repo, name)
+        for one in reversed(await self._hub.run_blocking(self._find_mine, target, own)):
+            if not one.body.note and one.is_accepted is not False:
+                return {"offer": id_text(one.operation.commit_id), "status": STATUS[one.is_accepted]}
+        return await self._inbox.offer_branch(own, target, "", pulls=False)
+
+    async def show(self, branch: str, limit: int) -> CommentList:
+        """List the latest accepted comments on a document, by the times that their authors state.
+
+        Costs O(offers of the repo), and reading each accepted comment of the document.
+        """
+        target = self._find_branch(branch)
+        return {"items": await self._hub.run_blocking(self._show, target, limit)}
+
+    # --- steps ---
+
+    async def _find_document(self, branch: str) -> Branch:
+        target = self._find_branch(branch)
+        repo = self._hub.replica.repos[target.repo_num]
+        if await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user) is None:
+            raise ServiceError("not_permitted", "only members comment", "ask for an invitation to read")
+        return target
+
+    async def _own_repo(self) -> Repo:
+        """Return this user's repo of comments, made when first needed."""
+        owned = await self._hub.run_blocking(self._find_own_repo)
+        return owned or await create_repo(self._hub, self._author, COMMENTS_REPO)
+
+    async def _withdraw(self, target: Branch, own: Branch, *, is_open: bool) -> str:
+        """Take back what was offered of a branch, or of that what nobody answered; return the last one's id."""
+        root = self._hub.replica.root_branch(self._hub.replica.repos[target.repo_num])
+        last = ""
+        for one in await self._hub.run_blocking(self._find_mine, target, own):
+            last = id_text(one.operation.commit_id)
+            if one.is_accepted is False or (is_open and one.is_accepted is not None):
+                continue
+            await write_commit(self._hub, self._author, root, Answer(one.operation.commit_id, False))
+        return last
+
+    # --- in threads ---
+
+    def _find_own_repo(self) -> Repo | None:
+        replica = self._hub.replica
+        for one in replica.repos.values():
+            # Nobody else's, and shared with nobody: a comment is for those who read the document.
+            is_named = one.name == COMMENTS_REPO and one.has_members
+            if is_named and replica.members(one) == {self._author.user: Permission.OWNER}:
+                return one
+        return None
+
+    def _find_mine(self, target: Branch, own: Branch) -> list[FoundOffer]:
+        """Find what this user offered of one of its branches to a document."""
+        repo = self._hub.replica.repos[target.repo_num]
+        topic = self._inbox.link_topic(own)
+        return [
+            one
+            for one in self._inbox.find_offers(repo)
+            if one.operation.author == self._author.user
+            and not one.body.pulls
+            and one.body.branch == target.branch_id
+            and opens(one.body, topic)
+        ]
+
+    def _find_channel(self, target: Branch) -> tuple[Branch, FoundOffer] | None:
+        """Return this user's branch of comments that are shown unread, and its offer; None where it is not trusted."""
+        repo = self._find_own_repo()
+        name = f"on {id_text(target.branch_id)}"
+        for own in () if repo is None else self._hub.replica.branches_in(repo.num):
+            if own.name == name:
+                accepted = [
+                    one for one in self._find_mine(target, own) if one.is_accepted and not one.body.note
+                ]
+                return (own, accepted[-1]) if accepted else None
+        return None
+
+    def _find_own(self, target: Branch, comment: str) -> tuple[Branch, str]:
+        """Find the branch of a comment of this user, and its text."""
+        replica, repo = self._hub.replica, self._find_own_repo()
+        try:
+            commit_id = CommitId(BlockId(parse_id(comment)))
+        except ValueError:
+            raise ServiceError(
+                "bad_request", "a comment is named by its whole id", "`ravel inbox show`"
+            ) from None
+        with replica.database.read() as connection:
+            row = load_rows(connection, [commit_id]).get(commit_id)
+            own = None if row is None else replica.branches.get(row.branch_num)
+            if row is None or own is None or repo is None or own.repo_num != repo.num:
+                raise ServiceError("not_found", "that is no comment of yours", "`ravel inbox show`")
+            name = f"on {id_text(target.branch_id)}"
+            if own.name != name and not own.name.startswith(f"{name} "):
+                raise ServiceError("not_found", "that comment is on another document", "`ravel inbox show`")
+            fields = stored_fields(replica, row, load_blocks_of(connection, [row])[row.num])
+        return own, fields["text"] or ""
+
+    def _show(self, target: Branch, limit: int) -> list[CommentView]:
+        replica = self._hub.replica
+        accepted = [
+            one
+            for one in self._inbox.find_offers(replica.repos[target.repo_num])
+            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id
+        ]
+        # By branch and author, the last one that was accepted: of several, it is the comment as it was read last.
+        last: dict[tuple[int, UserId], tuple[Branch, FoundOffer]] = {}
+        for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
+            source = self._inbox.offered_branch(offer.body)
+            if source is not None:
+                last[source.num, offer.operation.author] = source, offer
+        found: list[tuple[TimelineRow, CommentView]] = []
+        for source, offer in last.values():
+            found += self._comments_in(target.facts.repo_id, source, offer, limit)
+        found.sort(key=lambda one: (one[0].timestamp, one[0].rank, one[0].commit_id))
+        texts = {item["commit"]: item["text"] or "" for _, item in found}
+        for _, item in found:
+            item["quote"] = texts.get(item["answers"], "")[:COMMENT_QUOTE_SIZE_MAX]
+        return [item for _, item in found[-limit:]]
+
+    def _comments_in(
+        self, repo_id: RepoId, source: Branch, offer: FoundOffer, limit: int
+    ) -> list[tuple[TimelineRow, CommentView]]:
+        """Read the comment of an accepted offer, or the latest of an author who is trusted."""
+        replica, author = self._hub.replica, offer.operation.author
+        found: list[tuple[TimelineRow, CommentView]] = []
+        pairs: list[tuple[TimelineRow, ContentFields]] = []
+        with replica.database.read() as connection:
+            if offer.body.note:
+                rows = load_first_of_kinds(connection, source.num, {kind_name(Post)}, _LOOKED_MAX)
+                rows = [row for row in rows if row.author == author][:1]
+            else:
+                start = max(source.commit_count - source.void_count - limit, 0)
+                rows = load_timeline(connection, source.num, start, limit)
+            blocks = load_blocks_of(connection, rows)
+            for row in rows:
+                if row.body_kind == "branch-root" or row.author != author:
+                    continue
+                item: CommentView = {
+                    "commit": id_text(row.commit_id),
+                    "offer": id_text(offer.operation.commit_id),
+                    "author": id_text(author),
+                    "author_name": replica.people.name(repo_id, author),
+                    "kind": row.body_kind,
+                    "answers": "",
+                    "quote": "",
+                    **stored_fields(replica, row, blocks[row.num]),
+                }
+                found.append((row, item))
+                pairs.append((row, item))
+            show_changes(connection, replica, pairs)
+        for _, item in found:
+            said = offer.body.note or item["text"] or ""
+            if said != item["text"]:  # its edit is to be accepted yet
+                item.pop("edited_at", None)
+            if item["text"] is not None:
+                item["text"], item["answers"] = _split(said)
+        return [(row, item) for row, item in found if item["text"] is not None or not offer.body.note]
+
+
+def _join(text: str, answers: str) -> str:
+    """Return what a comment says, with the one that it answers. Raises ServiceError `bad_request`."""
+    if len(text) > COMMENT_SIZE_MAX:
+        raise ServiceError(
+            "too_large",
+            f"a comment has at most {COMMENT_SIZE_MAX} characters",
+            "say it in several, or fork the repo and offer what you wrote",
+        )
+    if not answers:
+        return text
+    said = f">>{answers}\n{text}"
+    if _ANSWERS.match(said) is None:
+        raise ServiceError(
+            "bad_request", "what a comment answers is named by its whole id", "`ravel inbox show`"
+        )
+    return said
+
+
+def _split(said: str) -> tuple[str, str]:
+    """Return the text of a comment, and the id of the one that it answers, or ""."""
+    match = _ANSWERS.match(said)
+    return (said, "") if match is None else (said[match.end() :], match[1])
