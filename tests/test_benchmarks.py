@@ -34,6 +34,7 @@ _SMALL = {
     "bench_ssb": ("50",),
     "bench_start": ("50",),
     "bench_streams": ("3", "10", "2"),
+    "bench_texts": ("100",),
     "bench_timelines": ("100", "4"),
     "bench_websocket": ("1",),
     "bench_writes": ("2", "2"),
