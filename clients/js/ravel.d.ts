@@ -62,6 +62,21 @@ export class JsonDocument {
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
 }
 
+/** What a query finds now, and names of what has changed since the result before. */
+export interface LiveResult {
+  documents: FoundDocument[];
+  added: string[];
+  changed: string[];
+  moved: string[];
+  removed: string[];
+}
+
+/** JSON documents that a query finds. */
+export interface JsonDocuments {
+  read(options?: RequestOptions): Promise<FoundDocument[]>;
+  live(options?: StreamOptions): AsyncGenerator<LiveResult>;
+}
+
 export function connect(options: {
   url?: string;
   token: string;
@@ -1707,6 +1722,34 @@ export interface JsonNameRequest {
   name?: string;
 }
 
+/** Documents that a query found, in its order. */
+export interface FoundDocuments {
+  branch: string;
+  cursor: string | null;
+  documents: FoundDocument[];
+}
+
+/** A document that a query found. */
+export interface FoundDocument {
+  conflict_count: number;
+  name: string;
+  value: unknown;
+}
+
+/** The result as it is now, for who knows none or an older one. */
+export interface ResultEvent {
+  documents: FoundDocument[];
+}
+
+/** What has changed of the result since the event before this one. */
+export interface ResultChangeEvent {
+  added: FoundDocument[];
+  changed: FoundDocument[];
+  moved: string[];
+  order: string[];
+  removed: string[];
+}
+
 /** A window of a branch's files. */
 export interface FileList {
   files: FileView[];
@@ -2161,6 +2204,8 @@ export interface ReportStatus {
 export class Ravel {
   /** A JSON document of a branch, whether it has been written to or not. */
   document(branch: string, name?: string): JsonDocument;
+  /** JSON documents of a branch that have such a name and meet a filter. */
+  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string[]; limit?: number }): JsonDocuments;
   // The node
   /** Show the node at a glance. */
   showStatus(values?: {}, options?: RequestOptions): Promise<NodeStatus>;
@@ -2393,6 +2438,9 @@ export class Ravel {
   editJson(values: { branch: string } & JsonEditRequest, options?: RequestOptions): Promise<JsonEditResult>;
   /** Compact a JSON document's history. Its content does not change. */
   snapshotJson(values: { branch: string } & JsonNameRequest, options?: RequestOptions): Promise<DocumentSnapshot>;
+  /** Find JSON documents of a branch by name and fields, or follow what a query finds. */
+  followDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
+  watchDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
   // Files and imports
   /** List the files of a branch, window by window. */
   listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;

@@ -11,6 +11,7 @@ const RETRY_MS_MAX = 15_000;
 const ATTEMPTS = 3; // of a request that changes nothing, or that the node knows again by its key
 const SILENCE_MS = 45_000; // three comments of the node: without them the connection is dead, also where it is open
 const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
+const FOUND_MAX = 100; // documents of a query that states no other limit
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
 
 /**
@@ -127,6 +128,27 @@ export class Ravel {
   /** A JSON document of a branch (a `JsonDocument`), whether it has been written to or not. */
   document(branch, name = "") {
     return new JsonDocument(this, branch, name);
+  }
+
+  /**
+   * JSON documents of a branch that a query finds: `prefix` of their names, `where` (a filter), `sort` (a list of fields),
+   * `limit`. `read` gives them, and `live` goes on with each change (docs/apps/json.md).
+   */
+  documents(branch, { where, sort = [], ...query } = {}) {
+    const values = { branch, ...query, where: where && JSON.stringify(where), sort: sort.join(",") };
+    return {
+      read: async (options) => {
+        const found = [];
+        let left = query.limit ?? FOUND_MAX;
+        for (let cursor = ""; cursor !== null && left > 0; left = (query.limit ?? FOUND_MAX) - found.length) {
+          const window = await this.followDocuments({ ...values, limit: left, cursor }, options);
+          found.push(...window.documents);
+          cursor = window.cursor;
+        }
+        return found;
+      },
+      live: (options) => liveResults(this.watchDocuments({ limit: FOUND_MAX, ...values }, options)),
+    };
   }
 
   /** A file's content: an async iterable of bytes that goes on where it was cut. */
@@ -281,6 +303,24 @@ export class JsonDocument {
   /** The document now, and whenever it has changed: for ever, also where the connection is cut. */
   async *live(options) {
     for await (const { data } of this.#ravel.watchJson(this.#at, options)) yield data;
+  }
+}
+
+/** Results, each with the names of what was added, changed, moved and removed since the one before. */
+async function* liveResults(events) {
+  let before = new Map();
+  for await (const { name, data } of events) {
+    const isWhole = name === "result";
+    const known = new Map(before);
+    for (const one of isWhole ? data.documents : [...data.added, ...data.changed]) known.set(one.name, one);
+    const order = isWhole ? data.documents.map((one) => one.name) : data.order;
+    const now = new Map(order.map((one) => [one, known.get(one)]));
+    const added = order.filter((one) => !before.has(one));
+    const isChanged = (one) => before.has(one) && JSON.stringify(before.get(one)) !== JSON.stringify(now.get(one));
+    const changed = order.filter(isChanged);
+    const removed = [...before.keys()].filter((one) => !now.has(one));
+    before = now;
+    yield { documents: [...now.values()], added, changed, moved: isWhole ? [] : data.moved, removed };
   }
 }
 

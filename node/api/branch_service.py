@@ -12,6 +12,7 @@ from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
+from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
 from node.content.files import FileService
 from node.content.json_documents import JsonDocuments
@@ -74,7 +75,8 @@ class BranchService:
         self.json_documents = JsonDocuments(self.documents)
         self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors)
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
-        self.live_json = LiveJson(hub, self.json_documents, find_branch)
+        self.document_queries = DocumentQueries(self.documents)
+        self.live_json = LiveJson(hub, self.json_documents, self.document_queries, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)
         self.timelines = Timelines(hub, find_branch)

@@ -8,6 +8,7 @@ from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
+from node.contract.document_queries import FOLLOW_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import FOLLOW_NODE
@@ -53,6 +54,16 @@ class EventEndpoints:
             )
             return self._streams.open(self._access.follow(source, caller_of(request)))
         return await answer_json(self._branches.json_documents.show(branch, **query))
+
+    async def documents(self, request: Request) -> Response:
+        """Answer with the JSON documents that a query finds, or with what changes of them."""
+        branch, query = request.path_params["branch"], read_query(request, FOLLOW_DOCUMENTS.query)
+        if _wants_stream(request):
+            del query["cursor"]
+            last = request.headers.get("last-event-id", "")
+            source = self._branches.live_json.follow_query(branch, **query, cursor=last)
+            return self._streams.open(self._access.follow(source, caller_of(request)))
+        return await answer_json(self._branches.document_queries.find(branch, **query))
 
     async def presence(self, request: Request) -> Response:
         """State where an editor is. It comes five times a second, so no answer is kept for a repetition."""

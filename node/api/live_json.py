@@ -1,35 +1,46 @@
-"""JSON documents as apps follow them: the whole document, whenever it has changed, as a live stream.
+"""JSON documents as apps follow them: one document, or what a query finds, as live streams.
 
 A follower's cursor is the digest of what it was told. So a stream that was cut goes on exactly, without memory here, and a
-slow follower gets the newest document alone.
+slow follower gets the newest state alone.
 """
 
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import msgspec
 import trio
 from blake3 import blake3
 
 from node.api.event_streams import Event
+from node.content.document_queries import DocumentQueries, parse_query
 from node.content.json_documents import JsonDocuments
+from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonDocumentView
 from node.sync.hub import Hub
 from protocol.ids import TopicKey
 from protocol.limits.users import JSON_PAUSE_SECONDS
 from storage.repos.repos import Branch
 
+S = TypeVar("S")
 _CURSOR_SIZE: Final = 16
-"""Bytes of the digest of a document: equal ones are taken for equal documents."""
+"""Bytes of the digest of a state: equal ones are taken for equal states."""
 
 
 class LiveJson:
     """The JSON documents of branches, which are named as `find_branch` takes them, as apps follow them."""
 
-    def __init__(self, hub: Hub, documents: JsonDocuments, find_branch: Callable[[str], Branch]) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        documents: JsonDocuments,
+        queries: DocumentQueries,
+        find_branch: Callable[[str], Branch],
+    ) -> None:
         self._hub = hub
         self._documents = documents
+        self._queries = queries
         self._find_branch = find_branch
 
     def follow(self, branch: str, name: str, cursor: str) -> "JsonSource":
@@ -37,16 +48,21 @@ class LiveJson:
         target = self._find_branch(branch)
         return JsonSource(self._hub, target, lambda: self._documents.show(branch, name), cursor)
 
+    def follow_query(
+        self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
+    ) -> "QuerySource":
+        """Return a source of what changes in a query's result since the one with this cursor. Raises ServiceError."""
+        target, query = self._find_branch(branch), parse_query(prefix, where, sort, limit)
+        return QuerySource(self._hub, target, lambda: self._queries.window(branch, query), cursor)
 
-class JsonSource:
-    """The states of one JSON document as they come. A look costs as much as reading the document."""
 
-    def __init__(
-        self, hub: Hub, branch: Branch, show: Callable[[], Awaitable[JsonDocumentView]], cursor: str
-    ) -> None:
+class _Source(Generic[S]):
+    """States of something in a branch as they come. A look costs as much as reading it."""
+
+    def __init__(self, hub: Hub, branch: Branch, look: Callable[[], Awaitable[S]], cursor: str) -> None:
         self._hub = hub
         self._branch = branch
-        self._show = show
+        self._look = look
         self._cursor = cursor
         self._changed = trio.Event()
         self._changed.set()
@@ -83,15 +99,76 @@ class JsonSource:
             self._changed = trio.Event()
             self._read_at = trio.current_time()
             try:
-                view = await self._show()
-                cursor = await self._hub.run_blocking(_digest, view)
+                state = await self._look()
+                cursor = await self._hub.run_blocking(_digest, state)
             except BaseException:  # cancelled before it was told: it has changed still
                 self._changed.set()
                 raise
-            if cursor != self._cursor:
-                self._cursor = cursor
-                return [Event("document", cursor, view)]
+            event = self._event(state, cursor, is_new=cursor != self._cursor)
+            self._cursor = cursor
+            if event is not None:
+                return [event]
+
+    def _event(self, state: S, cursor: str, *, is_new: bool) -> Event | None:
+        """Return what to tell of a state, if anything."""
+        raise NotImplementedError
 
 
-def _digest(view: JsonDocumentView) -> str:
-    return blake3(msgspec.json.encode(view)).hexdigest(length=_CURSOR_SIZE)
+class JsonSource(_Source[JsonDocumentView]):
+    """The states of one JSON document as they come."""
+
+    def _event(self, state: JsonDocumentView, cursor: str, *, is_new: bool) -> Event | None:
+        return Event("document", cursor, state) if is_new else None
+
+
+class QuerySource(_Source[list[FoundDocument]]):
+    """What changes in the result of a query."""
+
+    _told: list[FoundDocument] | None = None
+
+    def _event(self, state: list[FoundDocument], cursor: str, *, is_new: bool) -> Event | None:
+        told, self._told = self._told, state
+        if not is_new:
+            return None
+        if told is None:
+            return Event("result", cursor, {"documents": state})
+        return Event("changes", cursor, find_changes(told, state))
+
+
+def find_changes(told: list[FoundDocument], state: list[FoundDocument]) -> ResultChangeEvent:
+    """Return what has changed between two results. Costs O(n log n) of their length."""
+    before = {one["name"]: one for one in told}
+    after = {one["name"]: one for one in state}
+    stayed = [name for name in before if name in after]
+    order = [name for name in after if name in before]
+    return {
+        "added": [one for one in state if one["name"] not in before],
+        "changed": [one for one in state if one["name"] in before and one != before[one["name"]]],
+        "moved": _find_moved(stayed, order),
+        "removed": [name for name in before if name not in after],
+        "order": list(after),
+    }
+
+
+def _find_moved(stayed: list[str], order: list[str]) -> list[str]:
+    """Return as few names as can be moved to make one order of the other: those outside a longest rising run."""
+    place = {name: number for number, name in enumerate(stayed)}
+    ends: list[int] = []  # the least end of a run of each length
+    runs: list[int] = []  # the length of the longest run that ends with each name
+    for name in order:
+        length = bisect_left(ends, place[name])
+        ends[length : length + 1] = [place[name]]
+        runs.append(length)
+    wanted = len(ends) - 1
+    moved: list[str] = []
+    limit = len(stayed)
+    for name, run in zip(reversed(order), reversed(runs), strict=True):
+        if run == wanted and place[name] < limit:
+            wanted, limit = wanted - 1, place[name]
+        else:
+            moved.append(name)
+    return moved[::-1]
+
+
+def _digest(state: object) -> str:
+    return blake3(msgspec.json.encode(state)).hexdigest(length=_CURSOR_SIZE)

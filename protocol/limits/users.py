@@ -73,6 +73,20 @@ JSON_EDITS_MAX: Final = 10_000
 """Edits of a JSON document by one request: some tenths of a second of one transaction."""
 JSON_PAUSE_SECONDS: Final = 0.05
 """Seconds between two looks at a JSON document for one stream: what changes in between comes as one."""
+QUERY_LIMIT_MAX: Final = 1000
+"""Documents of one answer to a query, and of a result that is followed."""
+QUERY_COUNT_MAX: Final = 5000
+"""Documents that one query looks at; then it ends with a cursor."""
+QUERY_SECONDS: Final = 0.05
+"""Seconds after which a query that has not looked at as many ends with a cursor: others wait for their reads meanwhile."""
+QUERY_WINDOW_SECONDS: Final = 2.0
+"""Seconds in which a sorted result, and one that is followed, must be found: each change of the branch looks again."""
+QUERY_SORTED_COUNT_MAX: Final = 1000
+"""Documents that a sorted query looks at: all that have such a name, since any may come first."""
+QUERY_SORT_FIELDS_MAX: Final = 4
+"""Fields that a query sorts by."""
+QUERY_FILTER_SIZE_MAX: Final = 4 * KIB
+"""Bytes of a filter, which stands in an address."""
 DOCUMENT_WINDOW_MAX: Final = 1000
 """Items of a set, or entries of a dict, in one answer."""
 TANGLE_SHOWN_COMMITS_MAX: Final = 100_000

@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, collate, select
 
 from protocol.ids import CommitId
 from storage.engine.bulk import select_in, select_rows
 from storage.engine.id_keys import chunks
-from storage.schema.document_schema import document_tips
+from storage.schema.document_schema import document_tips, documents
 from verifier.documents import OrderKey
 
+_BYTE_ORDER: Final = {"sqlite": "BINARY", "postgresql": "C"}
 _KEYS: Final = (
     select(document_tips.c.key)
     .where(document_tips.c.doc_num == bindparam("doc"), document_tips.c.is_there)
@@ -70,3 +71,23 @@ def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> di
             place = (depth, passed, rank, commit_id)
             found.setdefault(key, []).append(Tip(key, place, num, name, bool(is_there)))
     return found
+
+
+def load_names(
+    connection: Connection, branch_nums: Sequence[int], kind: str, prefix: str, after: str | None, limit: int
+) -> list[str]:
+    """Load names of documents of these branches that begin so, after one, in the order of their UTF-8 bytes.
+
+    Costs O(limit and log n); on PostgreSQL, where an index has the order of a language, O(documents of the branches).
+    """
+    name = collate(documents.c.name, _BYTE_ORDER[connection.dialect.name])
+    query = (
+        select(documents.c.name)
+        .where(documents.c.branch_num.in_(branch_nums), documents.c.kind == kind, name >= prefix)
+        .group_by(documents.c.name)
+        .order_by(name)
+        .limit(limit)
+    )
+    if after is not None:
+        query = query.where(name > after)
+    return [found for found in connection.execute(query).scalars() if found.startswith(prefix)]

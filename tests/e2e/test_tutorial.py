@@ -51,14 +51,15 @@ def test_the_tutorials_app_writes_reads_and_follows(tmp_path: Path) -> None:
 
 def test_the_page_of_json_documents_runs_as_it_says(tmp_path: Path) -> None:
     text = (EXAMPLES.parent / "docs/apps/json.md").read_text()
-    edit, check = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    edit, find, check = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("friends")
-        code = f"{edit.replace('ravel.connect()', f'ravel.connect({str(alice.home)!r})')}\n"
+        code = f"{edit}\n{find}\n".replace("ravel.connect()", f"ravel.connect({str(alice.home)!r})")
         code += "".join(f"    {line}\n" for line in check.splitlines())
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    shown, followed, faults = done.stdout.splitlines()
+    shown, followed, *found, faults = done.stdout.splitlines()
     assert shown == followed
+    assert found == ["card/1 2026-03-01", "['card/1'] [] [] []"]
     assert ("'title': 'Tea', 'votes': 1}]" in shown, faults) == (True, "[]")
 
 

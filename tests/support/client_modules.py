@@ -268,7 +268,9 @@ def _methods(endpoint: AnyEndpoint, *, is_async: bool) -> list[str]:
     lines = _method(endpoint.name, parameters, options, kind, about, call, is_async=is_async)
     if endpoint.events:
         assert endpoint.name.startswith("follow_"), "the method that follows is called after it"
-        options = [one for one in options if one.name != "limit"]
+        # Of windows alone: a stream of edits has no length, and that of a result no place to go on from.
+        is_endless = any(one.name == "since" for one in options)
+        options = [one for one in options if one.name != ("limit" if is_endless else "cursor")]
         given = [one.name for one in (*parameters, *options)]
         options.append(Parameter("reconnect", "bool", "True"))
         names = ", ".join(f"`{one.name}`" for one in endpoint.events)

@@ -85,6 +85,21 @@ export class JsonDocument {
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
 }
 
+/** What a query finds now, and names of what has changed since the result before. */
+export interface LiveResult {
+  documents: FoundDocument[];
+  added: string[];
+  changed: string[];
+  moved: string[];
+  removed: string[];
+}
+
+/** JSON documents that a query finds. */
+export interface JsonDocuments {
+  read(options?: RequestOptions): Promise<FoundDocument[]>;
+  live(options?: StreamOptions): AsyncGenerator<LiveResult>;
+}
+
 export function connect(options: {
   url?: string;
   token: string;
@@ -136,6 +151,11 @@ def _types() -> str:
     lines.append("export class Ravel {")
     lines.append(_comment("A JSON document of a branch, whether it has been written to or not.", "  "))
     lines.append("  document(branch: string, name?: string): JsonDocument;")
+    lines.append(_comment("JSON documents of a branch that have such a name and meet a filter.", "  "))
+    lines.append(
+        "  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string[]; limit?: number }): "
+        "JsonDocuments;"
+    )
     for subject, endpoints in SUBJECTS.items():
         lines.append(f"  // {subject}")
         for endpoint in endpoints:

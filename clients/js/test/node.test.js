@@ -86,3 +86,28 @@ test("a JSON document is edited and followed", async () => {
   await assert.rejects(board.put(["title", "x"], 1), { code: "bad_input", status: 400 });
   assert.deepEqual((await ravel.document("boards:main").read()).value, {});
 });
+
+test("JSON documents are found and followed by their fields", async () => {
+  await ravel.createRepo({ name: "cards" });
+  const card = (name) => ravel.document("cards:main", `card/${name}`);
+  await card("a").put([], { status: "open", votes: 1 });
+  await card("b").put([], { status: "open", votes: 2 });
+  await card("c").put([], { status: "done" });
+  const query = ravel.documents("cards:main", { prefix: "card/", where: { status: "open" }, sort: ["-votes"] });
+  assert.deepEqual((await query.read()).map((one) => one.name), ["card/b", "card/a"]);
+  const all = ravel.documents("cards:main", { limit: 2 });
+  assert.deepEqual((await all.read()).map((one) => one.name), ["card/a", "card/b"]);
+  const seen = [];
+  for await (const { documents, ...changes } of query.live()) {
+    seen.push([documents.map((one) => one.value.votes), changes]);
+    if (seen.length === 1) await card("a").add("votes", 5);
+    if (seen.length === 2) await card("b").put("status", "done");
+    if (seen.length === 3) break;
+  }
+  const none = { added: [], changed: [], moved: [], removed: [] };
+  assert.deepEqual(seen[0], [[2, 1], { ...none, added: ["card/b", "card/a"] }]);
+  assert.deepEqual(seen[1][0], [6, 2]);
+  assert.deepEqual(seen[1][1].changed, ["card/a"]);
+  assert.equal(seen[1][1].moved.length, 1);
+  assert.deepEqual(seen[2], [[6], { ...none, removed: ["card/b"] }]);
+});

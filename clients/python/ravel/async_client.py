@@ -1,7 +1,7 @@
 """The client to be awaited, under asyncio or trio: as `ravel.client`, by the same rules, over httpx."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -29,7 +29,7 @@ from ravel.exchange import (
     too_slow,
 )
 from ravel.files import Download, cut_short, download_of, pieces_of, range_headers
-from ravel.json_documents import AsyncJsonDocument
+from ravel.json_documents import AsyncJsonDocument, AsyncJsonDocuments
 from ravel.operations import Operation, Request, raw_path, request_of
 from ravel.target import Target, find_target
 from ravel.transport import LINE_SIZE_MAX
@@ -100,6 +100,17 @@ class AsyncClient(AsyncAllCalls):
     ) -> AsyncJsonDocument:
         """Return a JSON document of a branch, whether it has been written to or not. `schema` is checked on writes."""
         return AsyncJsonDocument(self, branch, name, schema)
+
+    def documents(
+        self,
+        branch: str,
+        prefix: str = "",
+        where: Mapping[str, object] | None = None,
+        sort: Sequence[str] = (),
+        limit: int = 100,
+    ) -> AsyncJsonDocuments:
+        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md)."""
+        return AsyncJsonDocuments(self, branch, prefix, where, sort, limit)
 
     @asynccontextmanager
     async def get_file(

@@ -17,13 +17,13 @@ from ravel.target import Target, find_target
 from ravel.transport import ConnectionLost, HttpClient, HttpResponse, NoAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
     from ravel.event_streams import EventStream
     from ravel.exchange import Outcome
     from ravel.files import Download
-    from ravel.json_documents import JsonDocument
+    from ravel.json_documents import JsonDocument, JsonDocuments
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
@@ -97,6 +97,19 @@ class Client(AllCalls):
         from ravel.json_documents import JsonDocument
 
         return JsonDocument(self, branch, name, schema)
+
+    def documents(
+        self,
+        branch: str,
+        prefix: str = "",
+        where: Mapping[str, object] | None = None,
+        sort: Sequence[str] = (),
+        limit: int = 100,
+    ) -> JsonDocuments:
+        """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md)."""
+        from ravel.json_documents import JsonDocuments
+
+        return JsonDocuments(self, branch, prefix, where, sort, limit)
 
     @contextmanager
     def get_file(

@@ -5,6 +5,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import msgspec
@@ -12,8 +13,10 @@ import msgspec
 from ravel.errors import RavelError
 
 if TYPE_CHECKING:
+    from ravel.calls.document_queries import AsyncDocumentQueriesCalls, DocumentQueriesCalls
     from ravel.calls.json_documents import AsyncJsonDocumentsCalls, JsonDocumentsCalls
-    from ravel.event_streams import AsyncEventStream
+    from ravel.event_streams import AsyncEventStream, StreamEvent
+    from ravel.types.document_queries import FoundDocument
     from ravel.types.json_documents import JsonDocumentView, JsonEditResult
 
 Path = str | Sequence[str | int]
@@ -213,3 +216,117 @@ class AsyncJsonDocument(_Document):
 async def _states(events: "AsyncEventStream") -> "AsyncGenerator[JsonDocumentView]":
     async for event in events:
         yield cast("JsonDocumentView", event.data)
+
+
+# --- queries ---
+
+
+@dataclass(frozen=True, slots=True)
+class LiveResult:
+    """What a query finds now, and what has changed since the result before it, by name."""
+
+    documents: "list[FoundDocument]"
+    added: list[str]
+    changed: list[str]
+    moved: list[str]
+    removed: list[str]
+
+
+class _Query:
+    """A query as the endpoint takes it, for both kinds of client."""
+
+    def __init__(
+        self, branch: str, prefix: str, where: Mapping[str, object] | None, sort: Sequence[str], limit: int
+    ) -> None:
+        self._branch = branch
+        self._limit = limit
+        self._arguments: dict[str, Any] = {
+            "prefix": prefix,
+            "where": "" if where is None else msgspec.json.encode(where).decode(),
+            "sort": ",".join(sort),
+            "limit": limit,
+        }
+
+
+class _Result:
+    """The result that a stream has told of so far. Every event gives the next one."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, FoundDocument] = {}
+
+    def hear(self, event: "StreamEvent") -> LiveResult:
+        """Return what the result is after an event. After a cut the event is the whole of it."""
+        before, found = self._documents, event.data
+        news: list[FoundDocument]
+        if event.name == "result":
+            news, order = found["documents"], [one["name"] for one in found["documents"]]
+            moved: list[str] = []
+        else:
+            news, order, moved = [*found["added"], *found["changed"]], found["order"], found["moved"]
+        known = before | {one["name"]: one for one in news}
+        self._documents = {name: known[name] for name in order}
+        return LiveResult(
+            list(self._documents.values()),
+            [name for name in order if name not in before],
+            [name for name in order if name in before and before[name] != known[name]],
+            moved,
+            [name for name in before if name not in self._documents],
+        )
+
+
+class JsonDocuments(_Query):
+    """JSON documents of a branch that a query finds: `for found in client.documents("main", "card/"): ...`."""
+
+    def __init__(self, client: "DocumentQueriesCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
+        super().__init__(branch, *query)
+        self._client = client
+
+    def __iter__(self) -> "Iterator[FoundDocument]":
+        """Yield up to `limit` documents. Asks as often as the node takes to look at them."""
+        left, cursor = self._limit, ""
+        while left:
+            arguments = {**self._arguments, "limit": left, "cursor": cursor}
+            window = self._client.follow_documents(self._branch, **arguments)
+            yield from window["documents"]
+            left, cursor = left - len(window["documents"]), window["cursor"] or ""
+            if not cursor:
+                return
+
+    def live(self) -> Iterator[LiveResult]:
+        """Yield the result now, and whenever it has changed: for ever, also where the stream is cut."""
+        result = _Result()
+        with self._client.watch_documents(self._branch, **self._arguments) as events:
+            for event in events:
+                yield result.hear(event)
+
+
+class AsyncJsonDocuments(_Query):
+    """JSON documents of a branch that a query finds, to await."""
+
+    def __init__(self, client: "AsyncDocumentQueriesCalls", branch: str, *query: Any) -> None:  # noqa: ANN401  # as _Query
+        super().__init__(branch, *query)
+        self._client = client
+
+    async def read(self) -> "list[FoundDocument]":
+        """Return up to `limit` documents. Asks as often as the node takes to look at them."""
+        found: list[FoundDocument] = []
+        cursor: str | None = ""
+        while cursor is not None and len(found) < self._limit:
+            arguments = {**self._arguments, "limit": self._limit - len(found), "cursor": cursor}
+            window = await self._client.follow_documents(self._branch, **arguments)
+            found += window["documents"]
+            cursor = window["cursor"]
+        return found
+
+    @asynccontextmanager
+    async def live(self) -> AsyncIterator[AsyncIterator[LiveResult]]:
+        """Follow the result: `async with client.documents("main").live() as results: async for result in results: ...`."""
+        watched = self._client.watch_documents(self._branch, **self._arguments)
+        async with watched as events, aclosing(_results(events)) as results:
+            yield results
+
+
+async def _results(events: "AsyncEventStream") -> AsyncGenerator[LiveResult]:
+    result = _Result()
+    async for event in events:
+        yield result.hear(event)

@@ -63,6 +63,29 @@ async def test_a_document_is_followed_while_others_edit(tmp_path: Path) -> None:
         assert seen == [{}, {"n": 3}, {"n": 6}]
 
 
+async def test_documents_are_found_and_followed_by_their_fields(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, _client(one) as client:
+        one.node.create_repo()
+        for name, status in (("a", "open"), ("b", "done"), ("c", "open")):
+            await client.document("main", f"card/{name}").write(JsonEdits().put("status", status))
+        query = client.documents("main", "card/", {"status": "open"})
+        assert [found["name"] for found in await query.read()] == ["card/a", "card/c"]
+
+        def read() -> list[str]:
+            with connect(url=str(one.client.base_url), token=TOKEN) as waiting:
+                return [found["name"] for found in waiting.documents("main", sort=["status"], limit=2)]
+
+        assert await trio.to_thread.run_sync(read) == ["card/b", "card/a"]
+        with fail_after(20):
+            async with query.live() as results:
+                first = await anext(results)
+                assert first.added == ["card/a", "card/c"]
+                await client.document("main", "card/b").write(JsonEdits().put("status", "open"))
+                second = await anext(results)
+                assert (second.added, second.changed, second.removed) == (["card/b"], [], [])
+                assert [found["name"] for found in second.documents] == ["card/a", "card/b", "card/c"]
+
+
 async def test_a_write_that_would_not_keep_to_the_schema_is_refused_and_what_others_wrote_is_shown(
     tmp_path: Path,
 ) -> None:

@@ -5,6 +5,7 @@ from ravel.calls.browsers import AsyncBrowsersCalls, BrowsersCalls
 from ravel.calls.care import AsyncCareCalls, CareCalls
 from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
 from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
+from ravel.calls.document_queries import AsyncDocumentQueriesCalls, DocumentQueriesCalls
 from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
 from ravel.calls.files import AsyncFilesCalls, FilesCalls
 from ravel.calls.inbox import AsyncInboxCalls, InboxCalls
@@ -41,6 +42,7 @@ class AllCalls(
     InboxCalls,
     DocumentsCalls,
     JsonDocumentsCalls,
+    DocumentQueriesCalls,
     FilesCalls,
     PeersCalls,
     RelayAccountsCalls,
@@ -68,6 +70,7 @@ class AsyncAllCalls(
     AsyncInboxCalls,
     AsyncDocumentsCalls,
     AsyncJsonDocumentsCalls,
+    AsyncDocumentQueriesCalls,
     AsyncFilesCalls,
     AsyncPeersCalls,
     AsyncRelayAccountsCalls,

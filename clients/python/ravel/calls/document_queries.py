@@ -1,0 +1,125 @@
+"""Calls: document_queries. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ravel.callers import AsyncCaller, SyncCaller
+from ravel.operations import Operation
+
+if TYPE_CHECKING:  # a command calls one or two, and imports their types
+    from ravel.event_streams import AsyncEventStream, EventStream
+    from ravel.types.document_queries import FoundDocuments
+
+FOLLOW_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
+    name="follow_documents",
+    method="GET",
+    path="/branches/{branch}/documents",
+    answer="document_queries.FoundDocuments",
+    query=("prefix", "where", "sort", "cursor", "limit"),
+    defaults={"prefix": "", "where": "", "sort": "", "cursor": "", "limit": 100},
+)
+
+
+class DocumentQueriesCalls(SyncCaller):
+    """Methods that wait for the answer."""
+
+    def follow_documents(
+        self,
+        branch: str,
+        *,
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        cursor: str = "",
+        limit: int = 100,
+    ) -> FoundDocuments:
+        """Find JSON documents of a branch by name and fields, or follow what a query finds.
+
+        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $and $or`,
+        with dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`,
+        `$nin` and `$exists: false` alone.
+        """
+        return self._call(
+            FOLLOW_DOCUMENTS,
+            {
+                "branch": branch,
+                "prefix": prefix,
+                "where": where,
+                "sort": sort,
+                "cursor": cursor,
+                "limit": limit,
+            },
+        )
+
+    def watch_documents(
+        self,
+        branch: str,
+        *,
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        limit: int = 100,
+        reconnect: bool = True,
+    ) -> EventStream:
+        """Follow events as they come: `result`, `changes`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(
+            FOLLOW_DOCUMENTS,
+            {"branch": branch, "prefix": prefix, "where": where, "sort": sort, "limit": limit},
+            reconnect=reconnect,
+        )
+
+
+class AsyncDocumentQueriesCalls(AsyncCaller):
+    """Methods to await."""
+
+    async def follow_documents(
+        self,
+        branch: str,
+        *,
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        cursor: str = "",
+        limit: int = 100,
+    ) -> FoundDocuments:
+        """Find JSON documents of a branch by name and fields, or follow what a query finds.
+
+        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $and $or`,
+        with dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`,
+        `$nin` and `$exists: false` alone.
+        """
+        return await self._call(
+            FOLLOW_DOCUMENTS,
+            {
+                "branch": branch,
+                "prefix": prefix,
+                "where": where,
+                "sort": sort,
+                "cursor": cursor,
+                "limit": limit,
+            },
+        )
+
+    def watch_documents(
+        self,
+        branch: str,
+        *,
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        limit: int = 100,
+        reconnect: bool = True,
+    ) -> AsyncEventStream:
+        """Follow events as they come: `result`, `changes`, `closing`.
+
+        With `reconnect`, a stream that is cut goes on where it was.
+        """
+        return self._watch(
+            FOLLOW_DOCUMENTS,
+            {"branch": branch, "prefix": prefix, "where": where, "sort": sort, "limit": limit},
+            reconnect=reconnect,
+        )

@@ -1,0 +1,44 @@
+"""Types of answers: document_queries. Made from the table of endpoints by `make reference`."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+
+class FoundDocuments(TypedDict):
+    """Documents that a query found, in its order."""
+
+    branch: str
+    documents: list[FoundDocument]
+    cursor: str | None
+    """Go on from here: as many were found as were asked for, or enough were looked at for one request. Null: that
+    is all.
+    """
+
+
+class ResultEvent(TypedDict):
+    """The result as it is now, for who knows none or an older one."""
+
+    documents: list[FoundDocument]
+
+
+class ResultChangeEvent(TypedDict):
+    """What has changed of the result since the event before this one."""
+
+    added: list[FoundDocument]
+    changed: list[FoundDocument]
+    """Those that have another value."""
+    moved: list[str]
+    """Names of those that stand elsewhere among the others."""
+    removed: list[str]
+    """Names of those that the result has no longer."""
+    order: list[str]
+    """Names of the whole result, in its order."""
+
+
+class FoundDocument(TypedDict):
+    """A document that a query found."""
+
+    name: str
+    value: Any
+    conflict_count: int

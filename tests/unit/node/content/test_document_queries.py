@@ -1,0 +1,193 @@
+"""Queries of JSON documents: names, filters, orders, cursors, what is refused; and results that are followed."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import cast
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from node.api.live_json import LiveJson, QuerySource, find_changes
+from node.content import document_queries
+from node.content.document_queries import DocumentQueries
+from node.content.documents import Documents
+from node.content.json_documents import JsonDocuments
+from node.contract.document_queries import FoundDocument, ResultChangeEvent
+from node.contract.json_documents import JsonChange
+from node.runtime.errors import ServiceError
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, open_nodes
+from tests.support.served import AUTH, served
+
+
+@pytest.fixture
+def alice(tmp_path: Path) -> Iterator[Node]:
+    with open_nodes(tmp_path, "alice") as (node,):
+        node.create_repo()
+        yield node
+
+
+def _documents(node: Node) -> JsonDocuments:
+    return JsonDocuments(Documents(node.hub, node.author, node.branch))
+
+
+def _queries(node: Node) -> DocumentQueries:
+    return DocumentQueries(Documents(node.hub, node.author, node.branch))
+
+
+async def _put(node: Node, name: str, **fields: object) -> None:
+    changes = [JsonChange("put", [key], value=value) for key, value in fields.items()]
+    await _documents(node).edit("main", name, changes, preview=False)
+
+
+async def _cards(node: Node) -> None:
+    for name, status, votes in (("c", "open", 1), ("a", "open", 3), ("b", "done", 2), ("ä", "open", 2)):
+        await _put(node, f"card/{name}", status=status, votes=votes)
+    await _put(node, "list/a", status="open")
+
+
+async def _find(
+    node: Node, where: object = None, sort: str = "", prefix: str = "card/", limit: int = 10
+) -> list[str]:
+    text = "" if where is None else json.dumps(where)
+    found = await _queries(node).find("main", prefix, text, sort, "", limit)
+    assert found["cursor"] is None
+    return [one["name"].removeprefix("card/") for one in found["documents"]]
+
+
+async def test_documents_are_found_by_name_and_fields_in_an_order(alice: Node) -> None:
+    with fail_after(30):
+        await _cards(alice)
+        assert await _find(alice) == ["a", "b", "c", "ä"], "by bytes"
+        assert await _find(alice, {"status": "open"}) == ["a", "c", "ä"]
+        assert await _find(alice, {"votes": {"$gte": 2}}, sort="votes") == ["b", "ä", "a"]
+        assert await _find(alice, sort="-votes,status") == ["a", "b", "ä", "c"]
+        assert await _find(alice, sort="-votes", limit=1) == ["a"]
+        assert await _find(alice, {"votes": 9}) == []
+        assert await _find(alice, prefix="list/") == ["list/a"]
+
+
+async def test_an_answer_that_is_full_goes_on_from_its_cursor(alice: Node) -> None:
+    with fail_after(30):
+        await _cards(alice)
+        found = await _queries(alice).find("main", "card/", "", "", "", 3)
+        assert (len(found["documents"]), found["cursor"]) == (3, "card/c")
+        await _put(alice, "card/0", status="open")
+        rest = await _queries(alice).find("main", "card/", "", "", "card/c", 3)
+        assert ([one["name"] for one in rest["documents"]], rest["cursor"]) == (["card/ä"], None)
+
+
+async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(30):
+        await _cards(alice)
+        monkeypatch.setattr(document_queries, "LOOKED_AT_ONCE", 1)
+        monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 2)
+        monkeypatch.setattr(document_queries, "QUERY_SORTED_COUNT_MAX", 3)
+        found = await _queries(alice).find("main", "card/", '{"votes":9}', "", "", 9)
+        assert (found["documents"], found["cursor"]) == ([], "card/b")
+        with pytest.raises(ServiceError, match="over 3 documents"):
+            await _find(alice, sort="votes")
+        monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 100)
+        monkeypatch.setattr(document_queries, "QUERY_SECONDS", -1.0)
+        found = await _queries(alice).find("main", "card/", '{"votes":9}', "", "", 9)
+        monkeypatch.setattr(document_queries, "QUERY_WINDOW_SECONDS", -1.0)
+        with pytest.raises(ServiceError, match="would be looked at"):
+            await _find(alice, sort="votes", prefix="card/")
+        with pytest.raises(ServiceError, match="would be looked at"):
+            await _queries(alice).window("main", document_queries.parse_query("card/", "", "", 9))
+        assert found["cursor"] == "card/a", "at least one is looked at, so that it ends some time"
+
+
+@pytest.mark.parametrize(
+    "where, sort",
+    [
+        ("{", ""),
+        ('{"a":1,"a":2}', ""),
+        ('{"a":{"$where":1}}', ""),
+        ("[" * 3000, ""),
+        (f'{{"a":"{"x" * 4096}"}}', ""),
+        ("", "a,b,c,d,e"),
+        ("", "$a"),
+    ],
+)
+async def test_what_is_no_query_is_a_bad_request(alice: Node, where: str, sort: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        await _queries(alice).find("main", "", where, sort, "", 10)
+    assert caught.value.code == "bad_request"
+
+
+async def test_documents_are_found_over_the_api(tmp_path: Path) -> None:
+    async with served(tmp_path) as app:
+        app.node.create_repo()
+        await _cards(app.node)
+        query = {"prefix": "card/", "where": '{"votes":3}'}
+        answer = (await app.client.get("/api/v1/branches/main/documents", headers=AUTH, params=query)).json()
+        assert answer["documents"] == [
+            {"name": "card/a", "value": {"status": "open", "votes": 3}, "conflict_count": 0}
+        ]
+
+
+async def _changes(source: QuerySource) -> dict[str, list[str]]:
+    (event,) = await source.next()
+    assert event.name == "changes"
+    data = cast("ResultChangeEvent", event.data)
+    names = {
+        "added": [one["name"] for one in data["added"]],
+        "changed": [one["name"] for one in data["changed"]],
+        "moved": data["moved"],
+        "removed": data["removed"],
+    }
+    return {what: found for what, found in names.items() if found}
+
+
+async def test_a_follower_is_told_what_is_added_changed_moved_and_removed(
+    alice: Node, autojump_clock: MockClock
+) -> None:
+    live = LiveJson(alice.hub, _documents(alice), _queries(alice), alice.branch)
+    with fail_after(60):
+        await _cards(alice)
+        source = live.follow_query("main", "card/", '{"status":"open"}', "votes", 10, "")
+        source.start()
+        (first,) = await source.next()
+        assert first.name == "result"
+        await _put(alice, "card/b", status="open")
+        assert await _changes(source) == {"added": ["card/b"]}
+        await _put(alice, "card/c", votes=7)
+        assert await _changes(source) == {"changed": ["card/c"], "moved": ["card/c"]}
+        await _put(alice, "card/a", status="done")
+        await _put(alice, "card/ä", title="x")
+        assert await _changes(source) == {"changed": ["card/ä"], "removed": ["card/a"]}, "both at once"
+        await _put(alice, "list/b", status="open")
+        with trio.move_on_after(5) as nothing:
+            await source.next()
+        assert nothing.cancelled_caught, "nothing of the result has changed"
+        source.stop()
+        late = live.follow_query("main", "card/", '{"status":"open"}', "votes", 10, first.cursor)
+        (again,) = await late.next()
+        assert again.name == "result", "who was cut gets the whole of it"
+
+
+def test_changes_of_a_result_make_the_new_one_of_the_old_one_with_few_moves() -> None:
+    random = Random(1)
+
+    def result(numbers: list[int]) -> list[FoundDocument]:
+        return [
+            {"name": str(number), "value": random.randrange(2), "conflict_count": 0} for number in numbers
+        ]
+
+    for _ in range(300):
+        before, after = (result(random.sample(range(8), random.randint(0, 8))) for _ in range(2))
+        found = find_changes(before, after)
+        values = {one["name"]: one for one in before if one["name"] not in found["removed"]}
+        values |= {one["name"]: one for one in (*found["added"], *found["changed"])}
+        assert [values[name] for name in found["order"]] == after
+        assert values.keys() == set(found["order"])
+        kept = [one["name"] for one in before if one["name"] in values and one["name"] not in found["moved"]]
+        assert kept == [name for name in found["order"] if name in kept]
+    moved = find_changes(result([1, 2, 3, 4, 5]), result([2, 3, 4, 5, 1]))["moved"]
+    assert moved == ["1"]
