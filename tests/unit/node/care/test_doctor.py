@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 from typer.testing import CliRunner
 
+from node.authoring.author import Author
 from node.care import doctor
 from node.care.bundle import write_bundle
 from node.care.doctor import (
@@ -34,14 +35,18 @@ from node.contract.repos import RepoList
 from node.home.config import CONFIG_NAME, NetworkConfig
 from node.home.config_editing import set_key
 from node.home.home import create_home
+from node.home.identity import open_keys
+from node.ingest.replica import Replica
 from node.runtime.errors import ERROR_KINDS, ServiceError
 from node.runtime.version import RELEASED_AT
 from protocol.crypto.keys import HashKey, StoreKey
+from protocol.formats.content import Post
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
 from storage.commits.search_index import begin_index, keep_upto
 from storage.engine.database import Database
 from storage.schema.schema import commits, store_seal
+from tests.support.keys import no_passphrase
 from tests.support.nodes import Node
 from tests.support.older_stores import OLDER, older_is_known
 
@@ -342,3 +347,29 @@ def test_who_shares_and_is_connected_to_nobody_is_warned() -> None:
     assert "no peer is connected" in warned.detail
     assert not list(check_connected(_status(0, ("p", "connected", "in sync")), _repos()))
     assert not list(check_connected(_status(0), _repos(held_at=None)))
+
+
+def test_a_forecast_of_the_disk_is_made_of_what_the_store_has_got_lately(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = open_keys(home, no_passphrase)
+    replica = Replica(home, keys.store_key)
+    author = Author(replica, keys.user_seed, lambda: int(NOW * 1000))
+    author.create_repo("repo", "main")
+    (branch,) = replica.tables.with_name("main")
+    for number in range(6):
+        author.write(branch, Post(f"post {number}"))
+    with replica.database.write() as connection:
+        nums = list(connection.execute(select(commits.c.num).order_by(commits.c.num.desc())).scalars())
+        for ago, num in enumerate(nums):
+            at = int(NOW * 1000) - ago * 5 * 86_400_000
+            connection.execute(update(commits).where(commits.c.num == num).values(received_at=at))
+    replica.close()
+    assert _states(_examine(home), "forecast") == set(), (
+        "all that there is came in the days that are looked at"
+    )
+    monkeypatch.setattr("storage.commits.growth.GROWTH_DAY_COUNT_MAX", 3)
+    (check,) = (one for one in _examine(home) if one.name == "forecast")
+    assert check.detail.startswith("disk: ")
+    assert "at the pace of the last 11 days" in check.detail  # from the beginning of the first
+    assert check.state == OK
