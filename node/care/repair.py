@@ -71,8 +71,8 @@ from storage.check.repair_relay import drop_wrong_accounts, repair_relayed, repa
 from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
-from storage.commits.kept_texts import drop_all_texts
 from storage.commits.document_making import reset_documents
+from storage.commits.kept_texts import drop_all_texts
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
 from storage.engine.database import DATABASE_NAME, Database, LostStore, StorageError, read_store
 from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids

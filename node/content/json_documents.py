@@ -4,7 +4,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from node.content.documents import Documents, NewValue
+from node.content.document_state import NOTHING_SAID
+from node.content.documents import Documents, Look, NewValue
 from node.contract.document_values import DocumentSnapshot
 from node.contract.json_documents import (
     JsonChange,
@@ -18,11 +19,10 @@ from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry
 from verifier.json_documents import PLACE, Json, JsonConflict, JsonValue, read_json
-from verifier.json_edits import EditRefused, JsonEditor
+from verifier.json_edits import EditRefused, JsonEditor, Operation
 
 _CONFLICTS_SHOWN_MAX: Final = 64
 """Conflicts of a document in one answer; all are counted."""
-_NOTHING_SAID: Final = DocumentEntry(())
 
 
 class JsonDocuments:
@@ -44,37 +44,44 @@ class JsonDocuments:
         Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
         """
         items: list[str] = []
-        found: list[Json] = []
 
-        def choose(entries: Mapping[str, DocumentEntry]) -> list[NewValue]:
+        def show(entries: Mapping[str, DocumentEntry]) -> Json:
             items[:] = []
             editor = JsonEditor(entries, secrets.randbelow)
-            for number, one in enumerate(edits):
-                try:
-                    items.extend(_apply(editor, one))
-                except EditRefused as error:
-                    raise _refused(number, error) from None
-            try:
-                operations = list(editor.operations())
-            except EditRefused as error:
-                raise _refused(None, error) from None
-            found[:] = [editor.value()] if preview else [None]
+            _edit(editor, edits, items)
+            return editor.value()
+
+        def choose(look: Look) -> list[NewValue]:
+            items[:] = []
+            editor = JsonEditor(look(None), secrets.randbelow)
+            operations = _edit(editor, edits, items)
+            entries = look([one.key for one in operations if not one.is_increment])
             return [
-                NewValue(
-                    one.key, one.value, () if one.is_increment else entries.get(one.key, _NOTHING_SAID).tips
-                )
-                for one in operations
+                NewValue(one.key, one.value, entries.get(one.key, NOTHING_SAID).tips) for one in operations
             ]
 
         if preview:
-            branch_id, _ = await self._documents.read(JSON, branch, name, choose)
-            return {"branch": branch_id, "commits": [], "value": found[0], "items": items}
+            branch_id, value = await self._documents.read(JSON, branch, name, show)
+            return {"branch": branch_id, "commits": [], "value": value, "items": items}
         written = await self._documents.write(JSON, branch, name, choose)
         return {"branch": written.branch, "commits": written.commits, "value": None, "items": items}
 
     async def snapshot(self, branch: str, name: str) -> DocumentSnapshot:
         """Restate what a branch's JSON document holds in few commits."""
         return await self._documents.snapshot(JSON, branch, name)
+
+
+def _edit(editor: JsonEditor, edits: Sequence[JsonChange], items: list[str]) -> list[Operation]:
+    """Make edits, add ids of new items to `items`, and return what is to be written. Raises ServiceError."""
+    for number, one in enumerate(edits):
+        try:
+            items.extend(_apply(editor, one))
+        except EditRefused as error:
+            raise _refused(number, error) from None
+    try:
+        return list(editor.operations())
+    except EditRefused as error:
+        raise _refused(None, error) from None
 
 
 def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:

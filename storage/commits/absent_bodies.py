@@ -16,8 +16,8 @@ from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.document_rows import mark_stale_of
+from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
 from storage.engine.database import Database
