@@ -100,10 +100,12 @@ class BlockRepairer:
             by_topic.setdefault(one.topic_num, []).append(one.commit_id)
         for topic_num, ids in by_topic.items():
             topic = self._hub.replica.topics.get(topic_num)
-            sources = (
-                [] if topic is None else [one for one in self._hub.sources if one.has_joined(topic.topic)]
-            )
-            if topic is not None and sources:
+            if topic is None:
+                continue
+            for source in self._hub.sources:
+                source.wake(topic.topic)
+            sources = [one for one in self._hub.sources if one.has_joined(topic.topic)]
+            if sources:
                 # Another one each time, so that those are asked in the end who have it.
                 sources[(self._round + self._part) % len(sources)].want(topic.topic, tuple(ids))
 

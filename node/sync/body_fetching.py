@@ -228,6 +228,8 @@ class BodyFetcher:
             trio.lowlevel.checkpoint()
         )  # a relay's strangers make thousands of topics that no connected peer has joined
         connected = set(self._hub.sources)
+        for source in self._hub.sources:
+            source.wake(topic.key)
         asking.peers = [peer for peer in asking.peers if peer.source in connected]
         known = {peer.source for peer in asking.peers}
         joined = [source for source in self._hub.sources if source.has_joined(topic.key)]

@@ -69,11 +69,13 @@ from protocol.session.messages import (
 )
 from protocol.session.outputs import (
     Close,
+    EarlierCompared,
     FindPeers,
     HandleFrame,
     HandOver,
     IngestBatch,
     LearnPeers,
+    LoadEarlier,
     LoadPlan,
     LoadSummary,
     OpenReconciliation,
@@ -165,7 +167,7 @@ class Connection(Conversation):
         return self._followed.waiting_count
 
     def is_waiting(self, topic: TopicKey) -> bool:
-        """Return True if a topic waits for its turn to be compared with the peer."""
+        """Return True if a topic is still to be compared with the peer."""
         return self._followed.is_waiting(topic)
 
     @property
@@ -239,9 +241,15 @@ class Connection(Conversation):
         """Send commits that were accepted and that this peer has not sent."""
         if self.has_ended:
             return
+        self.wake(topic)
         if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
         super().commits_accepted(topic, nums, branches)
+
+    def wake(self, topic: TopicKey) -> None:
+        """Announce a topic of an ended epoch, for there is something to send or to ask for."""
+        if not self.has_ended and self._followed.wake(topic):
+            self._announce()
 
     def topics_changed(self) -> None:
         """Announce topics that are followed now and were not before."""
@@ -421,6 +429,12 @@ class Connection(Conversation):
                 self._work.load_summaries((output.topic,))
             case LoadPlan():
                 self._work.plan(output)
+            case LoadEarlier(topic, is_asked):
+                others = self._followed.find_earlier(topic, is_asked=is_asked)
+                if others is not None:
+                    self._work.load_earlier(topic, others)
+            case EarlierCompared(topic, is_equal):
+                self._followed.note_compared(topic, is_equal=is_equal)
             case _:
                 self._work.load(output)
 

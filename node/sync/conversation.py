@@ -70,6 +70,14 @@ class Conversation:
         """Announce topics that are followed now and were not before, as `Connection` does."""
         raise NotImplementedError
 
+    def wake(self, topic: TopicKey) -> None:
+        """Announce a topic of an ended epoch, where it rests: there is something to send or to ask for."""
+
+    def is_waiting(self, topic: TopicKey) -> bool:
+        """Return True if a topic is still to be compared with the peer. Only a `Connection` has any."""
+        del topic
+        return False
+
     @property
     def topics(self) -> list[TopicProgress]:
         """List the progress of each topic."""
@@ -129,6 +137,7 @@ class Conversation:
 
     def want(self, topic: TopicKey, ids: tuple[CommitId, ...]) -> None:
         """Ask the peer for publications of commits, if it follows the topic; each id once on a connection."""
+        self.wake(topic)
         if self.has_joined(topic):
             self.happen(CommitsWanted(topic, ids))
 

@@ -84,8 +84,9 @@ class FeedRecovery:
 
     @staticmethod
     def _is_level(source: Conversation, tables: Tables, repo: Repo) -> bool:
-        joined = {one.topic for one in tables.topics_in(repo.num) if source.has_joined(one.topic)}
-        is_here = repo.repo_id in tables.roots
+        topics = [one.topic for one in tables.topics_in(repo.num)]
+        joined = {topic for topic in topics if source.has_joined(topic)}
+        is_here = repo.repo_id in tables.roots and not any(map(source.is_waiting, topics))
         return is_here and tables.writing_topics(repo.num) <= joined and all(map(source.is_level, joined))
 
     def _is_incomplete(self, repo_id: RepoId) -> bool:

@@ -3,12 +3,16 @@
 A node may follow more than a connection takes at once. They take turns: what waits is announced as what was announced before
 settles, topics of epochs that are written in before those of ended ones.
 
+A topic of an ended epoch rests: it is announced to relays, and to others if they announce it, if a commit comes on it, if
+this node lacks something of the repo, or if the two sides hold something else on all topics of the repo that rest.
+
 A view of one branch, which links open, is announced to relays, and to peers that have announced it: who follows the branch
 by a link. All that it has comes to other members on the epoch's topics, and would come twice.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from node.sync.hub import Hub
 from node.sync.session_queries import topic_place
@@ -40,6 +44,10 @@ class FollowedTopics:
         )  # that the peer has announced, to be announced next
         self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # that are announced in their turn
         self._unnamed: list[TopicKey] = []  # of those, the new ones
+        # By repo: topics of ended epochs, which are announced if there is a reason to (`_rests`).
+        self._resting: dict[int, dict[TopicKey, None]] = {}
+        self._level: set[int] = set()  # repos whose resting topics hold the same at the peer
+        self._released: set[int] = set()  # repos of which all topics are announced
         self._views: dict[TopicKey, None] = {}  # that are announced if the peer does, or is a relay
         self._names: dict[
             AnnouncedTopic, TopicKey
@@ -52,8 +60,11 @@ class FollowedTopics:
         return len(self._waiting) + len(self._asked)
 
     def is_waiting(self, topic: TopicKey) -> bool:
-        """Return True if a topic waits for its turn."""
-        return topic in self._waiting or topic in self._asked
+        """Return True if a topic is still to be compared: it waits for its turn, or for the comparison of all that rest."""
+        if topic in self._waiting or topic in self._asked:
+            return True
+        repo_num = self._repo_of(topic)
+        return repo_num not in self._level and topic in self._resting.get(repo_num, ())
 
     @property
     def is_due(self) -> bool:
@@ -79,13 +90,80 @@ class FollowedTopics:
             if one.is_view and not (self._session.peer_is_relay or self._session.has_heard_of(one.topic)):
                 self._views[one.topic] = None
                 self._names[self._session.peer_name_of(one.topic)] = one.topic
+            elif self._rests(one):
+                self._resting.setdefault(one.repo_num, {})[one.topic] = None
+                self._names[self._session.peer_name_of(one.topic)] = one.topic
             else:
                 self._waiting[one.topic] = None
                 self._unnamed.append(one.topic)
         for one in reversed(fresh):  # thousands may wait before a new epoch
             if one.topic in self._waiting and self._is_written(one):
                 self._waiting.move_to_end(one.topic, last=False)
+        self._release_changed({by_topic[topic].repo_num for topic in moved if topic in by_topic})
         return True
+
+    def _release_changed(self, changed: AbstractSet[int]) -> None:
+        """Announce what rests and is written on again, and all of repos of which commits wait here: some may be there."""
+        replica = self._hub.replica
+        for repo_num in changed & self._resting.keys():
+            for topic in replica.tables.writing_topics(repo_num):
+                self.wake(topic)
+        for topic_num in list(replica.waiting) if self._resting else ():
+            opened = replica.topics.get(topic_num)
+            if opened is not None and opened.repo_num not in self._level:  # else they are not there either
+                self._release(opened.repo_num)
+
+    def _rests(self, one: Topic) -> bool:
+        """Return True if a topic is of an ended epoch, and nothing is known to be lacking on it on either side.
+
+        The founding epoch's own topic never rests: by it two sides whose epochs have nothing else in common meet.
+        """
+        tables = self._hub.replica.tables
+        repo = tables.repos[one.repo_num]
+        if self._session.compares_publications or one.is_link or repo.num in self._released:
+            return False
+        if repo.repo_id not in tables.roots or repo.is_behind:
+            return False
+        is_used = one.topic in tables.writing_topics(repo.num) or self._is_founding(one)
+        return not is_used and not self._session.has_heard_of(one.topic)
+
+    def _is_founding(self, one: Topic) -> bool:
+        init = self._hub.replica.tables.repos[one.repo_num].init_id
+        return any(epoch.epoch_id == init for epoch in one.epochs) and not one.is_link
+
+    def _repo_of(self, topic: TopicKey) -> int:
+        opened = self._hub.replica.by_topic.get(topic)
+        return 0 if opened is None else opened.repo_num
+
+    def wake(self, topic: TopicKey) -> bool:
+        """Announce next a topic that rests. Return True if it did."""
+        resting = self._resting.get(self._repo_of(topic), {})
+        if topic not in resting:
+            return False
+        del resting[topic]
+        self._asked[topic] = None
+        return True
+
+    def find_earlier(self, topic: TopicKey, *, is_asked: bool) -> list[Topic] | None:
+        """Find the topics of a repo that rest, by its founding epoch's own; None: there is nothing to say."""
+        by_topic = self._hub.replica.by_topic
+        opened = by_topic.get(topic)
+        if opened is None or not (is_asked or self._is_founding(opened)):
+            return None
+        resting = [by_topic[one] for one in self._resting.get(opened.repo_num, ()) if one in by_topic]
+        return resting if resting or is_asked else None
+
+    def note_compared(self, topic: TopicKey, *, is_equal: bool) -> None:
+        """Take note of whether the topics of a repo that rest hold the same: else they are announced."""
+        repo_num = self._repo_of(topic)
+        if is_equal:
+            self._level.add(repo_num)
+        else:
+            self._release(repo_num)
+
+    def _release(self, repo_num: int) -> None:
+        self._released.add(repo_num)
+        self._waiting.update(self._resting.pop(repo_num, {}))
 
     def note_announced(self, topics: Iterable[AnnouncedTopic]) -> None:
         """Announce next what the peer has announced."""
@@ -93,10 +171,13 @@ class FollowedTopics:
             topic = self._names.pop(one, None)
             if topic is not None and topic not in self.places:
                 self._waiting.pop(topic, None)
+                self._resting.get(self._repo_of(topic), {}).pop(topic, None)
                 self._asked[topic] = None
 
     def note_relay(self) -> None:
-        """Announce all views: the peer is a relay."""
+        """Announce all that rests, and all views: the peer is a relay, which cannot tell what belongs together."""
+        for repo_num in list(self._resting):
+            self._release(repo_num)
         self._waiting.update(self._views)
         self._views.clear()
 

@@ -1,13 +1,15 @@
 """Store queries that a sync session needs, for topics that this node opens and topics that it relays."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import structlog
 from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
-from protocol.ids import BlockId, ShortId
+from protocol.crypto.hashing import earlier_digest
+from protocol.ids import BlockId, Digest, ShortId
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.session.events import (
     BatchLoaded,
@@ -30,6 +32,7 @@ from protocol.session.outputs import (
 from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
 from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.session.reconciliation.riblt import Unreconciled
+from protocol.session.reconciliation.set_digest import SetDigest
 from storage.commits.blocks import DamagedBlock
 from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
@@ -47,6 +50,7 @@ from storage.topics.topic_sets import TopicSet, find_by_short_ids, find_whole, l
 
 log = structlog.get_logger()
 
+_EMPTY: Final = SetDigest().digest()
 Load = LoadBatch | FindWanted | FindBodies | LoadBlocks
 Followed = Topic | KeptTopic
 """What a topic is on this node."""
@@ -98,6 +102,14 @@ def read_summaries(
             digest = replica.sketches.digest(connection, topic_set(one, of_publications=of_publications))
             found.append(SummaryLoaded(one.topic, summary.heads, summary.count, digest, summary.upto))
     return found
+
+
+def read_earlier(replica: Replica, topics: Sequence[Topic]) -> Digest:
+    """Digest what is held on these topics together, but for empty ones. Costs O(topics). Raises StorageError."""
+    with replica.database.read() as connection:
+        kept = [topic_set(one, of_publications=False) for one in topics]
+        held = [(one.topic, replica.sketches.digest(connection, one)) for one in kept]
+    return earlier_digest(one for one in held if one[1] != _EMPTY)
 
 
 def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> list[PlanLoaded]:

@@ -21,6 +21,7 @@ from node.sync.session_queries import (
     Load,
     RangeSet,
     is_fruitful,
+    read_earlier,
     read_plans,
     read_store,
     read_summaries,
@@ -29,7 +30,7 @@ from node.sync.session_queries import (
 )
 from protocol.ids import SessionId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, BYTE_SECONDS, FRAME_SECONDS, SUMMARIES_AT_ONCE
-from protocol.session.events import BatchIngested, BatchLoaded
+from protocol.session.events import BatchIngested, BatchLoaded, EarlierLoaded
 from protocol.session.outputs import (
     HandleFrame,
     IngestBatch,
@@ -73,6 +74,10 @@ class TopicWork:
         """Summarise topics, some at a time: a peer joins thousands at once."""
         for part in chunks(topics, SUMMARIES_AT_ONCE):
             self._conversation.start(self._load_summaries, part)
+
+    def load_earlier(self, topic: TopicKey, others: Sequence[Topic]) -> None:
+        """Digest what is held on other topics of a repo, for its founding epoch's own topic."""
+        self._conversation.start(self._load_earlier, topic, others)
 
     def plan(self, load: LoadPlan) -> None:
         """Plan what to send on a topic, together with others that are asked for meanwhile: a peer's summaries of thousands
@@ -145,6 +150,11 @@ class TopicWork:
             self._conversation.happen(answer)
         if self._hub.replica.sketches.has_due():
             await self._hub.write(self._hub.replica.sketches.write)
+
+    async def _load_earlier(self, topic: TopicKey, others: Sequence[Topic]) -> None:
+        bill = WorkBill(self._conversation.account)
+        digest = await self._hub.look(bill, read_earlier, self._hub.replica, others)
+        self._conversation.happen(EarlierLoaded(topic, digest))
 
     async def _load_plans(self) -> None:
         """One look at a time, and another for what has come during it."""

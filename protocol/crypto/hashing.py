@@ -74,6 +74,7 @@ _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
 _SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
+_EARLIER_DIGEST: Final = _CONTEXT + "topics and set digests to earlier digest v1"
 _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
@@ -269,6 +270,11 @@ def set_lanes(commit_id: ItemId) -> bytes:
 def set_digest(lanes: bytes) -> Digest:
     """Return the digest of a set, from its lanes."""
     return Digest(_derive(_SET_DIGEST, lanes))
+
+
+def earlier_digest(sets: Iterable[tuple[TopicKey, Digest]]) -> Digest:
+    """Return the digest of sets on several topics, in any order."""
+    return Digest(_derive(_EARLIER_DIGEST, b"".join(topic + digest for topic, digest in sorted(sets))))
 
 
 def account_mark(token: AccountToken) -> Mark:

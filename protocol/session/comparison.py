@@ -193,10 +193,7 @@ class Comparison:
         return []
 
     def _settle(self, progress: TopicProgress, own: SummaryLoaded, peer: Summary) -> None:
-        """Note a topic that takes no room any more. Both sides find so by the same two summaries.
-
-        So a side that announces others in its place is never ahead of what the other side counts.
-        """
+        """Note a topic that takes no room any more. Both sides find so by the same two summaries."""
         is_equal = (own.count, own.digest) == (peer.count, peer.digest)
         if not progress.has_settled and (is_equal or peer.round >= _RANGES_FROM_ROUND):
             progress.has_settled = True

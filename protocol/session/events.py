@@ -50,6 +50,14 @@ class SummaryLoaded:
 
 
 @dataclass(frozen=True, slots=True)
+class EarlierLoaded:
+    """Answer to LoadEarlier; none where no other topic of the repo is here, and the peer has not asked."""
+
+    topic: TopicKey
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
 class PlanLoaded:
     """Answer to LoadPlan: commits to send, in order; later commits have numbers above `upto`, or below 0.
 
@@ -308,6 +316,7 @@ Event = (
     | PunchAnswered
     | MessageReceived
     | SummaryLoaded
+    | EarlierLoaded
     | PlanLoaded
     | WantedFound
     | BatchLoaded

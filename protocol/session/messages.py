@@ -97,6 +97,13 @@ class Summary(MessageForm, frozen=True, tag="sum3"):
     digest: Digest
 
 
+class Earlier(MessageForm, frozen=True, tag="earlier1"):
+    """What the sender holds on all topics of a repo that rest here; `topic` is the repo's founding epoch's own."""
+
+    topic: BlindTopic
+    digest: Digest
+
+
 class Reconcile(MessageForm, frozen=True, tag="reconcile1"):
     """A step of finding out what differs of a topic; `kind` is a `reconciling.FrameKind`."""
 
@@ -330,6 +337,7 @@ Message = (
     Features
     | Announce
     | Summary
+    | Earlier
     | Reconcile
     | Publications
     | Receipt

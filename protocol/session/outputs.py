@@ -34,6 +34,25 @@ class LoadSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class LoadEarlier:
+    """Digest what is held on all topics that rest here of the repo whose founding epoch's own topic this is.
+
+    `is_asked`: the peer has said its own.
+    """
+
+    topic: TopicKey
+    is_asked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCompared:
+    """Verdict about all topics of a repo that rest here, once for a connection."""
+
+    topic: TopicKey
+    is_equal: bool
+
+
+@dataclass(frozen=True, slots=True)
 class LoadPlan:
     """Plan what to send to a peer that holds these commits (named by their first bytes) and their past."""
 
@@ -280,6 +299,8 @@ class Close:
 Output = (
     Send
     | LoadSummary
+    | LoadEarlier
+    | EarlierCompared
     | LoadPlan
     | FindWanted
     | FindBodies

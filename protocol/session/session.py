@@ -17,17 +17,17 @@ the peer ends in one output, `Close`, with a stable reason; after it the machine
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final, TypeVar
 
 from protocol.crypto.hashing import announced_topic, blind_topic
 from protocol.ids import AnnouncedTopic, BlindTopic, SessionId, TopicKey
-from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_HEARD_MAX, TOPICS_SETTLING_MAX
+from protocol.limits.peers import TOPIC_COUNT_MAX, TOPICS_SETTLING_MAX
 from protocol.session import events, messages
 from protocol.session.accounts import Accounts
 from protocol.session.circuits import SessionCircuits
 from protocol.session.comparison import Comparison
 from protocol.session.deposits import Deposits
+from protocol.session.earlier import EarlierEpochs
 from protocol.session.features import PRESENCE, WIDE_CIRCUITS
 from protocol.session.introducing import Introducing
 from protocol.session.machines.conversation import (
@@ -51,6 +51,7 @@ from protocol.session.outputs import (
 from protocol.session.presence import PresencePlace
 from protocol.session.punching import Punching
 from protocol.session.rendezvous import Rendezvous
+from protocol.session.room import Room
 from protocol.session.topic_progress import TopicProgress
 from protocol.session.transfer import Transfer
 
@@ -80,19 +81,17 @@ class Session:
         self.punching = Punching(is_dialer=is_dialer)
         self.transfer = Transfer()
         self.comparison = Comparison(self.transfer, self._settle)
+        self.earlier = EarlierEpochs()
         self._is_dialer = is_dialer
         self.is_relay = is_relay
         self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
         self.peer_features: frozenset[str] | None = None
         """Features that the peer has said to know; None: it has not said."""
-        self._deposited: set[TopicKey] = set()  # by the peer, and not settled
-        self._unsettled: set[TopicKey] = set()  # joined, or entrusted to the peer, and not settled
+        self._room = Room()
         self._said_count = 0  # announcements of this side
         self._topics: dict[BlindTopic, TopicProgress] = {}
         self._by_key: dict[TopicKey, TopicProgress] = {}
         self._expected: dict[AnnouncedTopic, TopicProgress] = {}  # by how the peer would announce the topic
-        # Announced by the peer, and not followed here: the latest, in order.
-        self._heard: dict[AnnouncedTopic, None] = {}
         self._changed: set[TopicKey] = set()
         self._is_dead = False
         self.joined_count = 0
@@ -111,7 +110,7 @@ class Session:
     @property
     def has_room(self) -> bool:
         """Return True if one topic more may be joined now: those that settle make room for others."""
-        if len(self._unsettled) >= TOPIC_COUNT_MAX:
+        if not self._room.is_free:
             return False
         return len(self._topics) < TOPIC_COUNT_MAX or self.comparison.settling_count < TOPICS_SETTLING_MAX
 
@@ -208,7 +207,7 @@ class Session:
 
     def has_heard_of(self, topic: TopicKey) -> bool:
         """Return True if the peer has announced a topic that this side has not."""
-        return self.peer_name_of(topic) in self._heard
+        return self._room.has_heard(self.peer_name_of(topic))
 
     def follow(self, event: events.TopicFollowed) -> list[Output]:
         """Announce a topic, and join it where the peer has announced it."""
@@ -220,11 +219,10 @@ class Session:
         self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
         entrusted: list[Output] = []
         if self.peer_is_relay and event.is_entrusted:
-            self._unsettled.add(topic)
+            self._room.take((topic,))
             entrusted.append(Send(messages.Deposit((topic,))))
         outputs = [self._announce(progress), *entrusted]
-        if theirs in self._heard:
-            del self._heard[theirs]
+        if self._room.pop_heard(theirs):
             outputs += self._join(progress)
         return outputs
 
@@ -235,19 +233,20 @@ class Session:
         return Send(messages.Announce((ours,)))
 
     def _settle(self, topic: TopicKey) -> None:
-        """Note that a topic takes no room any more: its comparison came to an end, or the relay takes no more of it."""
-        self._unsettled.discard(topic)
-        self._deposited.discard(topic)
+        """Note that a topic takes no room any more."""
+        self._room.settle((topic,))
 
     def _join(self, progress: TopicProgress) -> list[Output]:
         is_first = not progress.is_joined
         if is_first:
-            self._unsettled.add(progress.topic)
+            self._room.take((progress.topic,))
         outputs = self.comparison.joined(progress)
         if not is_first:
             return outputs
         self.joined_count += 1
         self.transfer.joined(progress)
+        if not self.compares_publications:
+            outputs += self.earlier.joined(progress)
         return [*outputs, *self.introducing.joined(progress), *self._offer_rendezvous(progress)]
 
     def _offer_rendezvous(self, progress: TopicProgress) -> list[Output]:
@@ -284,7 +283,7 @@ class Session:
 
     def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
         """Tell the peer which topics this relay does not keep, and why."""
-        self._deposited.difference_update(event.topics)
+        self._room.settle(event.topics)
         blinds = (blind_topic(topic, self._session_id) for topic in event.topics)
         return [Send(messages.Refused(blind, event.reason)) for blind in blinds]
 
@@ -300,25 +299,16 @@ class Session:
         for announced in message.topics:
             progress = self._expected.get(announced)
             if progress is None:
-                self._heard.pop(announced, None)
-                self._heard[announced] = None
+                self._room.hear(announced)
                 continue
             if not progress.is_joined and self._said_count - progress.said_at >= TOPIC_COUNT_MAX:
                 outputs.append(self._announce(progress))  # the peer may have forgotten it
             outputs += self._join(progress)
-        self._forget_heard()
+        self._room.forget_heard(is_stranger=not self.joined_count)
         if message.topics:
             for kind, machine in _HANDSHAKE.items():
                 self._handshake[kind] = machine.find(self._handshake[kind], HandshakeEvent.ANNOUNCEMENT).to
         return outputs
-
-    def _forget_heard(self) -> None:
-        """Forget the first topics that the peer has announced, beyond a bound. A stranger has no reason to announce more."""
-        surplus = len(self._heard) - TOPICS_HEARD_MAX
-        if surplus > 0 and not self.joined_count:
-            raise PeerFault("too_many_topics")
-        for announced in list(islice(self._heard, max(0, surplus))):
-            del self._heard[announced]
 
     def _agree(self, kind: type[messages.Features | messages.Relay | messages.Introductions]) -> None:
         self._handshake[kind] = _HANDSHAKE[kind].find(self._handshake[kind], HandshakeEvent.MESSAGE).to
@@ -335,7 +325,7 @@ class Session:
         self._agree(messages.Relay)
         self.introducing.peer_is_relay()
         entrusted = tuple(progress.topic for progress in self.topics if progress.is_entrusted)
-        self._unsettled.update(entrusted)
+        self._room.take(entrusted)
         return [Send(messages.Deposit(entrusted))] if entrusted else []
 
     def handle_introductions(self, _: messages.Introductions) -> list[Output]:
@@ -352,9 +342,7 @@ class Session:
         fresh = (
             one for one, here in zip(message.topics, known, strict=True) if not (here and here.has_settled)
         )
-        self._deposited.update(fresh)
-        if len(self._deposited) > TOPIC_COUNT_MAX:
-            raise PeerFault("too_many_topics")
+        self._room.deposit(fresh)
         return [OpenTopics(message.topics)]
 
     def handle_refused(self, progress: TopicProgress, message: messages.Refused) -> list[Output]:
@@ -451,6 +439,12 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
         _plain(messages.CircuitClose, _CIRCUIT, lambda s, m: s.circuits.handle(m)),
         _joined(
             messages.Summary, "*Comparison of a topic*", lambda s, topic, m: s.comparison.summarised(topic, m)
+        ),
+        _joined(
+            messages.Earlier,
+            "say `earlier1`, and announce what rests where the two differ",
+            lambda s, topic, m: s.earlier.heard(topic, m),
+            "unasked_earlier",
         ),
         _joined(
             messages.Reconcile,
@@ -579,6 +573,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _event(events.AccountWanted, lambda s, e: s.accounts.ask(e)),
         _event(events.AccountSettled, lambda s, e: s.accounts.settle(e)),
         _topic_event(events.SummaryLoaded, lambda s, topic, e: s.comparison.summary_loaded(topic, e)),
+        _topic_event(events.EarlierLoaded, lambda s, topic, e: s.earlier.loaded(topic, e)),
         _topic_event(events.PlanLoaded, lambda s, topic, e: s.comparison.planned(topic, e)),
         _topic_event(events.Reconciled, lambda s, topic, e: s.comparison.reconciled(topic, e)),
         _topic_event(events.WantedFound, lambda s, topic, e: s.transfer.wanted_found(topic, e)),

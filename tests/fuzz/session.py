@@ -36,6 +36,7 @@ from protocol.session.events import (
     CircuitSent,
     CircuitsTaken,
     CommitsAccepted,
+    EarlierLoaded,
     Event,
     FileListLoaded,
     FileSettled,
@@ -60,6 +61,7 @@ from protocol.session.outputs import (
     CircuitReceived,
     CircuitsAgreed,
     Close,
+    EarlierCompared,
     FilesAnswered,
     FilesListed,
     FindBodies,
@@ -73,6 +75,7 @@ from protocol.session.outputs import (
     LearnPeers,
     LoadBatch,
     LoadBlocks,
+    LoadEarlier,
     LoadFileList,
     LoadPlan,
     LoadSummary,
@@ -242,6 +245,8 @@ class _Node:
                     assert addresses
                 case AddressSeen():
                     assert output.address
+                case EarlierCompared():
+                    assert output.topic in self._last
                 case PresenceSeen():
                     assert len(output.box) <= PRESENCE_BOX_SIZE_MAX
                 case GiveAccount():
@@ -274,6 +279,8 @@ class _Node:
         match output:
             case LoadSummary(topic):
                 return SummaryLoaded(topic, (as_commit_id(ROOT),), 1, Digest(ROOT), self._last[topic])
+            case LoadEarlier(topic):
+                return EarlierLoaded(topic, Digest(ROOT))
             case LoadPlan(topic):
                 self._planned.add(topic)
                 nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)

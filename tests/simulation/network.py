@@ -6,22 +6,23 @@ Messages travel as real frames. A link that is cut loses all that is on its way,
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from protocol.codec import DecodeError
-from protocol.crypto.hashing import block_id
-from protocol.ids import CommitId, SessionId, TopicKey
+from protocol.crypto.hashing import block_id, earlier_digest
+from protocol.ids import AnnouncedTopic, CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.session.events import (
     CheckDue,
     CommitsAccepted,
+    EarlierLoaded,
     Event,
     MessageReceived,
     Reconciled,
     TopicFollowed,
 )
-from protocol.session.messages import decode_message, encode_message
+from protocol.session.messages import Announce, decode_message, encode_message
 from protocol.session.outputs import (
     AccountAnswered,
     AddressSeen,
@@ -31,6 +32,7 @@ from protocol.session.outputs import (
     CircuitReceived,
     CircuitsAgreed,
     Close,
+    EarlierCompared,
     FilesAnswered,
     FilesListed,
     FindPeers,
@@ -40,6 +42,7 @@ from protocol.session.outputs import (
     IngestBatch,
     KeepFiles,
     LearnPeers,
+    LoadEarlier,
     LoadFileList,
     NodesLearned,
     OpenReconciliation,
@@ -71,6 +74,9 @@ class End:
     sent_until: float = 0.0  # frames of one direction stay in order
     reconcilers: dict[TopicKey, Reconciler] = field(default_factory=dict)
     taking_until: float = 0.0  # batches are taken in the order in which they came
+    resting: set[TopicKey] = field(default_factory=set)  # topics of ended epochs
+    asked: list[TopicKey] = field(default_factory=list)  # topics that are announced next
+    waiting: list[TopicKey] = field(default_factory=list)  # topics that wait for their turn
 
 
 @dataclass(slots=True)
@@ -109,6 +115,9 @@ class Network:
         self.nodes: dict[str, Node] = {}
         self.ends_at = float("inf")
         """When connections cease to look whether all is equal, so that a run comes to its end."""
+        self.founding: TopicKey | None = None
+        """Topic that everyone follows, where all further ones but `written` are of ended epochs; None: none is."""
+        self.written: set[TopicKey] = set()
         self.closed: list[str] = []
         """Reasons with which sessions ended."""
         self._events: list[tuple[float, int, Callable[[], None]]] = []
@@ -148,8 +157,42 @@ class Network:
         for end in link.ends:
             self._check_later(link, end)
             end.node.links[link.other(end).node.name] = link
-            for number, topic in enumerate(end.node.store.topics):
-                self._give(link, end, TopicFollowed(TopicKey(topic), is_own=number == 0))
+            end.waiting = [TopicKey(topic) for topic in end.node.store.topics]
+            if self.founding is not None:
+                used = {self.founding, *self.written}
+                end.resting = set(end.waiting) - used
+                end.waiting = [topic for topic in end.waiting if topic in used]
+            self._take_turns(link, end)
+
+    def _take_turns(self, link: Link, end: End) -> None:
+        """Announce what may be now: what is asked for first."""
+        while link.is_up and (
+            (end.asked and end.session.has_room) or (end.waiting and end.session.may_announce)
+        ):
+            topic = (end.asked or end.waiting).pop(0)
+            first = next(iter(end.node.store.topics)) if self.founding is None else self.founding
+            for output in end.session.handle(TopicFollowed(topic, is_own=topic == first)):
+                self._perform(link, end, output)
+
+    def _wake(self, end: End, topic: TopicKey) -> None:
+        if topic in end.resting:
+            end.resting.discard(topic)
+            end.asked.append(topic)
+
+    def _hear(self, end: End, announced: Sequence[AnnouncedTopic]) -> None:
+        for topic in [*end.resting, *end.waiting]:
+            if end.session.peer_name_of(topic) in announced:
+                self._wake(end, topic)
+                if topic in end.waiting:
+                    end.waiting.remove(topic)
+                    end.asked.append(topic)
+
+    def _look_up_earlier(self, link: Link, end: End, load: LoadEarlier) -> None:
+        if load.is_asked or (end.resting and load.topic == self.founding):
+            held = [(topic, end.node.store.digest(topic)) for topic in sorted(end.resting)]
+            digest = earlier_digest(one for one in held if end.node.store.topics[one[0]].commits)
+            answer = EarlierLoaded(load.topic, digest)
+            self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
 
     def _check_later(self, link: Link, end: End) -> None:
         """As often as a connection says that it is alive, while there is one."""
@@ -196,12 +239,15 @@ class Network:
         except DecodeError:
             self._close(link, "bad_message")
             return
+        if isinstance(message, Announce):
+            self._hear(receiver, message.topics)
         self._give(link, receiver, MessageReceived(message))
 
     def _give(self, link: Link, end: End, event: Event) -> None:
         if link.is_up:
             for output in end.session.handle(event):
                 self._perform(link, end, output)
+            self._take_turns(link, end)
 
     def _perform(self, link: Link, end: End, output: Output) -> None:
         match output:
@@ -215,6 +261,12 @@ class Network:
                 self.after(done - self.now, lambda: self._take(link, end, output))
             case OpenReconciliation() | HandleFrame():
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._reconcile(link, end, output))
+            case LoadEarlier():
+                self._look_up_earlier(link, end, output)
+            case EarlierCompared():
+                if not output.is_equal:
+                    end.waiting += sorted(end.resting)
+                    end.resting.clear()
             case HandOver() | OpenTopics() | FindPeers() | LearnPeers() | AddressSeen() | PresenceSeen():
                 raise AssertionError(
                     "nobody asks for blocks, deposits topics, introduces peers, sees any or opens texts here"
@@ -281,6 +333,7 @@ class Network:
         for link in list(node.links.values()):
             if link is not source and nums:
                 end = next(one for one in link.ends if one.node is node)
+                self._wake(end, topic)
                 self._give(link, end, CommitsAccepted(topic, tuple(nums)))
 
     def _close(self, link: Link, reason: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from protocol.crypto.hashing import block_id, symbol_key
-from protocol.ids import SHORT_ID_SIZE, CommitId, ShortId, TopicKey
+from protocol.ids import SHORT_ID_SIZE, CommitId, Digest, ShortId, TopicKey
 from protocol.session.events import (
     BatchIngested,
     BatchLoaded,
@@ -144,15 +144,19 @@ class Store:
     def __init__(self) -> None:
         self.topics: dict[bytes, Topic] = {}
 
+    def digest(self, topic: TopicKey) -> Digest:
+        """The set digest of a topic."""
+        digest = SetDigest()
+        digest.add(self.topics[topic].nums)
+        return digest.digest()
+
     def look_up(self, load: Load) -> Event:
         """The answer to what a session asks."""
         topic = self.topics[load.topic]
         match load:
             case LoadSummary():
-                digest = SetDigest()
-                digest.add(topic.nums)
                 count = len(topic.commits)
-                return SummaryLoaded(load.topic, tuple(topic.heads()), count, digest.digest(), count)
+                return SummaryLoaded(load.topic, tuple(topic.heads()), count, self.digest(load.topic), count)
             case LoadPlan():
                 heads = {raw[:SHORT_ID_SIZE]: raw for raw in topic.nums}
                 held = [heads[raw] for raw in load.held if raw in heads]

@@ -29,7 +29,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounds that a dozen topics press against: three have room."""
     monkeypatch.setattr("node.sync.connection.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("protocol.session.session.TOPIC_COUNT_MAX", 3)
-    monkeypatch.setattr("protocol.session.session.TOPICS_HEARD_MAX", 6)
+    monkeypatch.setattr("protocol.session.room.TOPICS_HEARD_MAX", 6)
+    monkeypatch.setattr("protocol.session.room.TOPIC_COUNT_MAX", 3)
     monkeypatch.setattr("protocol.session.session.TOPICS_SETTLING_MAX", 2)
 
 
@@ -88,6 +89,7 @@ async def test_topics_of_no_use_to_a_peer_take_no_room_from_those_that_it_shares
         assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
 
 
+@pytest.mark.slow
 async def test_a_relay_and_its_partner_are_in_step_on_more_topics_than_have_room(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:

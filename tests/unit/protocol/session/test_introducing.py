@@ -23,7 +23,7 @@ from protocol.session.messages import (
     decode_message,
     encode_message,
 )
-from protocol.session.outputs import Close, FindPeers, LearnPeers, LoadSummary, Output, Send
+from protocol.session.outputs import Close, FindPeers, LearnPeers, LoadEarlier, LoadSummary, Output, Send
 from protocol.session.reach import as_seen, may_travel
 from protocol.session.session import Session
 
@@ -39,7 +39,8 @@ def _many(count: int) -> tuple[PeerAddress, ...]:
 
 def _join(session: Session, topic: TopicKey = ROOT, *, is_own: bool = True) -> list[Output]:
     session.handle(TopicFollowed(topic, is_own=is_own))
-    return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
+    outputs = _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
+    return [output for output in outputs if not isinstance(output, LoadEarlier)]
 
 
 def _hear(session: Session, message: Message) -> list[Output]:

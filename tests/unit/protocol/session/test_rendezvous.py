@@ -15,6 +15,7 @@ from protocol.session.events import (
 from protocol.session.messages import Announce, Circuits, Meet, Message, Nodes, Relay
 from protocol.session.outputs import (
     Close,
+    LoadEarlier,
     LoadSummary,
     NodesLearned,
     Output,
@@ -38,7 +39,8 @@ def _join(
     session: Session, topic: TopicKey = ROOT, *, is_entrusted: bool = True, is_own: bool = True
 ) -> list[Output]:
     session.handle(TopicFollowed(topic, is_own=is_own, is_entrusted=is_entrusted))
-    return _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
+    outputs = _hear(session, Announce((announced_topic(topic, SESSION_ID, by_dialer=False),)))
+    return [output for output in outputs if not isinstance(output, LoadEarlier)]
 
 
 def _node() -> Session:

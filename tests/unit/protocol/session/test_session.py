@@ -47,6 +47,7 @@ from protocol.session.messages import (
     Announce,
     Blocks,
     Deposit,
+    Earlier,
     Fetch,
     FoundBodies,
     Goodbye,
@@ -71,6 +72,7 @@ from protocol.session.outputs import (
     IngestBatch,
     LoadBatch,
     LoadBlocks,
+    LoadEarlier,
     LoadPlan,
     LoadSummary,
     OpenReconciliation,
@@ -128,7 +130,8 @@ def test_a_second_announcement_adds_to_the_first() -> None:
         session.handle(TopicFollowed(topic, is_own=topic == ROOT))
     assert session.handle(MessageReceived(Announce((THEIR_MAIN,)))) == [LoadSummary(MAIN)]
     theirs = announced_topic(ROOT, SESSION_ID, by_dialer=False)
-    assert session.handle(MessageReceived(Announce((theirs, THEIR_MAIN)))) == [LoadSummary(ROOT)]
+    outputs = session.handle(MessageReceived(Announce((theirs, THEIR_MAIN))))
+    assert outputs == [LoadSummary(ROOT), LoadEarlier(ROOT, is_asked=False)]
     assert [progress.is_joined for progress in session.topics] == [True, True]
 
 
@@ -387,6 +390,7 @@ FAULTS: dict[str, list[object]] = {
     "unasked_summary": [Summary(BLIND_MAIN, 0, (), 0, EMPTY), Summary(BLIND_MAIN, 0, (), 0, EMPTY)],
     "unasked_reconciliation": [Reconcile(BLIND_MAIN, 0, b"")],
     "unasked_receipt": [Receipt(BLIND_MAIN)],
+    "unasked_earlier": [Earlier(BLIND_MAIN, EMPTY)],
     "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
@@ -439,8 +443,8 @@ def test_a_topic_is_announced_again_to_a_peer_that_may_have_forgotten_it(
 def test_topics_that_have_settled_make_room_for_others_and_those_that_differ_do_after_the_last_round(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name, bound in (("TOPIC_COUNT_MAX", 1), ("TOPICS_SETTLING_MAX", 9)):
-        monkeypatch.setattr(f"protocol.session.session.{name}", bound)
+    for place in ("session", "room"):
+        monkeypatch.setattr(f"protocol.session.{place}.TOPIC_COUNT_MAX", 1)
     session = Session(SESSION_ID, is_dialer=True)
     allowed = [session.may_announce]
     session.handle(TopicFollowed(MAIN, is_own=False))

@@ -1,0 +1,138 @@
+"""Topics of ended epochs: answered, and announced where there is a reason to."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from node.sync.connection import Connection
+from protocol.formats.text import id_text
+from protocol.ids import TopicKey
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, ids, meet, members_of, open_nodes, share, until_equal
+from tests.support.relays import open_relay
+
+_RENEWALS = 5
+_TOPICS = 2 * (_RENEWALS + 1)
+
+
+async def _until(is_so: Callable[[], bool]) -> None:
+    while not is_so():  # noqa: ASYNC110  # nobody tells of it
+        await trio.sleep(0.1)
+
+
+def _joined(connection: Connection) -> set[TopicKey]:
+    return {one.topic for one in connection.topics if one.is_joined}
+
+
+def _in_use(node: Node) -> set[TopicKey]:
+    """Topics of the epoch that is written in, and the founding epoch's own."""
+    repo = node.repo()
+    founding = next(one for one in node.replica.tables.epochs_in(repo.num) if one.epoch_id == repo.init_id)
+    return {*node.replica.tables.writing_topics(repo.num), founding.topic}
+
+
+async def _grow(alice: Node, *others: Node) -> None:
+    """Have all of them hold a repo of several epochs, with a post in each."""
+    await share(alice, *others)
+    for number in range(_RENEWALS):
+        alice.author.start_epoch(alice.repo())
+        alice.write(alice.branch(), f"post {number}")
+    for other in others:
+        await meet(alice, other)
+
+
+async def test_two_nodes_that_hold_the_same_announce_no_ended_epoch(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _grow(alice, bob)
+        async with connected(bob, alice) as sides:
+            await wait_all_tasks_blocked()
+            for side in sides:
+                assert {one.topic for one in side.topics} == _joined(side) == _in_use(alice)
+                assert not any(map(side.is_waiting, alice.replica.by_topic))
+            alice.hub.announce(alice.author.start_epoch(alice.repo()))
+            alice.write(alice.branch(), "in a new epoch")
+            await _until(lambda: ids(bob) == ids(alice))
+            assert len(_joined(sides[0])) == 3 + 2
+
+
+async def test_who_was_away_for_a_renewal_announces_no_earlier_epoch(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await _grow(alice, bob)
+        alice.author.start_epoch(alice.repo())
+        alice.write(alice.branch(), "while bob is away")
+        async with connected(bob, alice) as (ours, theirs):
+            await _until(lambda: ids(bob) == ids(alice))
+            await wait_all_tasks_blocked()
+            assert len(_joined(ours)) == len(_joined(theirs)) == 3 + 2
+            assert not any(map(theirs.is_waiting, alice.replica.by_topic))
+
+
+async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob, carol)
+        carol.write(carol.branch(), "written offline")
+        for _ in range(_RENEWALS):
+            alice.author.start_epoch(alice.repo())
+        await meet(alice, bob)
+        async with connected(bob, alice) as (ours, _):
+            await wait_all_tasks_blocked()
+            assert _joined(ours) == _in_use(alice)
+            async with connected(carol, alice):
+                await _until(lambda: ids(bob) == ids(alice) == ids(carol))
+            assert len(_joined(ours)) == 3 + 1, "the writers' topic of the first epoch"
+
+
+async def test_ended_epochs_that_differ_are_compared_one_by_one(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob, carol)
+        carol.write(carol.branch(), "written offline")
+        for _ in range(_RENEWALS):
+            alice.author.start_epoch(alice.repo())
+        await meet(alice, bob)
+        await meet(alice, carol)
+        assert ids(bob) != ids(alice)
+        async with connected(bob, alice) as (ours, theirs):
+            await _until(lambda: ids(bob) == ids(alice))
+            assert len(_joined(ours)) == len(_joined(theirs)) == _TOPICS
+
+
+async def test_two_who_renewed_apart_meet_by_the_founding_epoch(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        await members_of(alice).grant("repo", id_text(bob.author.user), "admin")
+        await meet(alice, bob)
+        alice.author.start_epoch(alice.repo())
+        bob.author.start_epoch(bob.repo())
+        alice.write(alice.branch(), "of one side")
+        bob.write(bob.branch(), "of the other")
+        async with connected(bob, alice):
+            await _until(lambda: ids(bob) == ids(alice))
+
+
+async def test_a_relay_is_told_of_all_epochs_and_a_newcomer_gets_them(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with (
+        fail_after(120),
+        open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol),
+        open_relay(tmp_path) as relay,
+    ):
+        await _grow(alice, bob)
+        async with connected(alice, relay) as (ours, _):
+            await wait_all_tasks_blocked()
+            assert len(_joined(ours)) == _TOPICS
+        await carol.joiner.begin(alice.invite(alice.repo()))
+        async with connected(carol, bob):
+            await until_equal(bob, carol)
