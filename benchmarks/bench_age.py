@@ -1,10 +1,11 @@
-"""Age: what a repo's membership costs a node at its start, in time and memory, as members, removals and epochs add up.
+"""Age: what a repo's membership costs a node, at its start and at each join, as members, removals and epochs add up.
 
 python -m benchmarks.bench_age [MEMBERS:EPOCHS ...]
 
 A store on disk of one repo whose members join by one invitation with keys of their own. Each epoch begins when some of them
-are excluded, nine of ten in the end. *Judged*: what a start costs that judges every root branch commit again.
-*Start*: with what the node itself has kept of its verdicts. Each is measured in a process of its own, interpreter excluded.
+are excluded, nine of ten in the end. *Start* opens the store with what
+the node has kept of its verdicts; *judged* is the same membership from its commits alone. *Join* takes in one member more,
+and looks for the duties that come of that. Processor time, each size in a process of its own, interpreter excluded.
 """
 
 import gc
@@ -18,18 +19,23 @@ import tracemalloc
 from pathlib import Path
 from typing import Final
 
-from benchmarks.common import STORE_KEY, clock_ms, figure, note
+from benchmarks.common import STORE_KEY, clock_ms, figure, note, percentile
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
-from node.ingest.replica import Replica
+from node.ingest.ingest_result import IngestResult
+from node.ingest.replica import Replica, load_membership
+from node.membership.epoch_duties import EpochDuties
+from node.membership.epoch_keys import KeyTaker
 from protocol.crypto.keys import InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Invite, Join, Permission, Remove
 from protocol.formats.proofs import prove_invitation
+from storage.repos.repos import Repo
 
 _SIZES: Final = ("100:10", "400:60", "1000:200")
 _LEAVING: Final = 0.9
 """Share of the members who are gone in the end."""
+_JOINS: Final = 40
 _INVITATION: Final = InvitationSeed(b"i" * 32)
 
 
@@ -65,20 +71,44 @@ def make_store(folder: Path, members: int, epochs: int) -> None:
 
 
 def _measure(folder: str) -> None:
-    """Print what opening a store costs this process: seconds, and MiB that Python holds for memberships."""
+    """Print what a store costs this process: seconds, and MiB that Python holds for its membership."""
     began = time.process_time()
     replica = Replica(Path(folder), STORE_KEY)
-    seconds = time.process_time() - began
+    start = time.process_time() - began
     (repo,) = replica.repos.values()
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     gc.collect()
     tracemalloc.start()
     with replica.membership_lock:
         replica.forget_membership(repo.repo_id)
         operations = replica.membership(repo.repo_id).operations
     held = tracemalloc.get_traced_memory()[0] / 2**20
-    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps([seconds, held, most, len(operations), len(operations.epochs)]))
+    tracemalloc.stop()
+    counts = len(operations), len(operations.epochs)
+    began = time.process_time()
+    with replica.database.read() as connection:
+        load_membership(connection, replica.tables, repo.repo_id)
+    judged = time.process_time() - began
+    print(json.dumps([start, judged, _join(replica, repo), held, most, *counts]))
     replica.close()
+
+
+def _join(replica: Replica, repo: Repo) -> float:
+    """Seconds for one join of several, the middle one."""
+    root, owner = replica.root_branch(repo), Author(replica, UserSeed(b"o" * 32), clock_ms)
+    invitation = Invite(key_pair(_INVITATION)[0], Permission.WRITE, 2 * _JOINS, 2**50)
+    written, _ = owner.write(root, invitation)
+    keys, duties = KeyTaker(replica, owner), EpochDuties(replica, owner)
+    taken = []
+    for number in range(_JOINS):
+        author = Author(replica, _seed(1_000_000 + number), clock_ms)
+        join = Join(written.commit_id, prove_invitation(_INVITATION, repo.repo_id, author.user))
+        began = time.process_time()
+        author.write(root, join)
+        keys.take(replica.repos[repo.num])
+        duties.perform(replica.repos[repo.num], 0.0, IngestResult())
+        taken.append(time.process_time() - began)
+    return percentile(taken, 0.5)
 
 
 def main() -> None:
@@ -95,9 +125,11 @@ def main() -> None:
                 capture_output=True,
                 text=True,
             )
-            seconds, held, most, operations, started = json.loads(ran.stdout)
+            start, judged, join, held, most, operations, started = json.loads(ran.stdout)
             what = {"members": members, "epochs": started, "root_commits": operations}
-            figure("start", seconds * 1e3, "ms", **what)
+            figure("start", start * 1e3, "ms", **what)
+            figure("judged", judged * 1e3, "ms", **what)
+            figure("join", join * 1e3, "ms", **what)
             figure("membership_memory", held, "MiB", resident_most=most, **what)
 
 
