@@ -18,6 +18,7 @@ from node.cli.printing import say_wrapped, size_text
 from node.cli.progress import Progress, show_progress
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.cli.wording import author_of, time_of
+from node.contract.files import find_path_fault
 from node.observe.sentences import refusal_advice, refusal_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -109,13 +110,19 @@ def _print_files(shown: "tuple[list[FileView], FileList]") -> None:
 @prints(_print_files)
 def list_files(api: "Client", branch: BranchArgument) -> Outcome:
     """List the files of a branch."""
+    found, answer = _all_files(api, branch)
+    return Outcome({"files": found}, shown=(found, answer))
+
+
+def _all_files(api: "Client", branch: str) -> "tuple[list[FileView], FileList]":
+    """List all files of a branch, and the last window. Costs a request for each 1,000."""
     found: list[FileView] = []
     after: int | None = 0
     while after is not None:
         answer = api.list_files(branch, after=after, limit=1000)
         found += answer["files"]
         after = answer["next"]
-    return Outcome({"files": found}, shown=(found, answer))
+    return found, answer
 
 
 @file.command("get")
@@ -141,8 +148,58 @@ def get(
     ] = "",
     force: Annotated[bool, typer.Option("--force", help="Replace what is there.")] = False,
 ) -> Mapping[str, object] | None:
-    """Read a file. It appears at its place whole, or not at all; a device or a pipe there is written into."""
+    """Read a file, or all files of a folder. Each appears at its place whole, or not at all.
+
+    A device or a pipe that is there is written into.
+    """
     start, stop = _parse_range(span)
+    try:
+        return _get_file(api, branch, file, out, (start, stop), force=force)
+    except ServiceError as error:
+        if error.code != "not_found" or span or (out is not None and str(out) == "-"):
+            raise
+        found, _ = _all_files(api, branch)
+        # Of files with one name the last one counts.
+        inside = {one["name"]: one for one in found if one["name"].startswith(f"{file.rstrip('/')}/")}
+        if not inside:
+            raise
+    return _get_folder(api, branch, file.rstrip("/"), [*inside.values()], out, force=force)
+
+
+def _get_folder(
+    api: "Client", branch: str, folder: str, inside: "list[FileView]", out: Path | None, *, force: bool
+) -> dict[str, object]:
+    """Write files below a folder of the disk. Names that lead out of it are refused, before anything is written."""
+    base = out or Path(folder.rpartition("/")[2])
+    places = {one["file"]: base / one["name"].removeprefix(f"{folder}/") for one in inside}
+    for one in inside:
+        if fault := find_path_fault(one["name"]):
+            raise ServiceError(
+                "bad_input",
+                f"{one['name']!r} cannot be put into a folder: {fault}",
+                "get it alone, with --out",
+            )
+        check_target(places[one["file"]], one["name"], replaces=force)
+    size = 0
+    for one in inside:
+        target = places[one["file"]]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with api.get_file(branch, one["file"]) as download:
+            receive(
+                download.pieces,
+                check_target(target, one["name"], replaces=force),
+                download.size,
+                replaces=force,
+            )
+        size += download.size
+    return {"path": str(base), "files": len(inside), "size": size}
+
+
+def _get_file(
+    api: "Client", branch: str, file: str, out: Path | None, span: tuple[int, int | None], *, force: bool
+) -> dict[str, object] | None:
+    """Write a file, or a part of it, to its place; None where it went to standard output."""
+    start, stop = span
     with api.get_file(branch, file, start=start, stop=stop) as download:
         if out is not None and str(out) == "-":
             for piece in download.pieces:

@@ -282,7 +282,12 @@ def _file_added(values: _Values) -> str:
 
 
 FILE_ADDED: Final = Says(_file_added)
-FILE_GOT: Final = Says("{path}, {size:size}")
+FILE_GOT: Final = Says(
+    lambda values: (
+        f"{values['path']}, {size_text(values['size'])}"
+        + (f" in {counted(values['files'], 'file')}" if "files" in values else "")
+    )
+)
 FILE_REMOVED: Final = Says(
     lambda values: f"Removed {', '.join(values['names'])} from {values['branch_given']} for all members."
 )

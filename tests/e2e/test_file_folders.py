@@ -68,6 +68,14 @@ def test_a_folder_goes_in_by_one_command_and_a_second_changes_nothing(tmp_path: 
         assert (tmp_path / "out").read_bytes() == (folder / "1" / "1 ü.jpg").read_bytes()
         run_ravel(alice, "file", "get", "main", "photos/large", "-o", str(tmp_path / "out large"))
         assert (tmp_path / "out large").read_bytes() == (folder / "large").read_bytes()
+        back = tmp_path / "back"
+        got = run_ravel(alice, "file", "get", "main", "photos/3/", "-o", str(back), "--json").stdout
+        assert json.loads(got)["files"] == 171
+        assert {one.name: one.read_bytes() for one in back.iterdir()} == {
+            one.name: one.read_bytes() for one in (folder / "3").iterdir()
+        }
+        refused = run_ravel(alice, "file", "get", "main", "photos/3", "-o", str(back), code=6).stderr
+        assert "--force" in refused
         (folder / "new").write_bytes(b"new")
         again = run_ravel(alice, "file", "add", "main", str(folder), str(alone))
         assert "Added 1 file of " in again.stdout
