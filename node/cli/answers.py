@@ -10,14 +10,16 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 import typer
+from typer.models import ArgumentInfo
 
 from node.cli.printing import (
     ID_WIDTH,
     Says,
     id_text_shown,
+    is_terminal,
     is_verbose,
     print_fields,
     print_table,
@@ -95,8 +97,8 @@ class Table:
 
     def __call__(self, answer: Item) -> None:
         """Print the rows of an answer."""
-        if self._empty is not None and not answer[self.rows]:
-            self._empty(answer)
+        if not answer[self.rows] and (self._empty is not None or is_terminal()):
+            (self._empty or Says(f"No {self.rows}."))(answer)
             return
         columns = self.columns if is_verbose() else self._few
         headings = [_heading(one) for one in columns]
@@ -156,6 +158,7 @@ def prints(
             and given.annotation == "Client"
             and "repo" in signature.parameters
             and signature.parameters["repo"].default == ""
+            and isinstance(get_args(signature.parameters["repo"].annotation)[1], ArgumentInfo)
         )
 
         @wraps(function)

@@ -199,7 +199,7 @@ def archive(
 
 
 @branch.command("voids")
-@prints(Table("voids", "commit", ("author", author), "rule", "reason"))
+@prints(Table("voids", short("commit"), ("author", author), "rule", "reason"))
 def voids(api: "Client", branch: BranchArgument) -> "VoidList":
     """List revoked (void) commits: accepted once, and out of the timeline since their author's rights ended."""
     return api.list_voids(branch)
@@ -224,7 +224,7 @@ def set_tag(api: "Client", repo: RepoArgument, name: str, commit: str) -> "RootC
 
 
 @tag.command("list")
-@prints(Table("tags", "name", "commit", short("branch")))
+@prints(Table("tags", "name", short("commit"), short("branch")))
 def list_tags(api: "Client", repo: RepoArgument = "") -> "TagList":
     """List the tags of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
     return api.list_tags(repo)

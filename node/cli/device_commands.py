@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, Table, marks, print_fields, print_table, prints, short
+from node.cli.answers import Outcome, Table, marks, print_table, prints, short
 from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
-from node.cli.printing import id_text_shown
+from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
 from node.cli.wording import parse_duration, spoken_duration
 
@@ -42,8 +42,10 @@ def add(
 
 def _print_devices(answer: "DeviceList") -> None:
     if not answer["devices"]:
-        state = "no peer of the link has answered yet" if answer["joining"] else "none: `ravel device add`"
-        print_fields([("person", answer["person"]), ("devices", state)])
+        if answer["joining"]:
+            say_wrapped("No computer of the link has answered yet. The daemon goes on trying.")
+        else:
+            say_wrapped("This is your only device. `ravel device add` makes a link for another one.")
         return
     which = marks("first", "this")
     print_table(

@@ -150,7 +150,7 @@ def exclude(
 @prints(
     Table(
         "invitations",
-        "invitation",
+        short("invitation"),
         ("author", author),
         "permission",
         ("joined", lambda item: f"{len(item['joined'])} of {item['uses']}"),

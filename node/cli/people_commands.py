@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, prints
+from node.cli.answers import Fields, Outcome, Says, Table, prints, short
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import PROFILE_COLOR_COUNT
 
@@ -59,7 +59,13 @@ def me(
     )
 
 
-_PETNAMES = Table("listed", "user", "name", ("", "kind"))
+_PETNAMES = Table(
+    "listed",
+    short("user"),
+    "name",
+    ("", "kind"),
+    empty=Says("You have given nobody a name of your own yet.", "name USER NAME"),
+)
 
 
 @prints(lambda answer: (_PETNAMES if "listed" in answer else Fields())(answer))

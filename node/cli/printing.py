@@ -123,7 +123,10 @@ def print_fields(pairs: Iterable[tuple[str, object]]) -> None:
     rows = [(name, _as_text(name, value)) for pair in pairs for name, value in _flat(*pair)]
     width = max((len(name) for name, _ in rows), default=0)
     for name, value in rows:
-        print(f"{name:<{width}}  {display_safe(value)}".rstrip())
+        first, *more = value.split("\n")  # a post may have several lines
+        print(f"{name:<{width}}  {display_safe(first)}".rstrip())
+        for line in more:
+            print(f"{'':<{width}}  {display_safe(line)}".rstrip())
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -285,7 +288,8 @@ def fill_command(command: str | tuple[str, str], values: Mapping[str, Item]) -> 
     """Return a command with its values quoted for a shell, called as `ravel` was called."""
     words, why = command if isinstance(command, tuple) else (command, "")
     quoted = {name: shlex.quote(display_safe(str(value))) for name, value in values.items()}
-    found = f"{values.get('ravel', 'ravel')} {words.format_map(quoted)}"
+    ravel = "ravel" if words.startswith("--home ") else values.get("ravel", "ravel")
+    found = f"{ravel} {words.format_map(quoted)}"
     return (found, why) if why else found
 
 

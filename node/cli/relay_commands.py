@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli import words
-from node.cli.answers import Outcome, Table, marks, print_fields, prints
+from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
 from node.cli.links import link_notes, link_outcome, print_link, read_link
 from node.cli.printing import size_text
 from node.cli.shared import YesOption, confirm
@@ -111,7 +111,7 @@ def show_status(api: "Client") -> "RelayStatus":
 def _print_topics(answer: "RelayedTopicList") -> None:
     Table(
         "topics",
-        "topic",
+        short("topic"),
         "commits",
         ("size", lambda one: size_text(one["size"])),
         ("of files", lambda one: size_text(one["file_size"])),

@@ -296,7 +296,7 @@ def forget(
 @prints(
     Table(
         "epochs",
-        "epoch",
+        short("epoch"),
         ("author", author),
         "readers",
         ("follows", lambda item: " ".join(one[:12] for one in item["follows"])),

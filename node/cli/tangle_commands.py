@@ -87,7 +87,7 @@ def _quoted(text: str) -> str:
 
 
 def _print_feeds(answer: "FeedCheck") -> None:
-    Table("feeds", "author", "commits", "last", "forks", ("name", "author_name"))(answer)
+    Table("feeds", short("author"), "commits", "last", "forks", ("name", "author_name"))(answer)
     if not answer["fork_count"]:
         return
     print(f"\nUsed more than once: {counted(answer['fork_count'], 'place')}")

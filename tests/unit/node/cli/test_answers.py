@@ -3,13 +3,18 @@
 import importlib
 import inspect
 import pkgutil
-from typing import Any, Final, get_args, get_type_hints
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args, get_type_hints
 
 import pytest
+import typer
 
 import ravel.types
-from node.cli.answers import Fields, Table
+from node.cli.answers import Fields, Table, prints
 from node.cli.command_table import COMMANDS
+
+if TYPE_CHECKING:
+    from ravel import Client
 
 
 def _answer_types() -> dict[str, type]:
@@ -50,3 +55,12 @@ def test_a_printer_names_fields_of_the_answer(name: str, command: Any) -> None: 
     for column in printer.columns:
         source = column if isinstance(column, str) else column[1]
         assert not isinstance(source, str) or source in hints, f"{name}: {source}"
+
+
+def test_a_repo_that_is_an_option_is_not_filled_in(capsys: pytest.CaptureFixture[str]) -> None:
+    @prints()
+    def search(api: "Client", repo: Annotated[str, typer.Option("--repo")] = "") -> Mapping[str, object]:
+        return {"repo": repo}
+
+    search(as_json=True, context_of_run=None, repo="")
+    assert capsys.readouterr().out == '{"repo": ""}\n', "no daemon was asked for the repo in use"
