@@ -9,6 +9,7 @@ import typer
 from node.cli.answers import Outcome, print_fields, print_table, prints
 from node.cli.completion import complete_keys
 from node.cli.inputs import read_typed
+from node.cli.printing import is_terminal
 from node.cli.shared import SetOption, say, settings
 from node.runtime.errors import ServiceError
 from ravel.characters import display_safe
@@ -27,6 +28,9 @@ KeyArgument = Annotated[
 
 def _print_settings(home: "Home") -> None:
     print(home.config_path)
+    if is_terminal():  # a variable is the key in capitals: it would take the room that keys and values need
+        print_table(("key", "value", "source"), ((one.key, one.text, one.source) for one in home.settings))
+        return
     print_table(
         ("key", "value", "source", "variable"),
         ((one.key, one.text, one.source, one.variable) for one in home.settings),
