@@ -19,6 +19,7 @@ from node.content.json_documents import JsonDocuments
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.content.search import Search
+from node.content.text_process import TextProcess
 from node.content.texts import Texts
 from node.contract.branches import BranchList, BranchView
 from node.contract.commits import CommitView, VerdictView, VoidList
@@ -73,7 +74,7 @@ class BranchService:
         self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, find_branch)
         self.json_documents = JsonDocuments(self.documents)
-        self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors)
+        self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors, TextProcess())
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
         self.document_queries = DocumentQueries(self.documents)
         self.live_json = LiveJson(hub, self.json_documents, self.document_queries, find_branch)

@@ -44,7 +44,7 @@ class LiveTexts:
         version = await self._texts.version(target)
         return {
             "branch": id_text(target.branch_id),
-            "update": b64encode(await self._texts.lacking(version.update, wanted)).decode(),
+            "update": b64encode(await self._texts.lacking(target, version, wanted)).decode(),
             "others": presence_views(self._hub, target, own),
         }
 
@@ -157,7 +157,9 @@ class TextSource:
     async def _changes(self, version: TextVersion) -> list[Event]:
         told = self._told
         if told is None:
-            return [await self._update("update", await self._texts.lacking(version.update, self._vector))]
+            return [
+                await self._update("update", await self._texts.lacking(self._branch, version, self._vector))
+            ]
         if told.update == version.update:
             return []
         news = version.news_since(told)

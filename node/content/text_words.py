@@ -153,8 +153,10 @@ class TextWords:
     summary_size: int = 0
     upto: int = 0
     """Number of the last commit that it knows."""
-    marks: set[int] = field(default_factory=lambda: {next(_MARKS)})
-    """Its own mark in this process, and those of texts before it all of which it has."""
+    mark: int = field(default_factory=lambda: next(_MARKS))
+    """Tells it from any other in this process."""
+    before: set[int] = field(default_factory=set)
+    """Marks of texts before it all of which it has."""
     _runs_of: dict[CommitId, list[Run]] | None = None
     """By commit, what it says; made when a deletion needs it first."""
 
@@ -474,7 +476,7 @@ class TextVersion:
 
     def news_since(self, told: "TextVersion") -> list[bytes] | None:
         """Return updates that make this version of an earlier one; None where something counts no more, or otherwise."""
-        if not told.words.marks <= self.words.marks:
+        if told.words is not self.words and told.words.mark not in self.words.before:
             return None
         news = self.words.news(told.count) if self.words is told.words else None
         return [self.update] if news is None else news[: self.count - told.count]

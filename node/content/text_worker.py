@@ -1,11 +1,13 @@
-"""Isolated process that looks at Yjs updates with a library: a separate script, one request and one answer.
+"""Isolated process that looks at Yjs updates with a library: a separate script, one request and one answer; or, with
+`--kept`, many, about texts that it holds as documents.
 
 Updates are bytes that others wrote, and the library that reads them is native code: it fails by exceptions, by panics,
 and (on values nested some ten thousand deep) by ending its process. So the daemon never reads them itself, and this
 process does it in children that it forks: what a child does not survive is found and passed over. It is the second wall:
 what comes here was read by `protocol.formats.yjs_updates` before.
 
-A document is made of all updates at once. (Given them one by one, out of causal order, pycrdt 0.14 loses some.)
+A document is made of all updates at once. (Given them one by one, out of causal order, pycrdt 0.14 loses some.) One that is
+held grows by updates that have all that they stand beside, once a child has survived them.
 
 Runs as a file and imports nothing of ours, so that it starts fast.
 """
@@ -14,6 +16,7 @@ import os
 import resource
 import signal
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -29,6 +32,10 @@ _TITLES: Final = "ravel-titles"
 """The root in which the page keeps titles of texts, by the names of their roots."""
 _NOTHING: Final = b"\0\0"
 """The update that says nothing."""
+HELD_SIZE_MAX: Final = 32 << 20
+"""Bytes of updates whose documents are held: some ten times as much memory."""
+_FRAME_SIZE: Final = 4
+"""Bytes of a frame's length, before each request and answer."""
 _GROUP: Final = 64
 """Updates that are merged at once: 10,000 take 13 ms so, and half a second all together."""
 
@@ -63,6 +70,59 @@ def look(
         None if clear is None else msgspec.msgpack.decode(clear, type=list[tuple[str, str, str]]),
         None if typed is None else _in_child(partial(_type, merged, *typed)),
     )
+
+
+class Held:
+    """Documents of texts in use: those that were asked for last, of as many bytes of updates as HELD_SIZE_MAX."""
+
+    def __init__(self) -> None:
+        self._documents: OrderedDict[int, tuple[int, int, pycrdt.Doc[Any]]] = OrderedDict()
+
+    def look(
+        self,
+        key: int,
+        before: int,
+        now: int,
+        updates: Sequence[bytes],
+        tried: Sequence[bytes],
+        root: str | None,
+        vector: bytes | None,
+        clear_size: int | None,
+    ) -> tuple[bool, str | None, bytes | None, list[tuple[str, str, str]] | None]:
+        """Bring a text from the version `before` (-1: from nothing) to `now` by updates, try others on it, and show it.
+
+        False where it is not held at that version, or does not take them: then it is held no more, and nothing is shown.
+        """
+        version, size, document = self._documents.pop(key, (-1, 0, None))
+        if before == -1:
+            version, size, document = -1, 0, pycrdt.Doc[Any]()
+        if document is None or version != before:
+            return False, None, None, None
+        if updates:
+            if _in_child(partial(_apply, document, updates)) is None:
+                return False, None, None, None
+            _apply(document, updates)
+        size += sum(map(len, updates))
+        self._documents[key] = now, size, document
+        while (
+            sum(size for _, size, _ in self._documents.values()) > HELD_SIZE_MAX and len(self._documents) > 1
+        ):
+            self._documents.popitem(last=False)
+        if tried and _in_child(partial(_apply, document, tried)) is None:
+            return False, None, None, None
+        text = None if root is None else _in_child(partial(_show, document, root))
+        clear = None if clear_size is None else _in_child(partial(_show_all, document, clear_size))
+        return (
+            True,
+            None if text is None else text.decode(),
+            None if vector is None else _in_child(partial(document.get_update, vector)),
+            None if clear is None else msgspec.msgpack.decode(clear, type=list[tuple[str, str, str]]),
+        )
+
+
+def _apply(document: "pycrdt.Doc[Any]", updates: Sequence[bytes]) -> bytes:
+    document.apply_update(_merge(updates))
+    return b""
 
 
 def _readable(updates: Sequence[bytes]) -> list[bool]:
@@ -127,8 +187,12 @@ def _lacking(update: bytes, vector: bytes) -> bytes:
 
 
 def _render(update: bytes, root: str) -> bytes:
-    document = pycrdt.Doc[pycrdt.Text]()
+    document = pycrdt.Doc[Any]()
     document.apply_update(update)
+    return _show(document, root)
+
+
+def _show(document: "pycrdt.Doc[Any]", root: str) -> bytes:
     return str(document.get(root, type=pycrdt.Text)).encode()
 
 
@@ -136,6 +200,10 @@ def _render_all(update: bytes, size: int) -> bytes:
     """Names, titles and texts of the roots that are texts, encoded; at most `size` characters of these together."""
     document = pycrdt.Doc[Any]()  # of roots of several types
     document.apply_update(update)
+    return _show_all(document, size)
+
+
+def _show_all(document: "pycrdt.Doc[Any]", size: int) -> bytes:
     said = document.get(_TITLES, type=pycrdt.Map).to_py() or {}
     found: list[tuple[str, str, str]] = []
     for root in sorted(document.keys()):
@@ -180,10 +248,33 @@ def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
     return said, os.waitpid(child, 0)[1] == 0
 
 
+def _read_frame() -> bytes | None:
+    """Return the next request; None once nobody asks any more."""
+    head = sys.stdin.buffer.read(_FRAME_SIZE)
+    if len(head) < _FRAME_SIZE:
+        return None
+    size = int.from_bytes(head, "big")
+    body = sys.stdin.buffer.read(size)
+    return body if len(body) == size else None
+
+
+def _serve() -> None:
+    """Answer requests about texts that are held, until nobody asks any more."""
+    held = Held()
+    kind = tuple[int, int, int, list[bytes], list[bytes], str | None, bytes | None, int | None]
+    while (request := _read_frame()) is not None:
+        answer = msgspec.msgpack.encode(held.look(*msgspec.msgpack.decode(request, type=kind)))
+        sys.stdout.buffer.write(len(answer).to_bytes(_FRAME_SIZE, "big") + answer)
+        sys.stdout.buffer.flush()
+
+
 def main() -> None:
-    """Answer the one request."""
+    """Answer the one request, or those that come."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_SIZE_MAX, _MEMORY_SIZE_MAX))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.argv[1:] == ["--kept"]:
+        _serve()
+        return
     kind = tuple[list[bytes], str | None, bytes | None, int | None, tuple[int, list[tuple[str, str]]] | None]
     asked = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=kind)
     sys.stdout.buffer.write(msgspec.msgpack.encode(look(*asked)))

@@ -13,8 +13,7 @@ from base64 import b64encode
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Final
+from typing import Any
 
 import msgspec
 import structlog
@@ -29,6 +28,7 @@ from node.content.gathering import Gathering
 from node.content.lineage import is_whole, lineage
 from node.content.text_clients import TextClients
 from node.content.text_keeping import dump, is_due, restore
+from node.content.text_process import WORKER, HeldText, Shown, TextProcess
 from node.content.text_pushes import HIDDEN_ADVICE, PULL_ADVICE, PushPlan
 from node.content.text_reading import ReducedText, TextReader
 from node.content.text_versions import merge_pieces
@@ -58,8 +58,6 @@ from verifier.text_places import Places, TextItem
 from verifier.texts import TextFault, TooManyDeletions, read_ranges
 
 log = structlog.get_logger()
-
-_WORKER: Final = Path(__file__).with_name("text_worker.py")
 
 
 class Looked(msgspec.Struct, frozen=True, array_like=True):
@@ -124,12 +122,17 @@ class Texts:
         author: Author,
         find_branch: Callable[[str], Branch],
         has_other_editors: Callable[[int], bool] = lambda _: False,
+        process: TextProcess | None = None,
     ) -> None:
-        """`has_other_editors` tells of a branch, by its number, whether somebody else has its text open now."""
+        """`has_other_editors` tells of a branch, by its number, whether somebody else has its text open now.
+
+        `process` holds texts in use; without it, each look starts a process.
+        """
         self._hub = hub
         self._author = author
         self._find_branch = find_branch
         self._has_other_editors = has_other_editors
+        self._process = process
         self._reader = TextReader(hub.replica)
         self._clients = TextClients(hub, author.user)
         self._merging = trio.CapacityLimiter(TEXT_WORKERS_MAX)
@@ -208,8 +211,12 @@ class Texts:
         known = self._remember(target)
         async with known.reading:  # what is read of it must not grow meanwhile
             push = await self._hub.run_blocking(_prepare, version, clients, updates)
-        tried = [version.update, *(body.update for body in push.bodies)]
-        if push.bodies and not all((await self._look_at(tried)).taken):
+        new = [body.update for body in push.bodies]
+        if (
+            new
+            and await self._show(target, version, tried=new) is None
+            and not all((await self._look_at([version.update, *new])).taken)
+        ):
             raise ServiceError("bad_input", "the update does not go with the text", PULL_ADVICE)
         commit: str | None = None
         if push.bodies:
@@ -228,7 +235,10 @@ class Texts:
         """
         target = self._find_branch(branch)
         version = await self._look(target)
-        text = None if root is None else (await self._look_at([version.update], root=root)).text
+        shown = None if root is None else await self._show(target, version, root=root)
+        text = None if shown is None else shown.text
+        if root is not None and text is None:
+            text = (await self._look_at([version.update], root=root)).text
         if root is not None and text is None:
             raise ServiceError(
                 "bad_input", f"the root {root!r} cannot be shown as text", "pull the update, and open that"
@@ -248,11 +258,14 @@ class Texts:
             "text": text,
         }
 
-    async def lacking(self, update: bytes, vector: bytes) -> bytes:
-        """Return what an editor of that state vector lacks of a merged text. Raises ServiceError `bad_input`."""
+    async def lacking(self, branch: Branch, version: TextVersion, vector: bytes) -> bytes:
+        """Return what an editor of that state vector lacks of a text. Raises ServiceError `bad_input`."""
         if not vector:
-            return update
-        found = (await self._look_at([update], vector=vector)).lacking
+            return version.update
+        shown = await self._show(branch, version, vector=vector)
+        found = None if shown is None else shown.lacking
+        if found is None:
+            found = (await self._look_at([version.update], vector=vector)).lacking
         if found is None:
             raise ServiceError(
                 "bad_input", "that is no state vector of Yjs", "send encodeStateVector, or none"
@@ -271,6 +284,9 @@ class Texts:
         last = version.words.last
         if last is None or last[0] != version.words.depth:
             return None, []
+        shown = await self._show(branch, version, clear_size=size)
+        if shown is not None and shown.clear is not None:
+            return last[-1], [ClearText(*one) for one in shown.clear]
         return last[-1], (await self._look_at([version.update], clear_size=size)).clear or []
 
     async def version(self, branch: Branch) -> TextVersion:
@@ -324,7 +340,12 @@ class Texts:
     async def _make(self, branch: Branch, loaded: _Loaded, known: _Known) -> TextVersion:
         """Make a version of a text. A library looks at it unless it has before."""
         words, update = loaded.words, loaded.update
-        if update != known.tried and not all((await self._look_at([update])).taken):
+        version = TextVersion(words, loaded.token, words.count, update)
+        if (
+            update != known.tried
+            and await self._ask_process(self._hold(version)) is None
+            and not all((await self._look_at([update])).taken)
+        ):
             if loaded.reduced is None:
                 await self._hub.write(self._begin, branch)
                 loaded = await self._load(branch, None)
@@ -337,8 +358,9 @@ class Texts:
             )
             update = merge_pieces(piece for commit, piece in pieces.items() if commit not in refused)
             words = _words(loaded.reduced, words.depth, refused)
+            version = TextVersion(words, loaded.token, words.count, update)
         known.tried = update
-        return TextVersion(words, loaded.token, words.count, update)
+        return version
 
     async def _keep(self, branch: Branch, version: TextVersion) -> None:
         """Keep a text in the store. A store that cannot take it now can later: nothing rests on it."""
@@ -359,6 +381,39 @@ class Texts:
             size += 0 if known.version is None else known.version.memory
             if size > TEXTS_KNOWN_SIZE_MAX and not known.is_in_use:
                 del self._known[num]
+
+    def _hold(self, version: TextVersion) -> HeldText | None:
+        """Return what the process that holds texts is asked about. To be called while `reading` is held."""
+        words = version.words
+        if self._process is None or words.has_refused:
+            return None
+        before = self._process.version_of(words.mark)
+        news = words.news(before) if 0 <= before <= version.count else None
+        if news is None:
+            return HeldText(words.mark, version.count, version.update)
+        news = news[: version.count - before]
+        return HeldText(words.mark, version.count, version.update, before, news)
+
+    async def _show(
+        self,
+        branch: Branch,
+        version: TextVersion,
+        *,
+        tried: Sequence[bytes] = (),
+        root: str | None = None,
+        vector: bytes | None = None,
+        clear_size: int | None = None,
+    ) -> Shown | None:
+        """Ask the process that holds texts; None where another process has to look."""
+        async with self._remember(branch).reading:
+            held = self._hold(version)
+        return await self._ask_process(held, tried, root, vector, clear_size)
+
+    async def _ask_process(self, held: HeldText | None, *asked: Any) -> Shown | None:  # noqa: ANN401  # as `look` takes it
+        if held is None or self._process is None:
+            return None
+        async with self._merging:
+            return await self._hub.run_blocking(self._process.look, held, *asked)
 
     async def _look_at(
         self,
@@ -445,7 +500,7 @@ class Texts:
         words.upto = load_last_change(connection, branch.num)
         words.is_simple = words.is_simple and is_whole(self._hub.replica, connection, branch)
         if before is not None and words.has_all(before.words):
-            words.marks |= before.words.marks
+            words.before |= {before.words.mark, *before.words.before}
         return _Loaded(words, token, words.encode(), reduced)
 
 
@@ -506,7 +561,7 @@ def run_worker(
     """
     try:
         finished = subprocess.run(
-            [sys.executable, "-P", str(_WORKER)],  # -P: never a module of the current folder
+            [sys.executable, "-P", str(WORKER)],  # -P: never a module of the current folder
             input=msgspec.msgpack.encode((updates, root, vector, clear_size, typed)),
             capture_output=True,
             timeout=TEXT_MERGE_SECONDS,
