@@ -9,6 +9,7 @@ The profile `json` has the rules (docs/specification/profiles/json.md); `json_ed
 
 import math
 import re
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
@@ -261,8 +262,8 @@ class JsonTree:
         """By owner: the root, and items of which a value or field stands."""
         self.places: dict[str, Place] = {}
         """By item, of those that were not removed."""
-        self.lists: dict[Address, set[str]] = {}
-        """By address of a list: the items that are placed there, whether it shows or not."""
+        self.lists: dict[Address, list[tuple[str, str]]] = {}
+        """By address of a list: fractions and ids of the items that are placed there, sorted, whether it shows or not."""
 
     def node(self, address: Address) -> Node | None:
         """Return what stands at an address, if anything does. Costs O(its length)."""
@@ -276,7 +277,7 @@ class JsonTree:
 
     def items_at(self, list_address: Address) -> list[str]:
         """Return the items of a list in their order."""
-        return sorted(self.lists.get(list_address, ()), key=lambda item: (self.places[item].fraction, item))
+        return [item for _, item in self.lists.get(list_address, ())]
 
     def state(self, address: Address, content: Content | None) -> None:
         """Let this stand at an address: nothing, if None."""
@@ -298,10 +299,11 @@ class JsonTree:
     def _state_place(self, item: str, content: Content | None) -> None:
         old = self.places.pop(item, None)
         if old is not None:
-            self.lists[old.list_address].discard(item)
+            placed = self.lists[old.list_address]
+            del placed[bisect_left(placed, (old.fraction, item))]
         if isinstance(content, Place):
             self.places[item] = content
-            self.lists.setdefault(content.list_address, set()).add(item)
+            insort(self.lists.setdefault(content.list_address, []), (content.fraction, item))
 
 
 def _is_number(content: Content) -> bool:
@@ -327,6 +329,10 @@ def _bounded(number: int) -> int:
 
 def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | None, list[JsonConflict]]:
     """Return what stands in a register, and what was put beside it. Costs O(operations that stand)."""
+    if len(entry.tips) == 1 and entry.tips[0].value is not None:  # as most have it
+        only = parse_content(entry.tips[0].value)
+        if only is not None and not isinstance(only, Added):
+            return (only if isinstance(only, Place) == (address[0] == PLACE) else None), []
     there: list[tuple[CommitId, Content]] = []
     added: list[int] = []
     for tip in entry.tips:

@@ -4,6 +4,7 @@ An edit speaks of what its author sees: a path of map keys and places in lists. 
 it stands: each register below, and the places of items in lists there. Fields of a removed item stay, for it may come back.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -67,7 +68,7 @@ class Operation:
 class JsonEditor:
     """Edits one document: each method as if those before it were written. `operations` has what they come to.
 
-    Building one costs O(bytes that stand); an edit costs O(what it replaces and writes), in a list O(n log n) of its items.
+    Building one costs O(bytes that stand); an edit costs O(what it replaces and writes), in a list O(log n) of its items.
     """
 
     def __init__(self, entries: Mapping[str, DocumentEntry], random_number: RandomNumber) -> None:
@@ -292,18 +293,41 @@ class JsonEditor:
     # --- places in lists ---
 
     def _place(self, item: str, address: Address, before: str, after: str, index: int | None) -> None:
-        others = [one for one in self._tree.items_at(address) if one != item]
-        end = _index_in(others, before, after, index)
-        fractions = [self._tree.places[one].fraction for one in others]
-        left = fractions[end - 1] if end else ""
-        right = fractions[end] if end < len(others) else None
+        old = self._tree.places.get(item)
+        self._tree.state((PLACE, item), None)
+        others = self._tree.lists.get(address, [])
+        try:
+            end = self._index_in(address, others, before, after, index)
+        except EditRefused:
+            self._tree.state((PLACE, item), old)
+            raise
+        left = others[end - 1][0] if end else ""
+        right = others[end][0] if end < len(others) else None
         fraction = fraction_between(left, right, self._random)
         if fraction is None:  # no room is left between these two: all are spaced anew
-            others.insert(end, item)
-            for one, spaced in zip(others, self._spaced(len(others)), strict=True):
+            items = self._tree.items_at(address)
+            items.insert(end, item)
+            for one, spaced in zip(items, self._spaced(len(items)), strict=True):
                 self._say((PLACE, one), Place(address, spaced))
         else:
             self._say((PLACE, item), Place(address, fraction))
+
+    def _index_in(
+        self, address: Address, others: Sequence[tuple[str, str]], before: str, after: str, index: int | None
+    ) -> int:
+        if sum((bool(before), bool(after), index is not None)) > 1:
+            raise EditRefused("name one of before, after and index")
+        named = before or after
+        if named:
+            place = self._tree.places.get(named)
+            if place is None or place.list_address != address:
+                raise EditRefused(f"the list has no item {named!r}")
+            return bisect_left(others, (place.fraction, named)) + bool(after)
+        if index is None:
+            return len(others)
+        if not -len(others) <= index <= len(others):
+            raise EditRefused(f"the list has no place {index}")
+        return index if index >= 0 else len(others) + index
 
     def _spaced(self, count: int) -> list[str]:
         middle = 62**_FRACTION_SIZE // 2
@@ -335,21 +359,6 @@ def _name_of(address: Address) -> str:
     owner, *keys = address
     inside = f"the item {owner}" if owner else "the document"
     return f"{'.'.join(keys)!r} of {inside}" if keys else inside
-
-
-def _index_in(others: Sequence[str], before: str, after: str, index: int | None) -> int:
-    if sum((bool(before), bool(after), index is not None)) > 1:
-        raise EditRefused("name one of before, after and index")
-    named = before or after
-    if named:
-        if named not in others:
-            raise EditRefused(f"the list has no item {named!r}")
-        return others.index(named) + bool(after)
-    if index is None:
-        return len(others)
-    if not -len(others) <= index <= len(others):
-        raise EditRefused(f"the list has no place {index}")
-    return index if index >= 0 else len(others) + index
 
 
 def fraction_between(left: str, right: str | None, random_number: RandomNumber) -> str | None:
