@@ -3,7 +3,7 @@
 All of it is derived from commits, and can be made anew.
 """
 
-from sqlalchemy import BigInteger, Column, Table
+from sqlalchemy import BigInteger, Column, Index, Table
 
 from storage.schema.columns import NUM, Bytes, metadata
 
@@ -22,10 +22,11 @@ texts = Table(
 text_blocks = Table(
     "text_blocks",
     metadata,
-    Column("branch_num", NUM, primary_key=True),
-    Column("client", BigInteger, primary_key=True),  # a Yjs client id
-    Column("clock", BigInteger, primary_key=True),  # the first clock that it has
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("client", BigInteger, nullable=False),  # a Yjs client id
+    Column("clock", BigInteger, nullable=False),  # the first clock that it has
     Column("content", Bytes(), nullable=False),  # sealed
-    sqlite_with_rowid=False,  # rows of a text lie together, and are read in order
+    Index("text_blocks_branch", "branch_num", "client", "clock"),
 )
 """What client ids say in a text, in stretches of their clocks."""

@@ -32,6 +32,8 @@ from tests.support.looking import look_here
 from tests.support.machine import fail_after
 from tests.support.nodes import Node
 
+pytestmark = pytest.mark.slow  # hundreds of commits, and whole stores that are checked
+
 
 @pytest.fixture
 def alice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
