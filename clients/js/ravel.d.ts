@@ -1504,6 +1504,49 @@ export interface CommentView {
   unreadable?: boolean;
 }
 
+/** A window of a branch's documents, in the order in which this node learned of them. */
+export interface DocumentList {
+  branch: string;
+  documents: DocumentView[];
+  next: number | null;
+}
+
+/** A document of a branch. */
+export interface DocumentView {
+  confusable: boolean;
+  entries: number | null;
+  kind: string;
+  name: string;
+  other_titles: string[];
+  title: string;
+}
+
+/** A document's title. */
+export interface DocumentTitle {
+  branch: string;
+  commits: string[];
+  title: string;
+}
+
+/** Gives a document a title. */
+export interface DocumentTitleRequest {
+  kind: string;
+  name?: string;
+  title?: string;
+}
+
+/** A document that was removed. */
+export interface DocumentRemoval {
+  branch: string;
+  commits: string[];
+}
+
+/** Leaves a document out of the list. */
+export interface DocumentRemovalRequest {
+  kind: string;
+  name?: string;
+}
+
 /** A window of a set, ordered by the UTF-8 bytes of the items. */
 export interface SetWindow {
   branch: string;
@@ -1530,6 +1573,7 @@ export interface SetEditResult {
 export interface SetEditRequest {
   add?: string[];
   remove?: string[];
+  name?: string;
 }
 
 /** A snapshot of a set or a dict. */
@@ -1581,6 +1625,7 @@ export interface DictEditResult {
 export interface DictEditRequest {
   put?: Record<string, string>;
   erase?: string[];
+  name?: string;
 }
 
 /** A client id for one editor of a text. */
@@ -2403,20 +2448,27 @@ export class Ravel {
   /** List the accepted comments on a document. */
   listComments(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<CommentList>;
   // Documents
+  /** List the documents of a branch. */
+  listDocuments(values: { branch: string; kind?: string; prefix?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DocumentList>;
+  /** Give a document a title. Its name stays. */
+  renameDocument(values: { branch: string } & DocumentTitleRequest, options?: RequestOptions): Promise<DocumentTitle>;
+  /** Leave a document out of the list until somebody writes to it. */
+  removeDocument(values: { branch: string } & DocumentRemovalRequest, options?: RequestOptions): Promise<DocumentRemoval>;
+  // Sets, dicts and texts
   /** Show a window of a branch's set. */
-  showSet(values: { branch: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<SetWindow>;
+  showSet(values: { branch: string; name?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<SetWindow>;
   /** Add items to a branch's set, and remove others. */
   editSet(values: { branch: string } & SetEditRequest, options?: RequestOptions): Promise<SetEditResult>;
   /** Compact a set's history. Its content does not change. */
-  snapshotSet(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  snapshotSet(values: { branch: string; name?: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
   /** Show a window of a branch's dict. */
-  showDict(values: { branch: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DictWindow>;
+  showDict(values: { branch: string; name?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DictWindow>;
   /** Show one entry of a branch's dict. */
-  showEntry(values: { branch: string; key?: string }, options?: RequestOptions): Promise<DictEntryView>;
+  showEntry(values: { branch: string; key?: string; name?: string }, options?: RequestOptions): Promise<DictEntryView>;
   /** Put values into a branch's dict, and erase others. */
   editDict(values: { branch: string } & DictEditRequest, options?: RequestOptions): Promise<DictEditResult>;
   /** Compact a dict's history. Its content does not change. */
-  snapshotDict(values: { branch: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
+  snapshotDict(values: { branch: string; name?: string }, options?: RequestOptions): Promise<DocumentSnapshot>;
   /** Get a Yjs client id for an editor of a branch's text. */
   openText(values: { branch: string }, options?: RequestOptions): Promise<TextClient>;
   /** Type the text of another Yjs document at the end of a branch's text. */
@@ -2439,8 +2491,8 @@ export class Ravel {
   /** Compact a JSON document's history. Its content does not change. */
   snapshotJson(values: { branch: string } & JsonNameRequest, options?: RequestOptions): Promise<DocumentSnapshot>;
   /** Find JSON documents of a branch by name and fields, or follow what a query finds. */
-  followDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
-  watchDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
+  followJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
+  watchJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
   // Files and imports
   /** List the files of a branch, window by window. */
   listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;

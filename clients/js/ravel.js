@@ -141,13 +141,13 @@ export class Ravel {
         const found = [];
         let left = query.limit ?? FOUND_MAX;
         for (let cursor = ""; cursor !== null && left > 0; left = (query.limit ?? FOUND_MAX) - found.length) {
-          const window = await this.followDocuments({ ...values, limit: left, cursor }, options);
+          const window = await this.followJsonDocuments({ ...values, limit: left, cursor }, options);
           found.push(...window.documents);
           cursor = window.cursor;
         }
         return found;
       },
-      live: (options) => liveResults(this.watchDocuments({ limit: FOUND_MAX, ...values }, options)),
+      live: (options) => liveResults(this.watchJsonDocuments({ limit: FOUND_MAX, ...values }, options)),
     };
   }
 

@@ -40,7 +40,7 @@ from node.api.web_page import (
 )
 from node.contract.browsers import MAKE_PAIRING_CODE
 from node.contract.care import OPEN_REPORT
-from node.contract.document_queries import FOLLOW_DOCUMENTS
+from node.contract.document_queries import FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
@@ -139,7 +139,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
     events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
     return {
         FOLLOW_EDITS: events.edits,
-        FOLLOW_DOCUMENTS: events.documents,
+        FOLLOW_JSON_DOCUMENTS: events.documents,
         FOLLOW_JSON: events.json,
         FOLLOW_NODE: events.node,
         FOLLOW_TEXT: events.text,

@@ -12,6 +12,7 @@ from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
+from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
 from node.content.files import FileService
@@ -73,6 +74,7 @@ class BranchService:
         self.posts = Posts(hub, author, find_branch)
         self.search = Search(hub, is_enabled=has_search)
         self.documents = Documents(hub, author, find_branch)
+        self.listed_documents = ListedDocuments(hub, self.documents, find_branch)
         self.json_documents = JsonDocuments(self.documents)
         self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors, TextProcess())
         self.live_texts = LiveTexts(hub, self.texts, find_branch)

@@ -8,7 +8,7 @@ from node.api.callers import caller_of
 from node.api.event_streams import CONTENT_TYPE, EventStreams
 from node.api.requests import answer_json, encode_in_pieces, read_json, read_query
 from node.api.services import Services
-from node.contract.document_queries import FOLLOW_DOCUMENTS
+from node.contract.document_queries import FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, PresenceRequest
 from node.contract.json_documents import FOLLOW_JSON
 from node.contract.node import FOLLOW_NODE
@@ -57,7 +57,7 @@ class EventEndpoints:
 
     async def documents(self, request: Request) -> Response:
         """Answer with the JSON documents that a query finds, or with what changes of them."""
-        branch, query = request.path_params["branch"], read_query(request, FOLLOW_DOCUMENTS.query)
+        branch, query = request.path_params["branch"], read_query(request, FOLLOW_JSON_DOCUMENTS.query)
         if _wants_stream(request):
             del query["cursor"]
             last = request.headers.get("last-event-id", "")

@@ -41,6 +41,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "watch": "watch_commands:watch",
         "post": "post_commands:post",
         "text": "document_commands:text",
+        "document": "document_commands:document",
         "set": "document_commands:set_",
         "dict": "document_commands:dict_",
         "file": "file_commands:file",

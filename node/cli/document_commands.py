@@ -1,4 +1,4 @@
-"""CLI: set, dict and text commands of a branch.
+"""CLI: document, set, dict and text commands of a branch.
 
 Each command imports the entries that it calls when it runs: `ravel --help` must be quick.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from node.cli.answers import Fields, Outcome, Table, print_fields, prints
+from node.cli.answers import Fields, Outcome, Table, marks, print_fields, prints
 from node.cli.branch_commands import BranchArgument
 from node.cli.inputs import read_input, write_lines
 from node.cli.shared import say
@@ -23,6 +23,7 @@ from ravel.characters import display_safe
 
 if TYPE_CHECKING:
     from ravel import Client
+    from ravel.types.document_list import DocumentRemoval, DocumentTitle, DocumentView
     from ravel.types.document_values import DocumentSnapshot
     from ravel.types.documents import (
         DictEditResult,
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
         TextView,
     )
 
-set_ = typer.Typer(no_args_is_help=True, help="The set of a branch.")
-dict_ = typer.Typer(no_args_is_help=True, help="The dict of a branch: short values by key.")
+document = typer.Typer(no_args_is_help=True, help="Documents of a branch: sets, dicts and texts by name.")
+set_ = typer.Typer(no_args_is_help=True, help="Sets of a branch.")
+dict_ = typer.Typer(no_args_is_help=True, help="Dicts of a branch: values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
 
 _FAULTS: Final = {
@@ -49,9 +51,56 @@ ItemsArgument = Annotated[
     list[str],
     typer.Argument(
         metavar="ITEM...",
-        help="Texts of up to 1,024 characters. `-` reads standard input: each line is an item.",
+        help="Texts of up to 1,024 bytes. `-` reads standard input: each line is an item.",
     ),
 ]
+
+NameOption = Annotated[
+    str, typer.Option("--name", help="The document's name; without it, the unnamed one of the branch.")
+]
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`set`, `dict` or `text`.")]
+
+
+@document.command("list")
+@prints(Table("documents", "kind", "name", "title", "entries", ("", marks("confusable"))))
+def list_documents(
+    api: "Client",
+    branch: BranchArgument,
+    kind: Annotated[str, typer.Option("--kind", help="Only of this kind.")] = "",
+    prefix: Annotated[str, typer.Option("--prefix", help="Only names that begin so.")] = "",
+) -> Mapping[str, object]:
+    """List the documents of a branch, but for those that were removed."""
+    documents: list[DocumentView] = []
+    offset: int | None = 0
+    while offset is not None:
+        window = api.list_documents(
+            branch=branch, kind=kind, prefix=prefix, offset=offset, limit=DOCUMENT_WINDOW_MAX
+        )
+        documents += window["documents"]
+        offset = window["next"]
+    return {"documents": documents}
+
+
+@document.command("rename")
+@prints(Fields("title", "commits"))
+def rename_document(
+    api: "Client",
+    branch: BranchArgument,
+    kind: KindArgument,
+    title: Annotated[str, typer.Argument(help="What people read; empty for none.")],
+    name: NameOption = "",
+) -> "DocumentTitle":
+    """Give a document a title. Its name stays, and apps find it by that."""
+    return api.rename_document(branch=branch, kind=kind, name=name, title=title)
+
+
+@document.command("rm")
+@prints(Fields("commits"))
+def remove_document(
+    api: "Client", branch: BranchArgument, kind: KindArgument, name: NameOption = ""
+) -> "DocumentRemoval":
+    """Leave a document out of the list until somebody writes to it. Nothing of it is lost."""
+    return api.remove_document(branch=branch, kind=kind, name=name)
 
 
 def _print_set_edit(shown: "tuple[SetEditResult, str, list[str]]") -> None:
@@ -69,29 +118,33 @@ def _print_edited(shown: Any) -> None:  # noqa: ANN401  # an edit of a set, or a
 
 @set_.command("add")
 @prints(_print_edited)
-def add(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
+def add(api: "Client", branch: BranchArgument, items: ItemsArgument, name: NameOption = "") -> Outcome:
     """Add items. What somebody deletes at the same time without having seen this stays."""
     from protocol.formats.document_kinds import SET_EDIT_COUNT_MAX
 
     if items == ["-"]:
         return Outcome(
-            write_lines(lambda part: api.edit_set(branch=branch, add=part), "item", SET_EDIT_COUNT_MAX)
+            write_lines(
+                lambda part: api.edit_set(branch=branch, name=name, add=part), "item", SET_EDIT_COUNT_MAX
+            )
         )
-    answer = api.edit_set(branch=branch, add=items)
+    answer = api.edit_set(branch=branch, name=name, add=items)
     return Outcome(answer, shown=(answer, "added", items))
 
 
 @set_.command("rm")
 @prints(_print_edited)
-def remove(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outcome:
+def remove(api: "Client", branch: BranchArgument, items: ItemsArgument, name: NameOption = "") -> Outcome:
     """Delete items that this node has seen."""
     from protocol.formats.document_kinds import SET_EDIT_COUNT_MAX
 
     if items == ["-"]:
         return Outcome(
-            write_lines(lambda part: api.edit_set(branch=branch, remove=part), "item", SET_EDIT_COUNT_MAX)
+            write_lines(
+                lambda part: api.edit_set(branch=branch, name=name, remove=part), "item", SET_EDIT_COUNT_MAX
+            )
         )
-    answer = api.edit_set(branch=branch, remove=items)
+    answer = api.edit_set(branch=branch, name=name, remove=items)
     if not answer["removed"]:
         raise ServiceError(
             "not_found", f"the set does not have {', '.join(map(repr, items))}", "`ravel set list` shows it"
@@ -101,12 +154,12 @@ def remove(api: "Client", branch: BranchArgument, items: ItemsArgument) -> Outco
 
 @set_.command("list")
 @prints(Table("items", "item"))
-def list_set(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
+def list_set(api: "Client", branch: BranchArgument, name: NameOption = "") -> Mapping[str, object]:
     """List the items in the order of their UTF-8 bytes."""
     items: list[SetItemView] = []
     offset: int | None = 0
     while offset is not None:
-        window = api.show_set(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
+        window = api.show_set(branch=branch, name=name, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         items += window["items"]
         offset = window["next"]
     return {"items": items}
@@ -114,16 +167,16 @@ def list_set(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
 
 @set_.command("snapshot")
 @prints()
-def snapshot_set(api: "Client", branch: BranchArgument) -> "DocumentSnapshot":
+def snapshot_set(api: "Client", branch: BranchArgument, name: NameOption = "") -> "DocumentSnapshot":
     """Compact the set's history: write its content again in few commits. The content does not change."""
-    return api.snapshot_set(branch=branch)
+    return api.snapshot_set(branch=branch, name=name)
 
 
 @dict_.command("snapshot")
 @prints()
-def snapshot_dict(api: "Client", branch: BranchArgument) -> "DocumentSnapshot":
+def snapshot_dict(api: "Client", branch: BranchArgument, name: NameOption = "") -> "DocumentSnapshot":
     """Compact the dict's history: write its content again in few commits. The content does not change."""
-    return api.snapshot_dict(branch=branch)
+    return api.snapshot_dict(branch=branch, name=name)
 
 
 def _print_put(answer: Mapping[str, object]) -> None:
@@ -144,23 +197,24 @@ def put(
             help="`-` reads keys and values from standard input: each line is a JSON object of texts by key."
         ),
     ],
-    value: Annotated[str | None, typer.Argument(help="A text of up to 16,384 characters.")] = None,
+    value: Annotated[str | None, typer.Argument(help="A text of up to 262,144 characters.")] = None,
+    name: NameOption = "",
 ) -> Mapping[str, object]:
     """Set the value of a key. It replaces all that this node has seen of the key; conflicts end with that."""
     from protocol.formats.document_kinds import DICT_EDIT_COUNT_MAX
 
     if key == "-" and value is None:
-        return write_lines(lambda lines: _put_all(api, branch, lines), "line", DICT_EDIT_COUNT_MAX)
+        return write_lines(lambda lines: _put_all(api, branch, name, lines), "line", DICT_EDIT_COUNT_MAX)
     if value is None:
         raise ServiceError("bad_request", "a key needs a value", "ravel dict put BRANCH KEY VALUE")
-    return api.edit_dict(branch=branch, put={key: value})
+    return api.edit_dict(branch=branch, name=name, put={key: value})
 
 
 @dict_.command("rm")
 @prints(Fields(("deleted", "erased"), "commits"))
-def erase(api: "Client", branch: BranchArgument, key: str) -> "DictEditResult":
+def erase(api: "Client", branch: BranchArgument, key: str, name: NameOption = "") -> "DictEditResult":
     """Delete a key; concurrent values that this node has not seen stay."""
-    answer = api.edit_dict(branch=branch, erase=[key])
+    answer = api.edit_dict(branch=branch, name=name, erase=[key])
     if not answer["erased"]:
         raise ServiceError(
             "not_found", f"the dict has no key {key!r}", "`ravel dict list` shows what there is"
@@ -177,19 +231,19 @@ def _print_entry(answer: "DictEntryView") -> None:
 
 @dict_.command("get")
 @prints(_print_entry)
-def get(api: "Client", branch: BranchArgument, key: str) -> "DictEntryView":
+def get(api: "Client", branch: BranchArgument, key: str, name: NameOption = "") -> "DictEntryView":
     """Show a key's value, and concurrent values (conflicts)."""
-    return api.show_entry(branch=branch, key=key)
+    return api.show_entry(branch=branch, key=key, name=name)
 
 
 @dict_.command("list")
 @prints(Table("entries", "key", "value", ("conflicts", lambda row: len(row["conflicts"]) or "")))
-def list_dict(api: "Client", branch: BranchArgument) -> Mapping[str, object]:
+def list_dict(api: "Client", branch: BranchArgument, name: NameOption = "") -> Mapping[str, object]:
     """List keys, values, and the number of conflicts of each."""
     entries: list[DictEntryFields] = []
     offset: int | None = 0
     while offset is not None:
-        window = api.show_dict(branch=branch, offset=offset, limit=DOCUMENT_WINDOW_MAX)
+        window = api.show_dict(branch=branch, name=name, offset=offset, limit=DOCUMENT_WINDOW_MAX)
         entries += window["entries"]
         offset = window["next"]
     return {"entries": entries}
@@ -265,13 +319,13 @@ def pull(
     return Outcome(answer, shown=(answer, root, out))
 
 
-def _put_all(api: "Client", branch: str, lines: list[str]) -> None:
+def _put_all(api: "Client", branch: str, name: str, lines: list[str]) -> None:
     """Put the entries of lines, the last one of each key, in as few commits as hold them."""
     from protocol.formats.document_kinds import DICT_EDIT_COUNT_MAX
 
     entries = [*{key: value for line in lines for key, value in _read_entries(line).items()}.items()]
     for start in range(0, len(entries), DICT_EDIT_COUNT_MAX):
-        api.edit_dict(branch=branch, put=dict(entries[start : start + DICT_EDIT_COUNT_MAX]))
+        api.edit_dict(branch=branch, name=name, put=dict(entries[start : start + DICT_EDIT_COUNT_MAX]))
 
 
 def _read_entries(line: str) -> dict[str, str]:

@@ -52,10 +52,10 @@ class ResultChangeEvent(TypedDict):
     order: Annotated[list[str], Meta(description="Names of the whole result, in its order.")]
 
 
-FOLLOW_DOCUMENTS: Final = Endpoint(
-    name="follow_documents",
+FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
+    name="follow_json_documents",
     method="GET",
-    path="/branches/{branch}/documents",
+    path="/branches/{branch}/json/documents",
     scopes=READ_BRANCH,
     summary="Find JSON documents of a branch by name and fields, or follow what a query finds.",
     details=(

@@ -16,6 +16,8 @@ READ_ERRORS: Final = ("too_large", "incomplete")
 """Codes of an endpoint that reads a document."""
 EDIT_ERRORS: Final = (*WRITE_ERRORS, "too_large")
 """Codes of an endpoint that writes to a document."""
+NAME: Final = "The document's name; empty for the unnamed one of its kind."
+NAME_PARAMETER: Final = QueryParameter(name="name", type=str, default="", description=NAME)
 WINDOW: Final = (
     QueryParameter(name="offset", type=int, default=0, description="Pass over so many."),
     limit_parameter(DOCUMENT_WINDOW_MAX),

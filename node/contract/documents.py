@@ -7,6 +7,8 @@ from msgspec import Meta, field
 from node.contract.access import READ_BRANCH, WRITE_BRANCH
 from node.contract.document_values import (
     EDIT_ERRORS,
+    NAME,
+    NAME_PARAMETER,
     READ_ERRORS,
     WINDOW,
     Commits,
@@ -34,6 +36,7 @@ class SetEditRequest(Request, frozen=True):
 
     add: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
     remove: Annotated[list[DocumentKey], Meta(max_length=SET_EDIT_COUNT_MAX)] = field(default_factory=list)
+    name: Annotated[str, Meta(description=NAME)] = ""
 
 
 class SetItemView(TypedDict):
@@ -68,7 +71,7 @@ SHOW_SET: Final = Endpoint(
     stability="stable",
     scopes=READ_BRANCH,
     summary="Show a window of a branch's set.",
-    query=WINDOW,
+    query=(NAME_PARAMETER, *WINDOW),
     answer=SetWindow,
     errors=READ_ERRORS,
 )
@@ -89,6 +92,7 @@ SNAPSHOT_SET: Final = Endpoint(
     path="/branches/{branch}/set/snapshots",
     scopes=WRITE_BRANCH,
     summary="Compact a set's history. Its content does not change.",
+    query=(NAME_PARAMETER,),
     answer=DocumentSnapshot,
     errors=EDIT_ERRORS,
 )
@@ -103,6 +107,7 @@ class DictEditRequest(Request, frozen=True):
         default_factory=dict
     )
     erase: Annotated[list[DocumentKey], Meta(max_length=DICT_EDIT_COUNT_MAX)] = field(default_factory=list)
+    name: Annotated[str, Meta(description=NAME)] = ""
 
 
 class DictConflict(TypedDict):
@@ -152,7 +157,7 @@ SHOW_DICT: Final = Endpoint(
     stability="stable",
     scopes=READ_BRANCH,
     summary="Show a window of a branch's dict.",
-    query=WINDOW,
+    query=(NAME_PARAMETER, *WINDOW),
     answer=DictWindow,
     errors=READ_ERRORS,
 )
@@ -163,7 +168,10 @@ SHOW_ENTRY: Final = Endpoint(
     stability="stable",
     scopes=READ_BRANCH,
     summary="Show one entry of a branch's dict.",
-    query=(QueryParameter(name="key", type=str, default="", description="The entry's key."),),
+    query=(
+        QueryParameter(name="key", type=str, default="", description="The entry's key."),
+        NAME_PARAMETER,
+    ),
     answer=DictEntryView,
     errors=READ_ERRORS,
 )
@@ -184,6 +192,7 @@ SNAPSHOT_DICT: Final = Endpoint(
     path="/branches/{branch}/dict/snapshots",
     scopes=WRITE_BRANCH,
     summary="Compact a dict's history. Its content does not change.",
+    query=(NAME_PARAMETER,),
     answer=DocumentSnapshot,
     errors=EDIT_ERRORS,
 )

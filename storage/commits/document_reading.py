@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, collate, select
+from sqlalchemy import Connection, bindparam, case, collate, func, select
 
 from protocol.ids import CommitId
 from storage.engine.bulk import select_in, select_rows
@@ -54,6 +54,51 @@ class Tip(NamedTuple):
     source_num: int
     name: CommitId
     is_there: bool
+
+
+class ListedDocument(NamedTuple):
+    """A document of a list; `entry_count` is None where its rows are to be made anew, or were never asked for."""
+
+    kind: str
+    name: str
+    entry_count: int | None
+
+
+def load_documents(
+    connection: Connection,
+    branch_num: int,
+    parts: Sequence[int],
+    kind: str,
+    prefix: str,
+    offset: int,
+    limit: int,
+) -> list[ListedDocument]:
+    """Load documents of a branch and what it continues (`parts`), as this node learned of them, but for dotted names.
+
+    Costs O(documents of these branches).
+    """
+    first = func.min(documents.c.num)
+    own = case((documents.c.branch_num == branch_num, documents.c.num))
+    query = (
+        select(documents.c.kind, documents.c.name, func.min(own))
+        .where(documents.c.branch_num.in_(parts), func.substr(documents.c.name, 1, 1) != ".")
+        .group_by(documents.c.kind, documents.c.name)
+        .order_by(first)
+        .limit(limit)
+        .offset(offset)
+    )
+    if kind:
+        query = query.where(documents.c.kind == kind)
+    if prefix:
+        query = query.where(func.substr(documents.c.name, 1, len(prefix)) == prefix)
+    rows = connection.execute(query).all()
+    nums = [num for _, _, num in rows if num is not None]
+    counted = select(documents.c.num, documents.c.entry_count)
+    counts: dict[int, int] = {}
+    for part in chunks(nums):
+        found = connection.execute(counted.where(documents.c.num.in_(part), ~documents.c.is_stale))
+        counts.update((num, count) for num, count in found)
+    return [ListedDocument(kind, name, counts.get(num)) for kind, name, num in rows]
 
 
 def load_keys(connection: Connection, doc_num: int, offset: int, limit: int) -> list[bytes]:

@@ -286,7 +286,7 @@ class JsonDocuments(_Query):
         left, cursor = self._limit, ""
         while left:
             arguments = {**self._arguments, "limit": left, "cursor": cursor}
-            window = self._client.follow_documents(self._branch, **arguments)
+            window = self._client.follow_json_documents(self._branch, **arguments)
             yield from window["documents"]
             left, cursor = left - len(window["documents"]), window["cursor"] or ""
             if not cursor:
@@ -295,7 +295,7 @@ class JsonDocuments(_Query):
     def live(self) -> Iterator[LiveResult]:
         """Yield the result now, and whenever it has changed: for ever, also where the stream is cut."""
         result = _Result()
-        with self._client.watch_documents(self._branch, **self._arguments) as events:
+        with self._client.watch_json_documents(self._branch, **self._arguments) as events:
             for event in events:
                 yield result.hear(event)
 
@@ -313,7 +313,7 @@ class AsyncJsonDocuments(_Query):
         cursor: str | None = ""
         while cursor is not None and len(found) < self._limit:
             arguments = {**self._arguments, "limit": self._limit - len(found), "cursor": cursor}
-            window = await self._client.follow_documents(self._branch, **arguments)
+            window = await self._client.follow_json_documents(self._branch, **arguments)
             found += window["documents"]
             cursor = window["cursor"]
         return found
@@ -321,7 +321,7 @@ class AsyncJsonDocuments(_Query):
     @asynccontextmanager
     async def live(self) -> AsyncIterator[AsyncIterator[LiveResult]]:
         """Follow the result: `async with client.documents("main").live() as results: async for result in results: ...`."""
-        watched = self._client.watch_documents(self._branch, **self._arguments)
+        watched = self._client.watch_json_documents(self._branch, **self._arguments)
         async with watched as events, aclosing(_results(events)) as results:
             yield results
 

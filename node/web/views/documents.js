@@ -47,8 +47,8 @@ export function Dict({ repo, branch }) {
   };
   return html`<${Paged} branch=${branch} load=${(offset) => api.showDict({ branch: id, offset, limit: PAGE })}>${({ entries }, again) => html`
     ${mayWrite && html`<${Form} id="add-entry" class="form inline" button=${text.add} send=${({ key, value }) => edit({ put: { [key]: value } }, again)}>
-      <label>${text.key} <input name="key" required maxlength="255" autocomplete="off" /></label>
-      <label>${text.value} <input name="value" maxlength="16384" autocomplete="off" /></label><//>`}
+      <label>${text.key} <input name="key" required maxlength="1024" autocomplete="off" /></label>
+      <label>${text.value} <input name="value" maxlength="262144" autocomplete="off" /></label><//>`}
     ${!entries.length && html`<${Empty}><p>${text.emptyDict}</p><//>`}
     ${entries.length > 0 && html`<table class="entries"><thead><tr><th scope="col">${text.key}</th><th scope="col">${text.value}</th><th scope="col"><span class="unseen">${text.remove}</span></th></tr></thead>
       <tbody id="entries">${entries.map((entry) => html`<tr key=${entry.key}>
@@ -73,5 +73,5 @@ function Value({ entry, mayWrite, put }) {
 
 function Cell({ entry, put }) {
   const save = (event) => event.target.value !== entry.value && attempt(() => put(event.target.value));
-  return html`<input class="cell" aria-label=${text.valueOf(entry.key)} maxlength="16384" key=${entry.commit} defaultValue=${entry.value} onChange=${save} />`;
+  return html`<input class="cell" aria-label=${text.valueOf(entry.key)} maxlength="262144" key=${entry.commit} defaultValue=${entry.value} onChange=${save} />`;
 }

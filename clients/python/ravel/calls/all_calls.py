@@ -5,6 +5,7 @@ from ravel.calls.browsers import AsyncBrowsersCalls, BrowsersCalls
 from ravel.calls.care import AsyncCareCalls, CareCalls
 from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
 from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
+from ravel.calls.document_list import AsyncDocumentListCalls, DocumentListCalls
 from ravel.calls.document_queries import AsyncDocumentQueriesCalls, DocumentQueriesCalls
 from ravel.calls.documents import AsyncDocumentsCalls, DocumentsCalls
 from ravel.calls.files import AsyncFilesCalls, FilesCalls
@@ -40,6 +41,7 @@ class AllCalls(
     SearchCalls,
     UnseenCalls,
     InboxCalls,
+    DocumentListCalls,
     DocumentsCalls,
     JsonDocumentsCalls,
     DocumentQueriesCalls,
@@ -68,6 +70,7 @@ class AsyncAllCalls(
     AsyncSearchCalls,
     AsyncUnseenCalls,
     AsyncInboxCalls,
+    AsyncDocumentListCalls,
     AsyncDocumentsCalls,
     AsyncJsonDocumentsCalls,
     AsyncDocumentQueriesCalls,

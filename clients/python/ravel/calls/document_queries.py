@@ -11,10 +11,10 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.event_streams import AsyncEventStream, EventStream
     from ravel.types.document_queries import FoundDocuments
 
-FOLLOW_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
-    name="follow_documents",
+FOLLOW_JSON_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
+    name="follow_json_documents",
     method="GET",
-    path="/branches/{branch}/documents",
+    path="/branches/{branch}/json/documents",
     answer="document_queries.FoundDocuments",
     query=("prefix", "where", "sort", "cursor", "limit"),
     defaults={"prefix": "", "where": "", "sort": "", "cursor": "", "limit": 100},
@@ -24,7 +24,7 @@ FOLLOW_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
 class DocumentQueriesCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def follow_documents(
+    def follow_json_documents(
         self,
         branch: str,
         *,
@@ -41,7 +41,7 @@ class DocumentQueriesCalls(SyncCaller):
         `$nin` and `$exists: false` alone.
         """
         return self._call(
-            FOLLOW_DOCUMENTS,
+            FOLLOW_JSON_DOCUMENTS,
             {
                 "branch": branch,
                 "prefix": prefix,
@@ -52,7 +52,7 @@ class DocumentQueriesCalls(SyncCaller):
             },
         )
 
-    def watch_documents(
+    def watch_json_documents(
         self,
         branch: str,
         *,
@@ -67,7 +67,7 @@ class DocumentQueriesCalls(SyncCaller):
         With `reconnect`, a stream that is cut goes on where it was.
         """
         return self._watch(
-            FOLLOW_DOCUMENTS,
+            FOLLOW_JSON_DOCUMENTS,
             {"branch": branch, "prefix": prefix, "where": where, "sort": sort, "limit": limit},
             reconnect=reconnect,
         )
@@ -76,7 +76,7 @@ class DocumentQueriesCalls(SyncCaller):
 class AsyncDocumentQueriesCalls(AsyncCaller):
     """Methods to await."""
 
-    async def follow_documents(
+    async def follow_json_documents(
         self,
         branch: str,
         *,
@@ -93,7 +93,7 @@ class AsyncDocumentQueriesCalls(AsyncCaller):
         `$nin` and `$exists: false` alone.
         """
         return await self._call(
-            FOLLOW_DOCUMENTS,
+            FOLLOW_JSON_DOCUMENTS,
             {
                 "branch": branch,
                 "prefix": prefix,
@@ -104,7 +104,7 @@ class AsyncDocumentQueriesCalls(AsyncCaller):
             },
         )
 
-    def watch_documents(
+    def watch_json_documents(
         self,
         branch: str,
         *,
@@ -119,7 +119,7 @@ class AsyncDocumentQueriesCalls(AsyncCaller):
         With `reconnect`, a stream that is cut goes on where it was.
         """
         return self._watch(
-            FOLLOW_DOCUMENTS,
+            FOLLOW_JSON_DOCUMENTS,
             {"branch": branch, "prefix": prefix, "where": where, "sort": sort, "limit": limit},
             reconnect=reconnect,
         )

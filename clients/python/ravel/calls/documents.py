@@ -30,52 +30,56 @@ SHOW_SET: Final[Operation[SetWindow]] = Operation(
     method="GET",
     path="/branches/{branch}/set",
     answer="documents.SetWindow",
-    query=("offset", "limit"),
-    defaults={"offset": 0, "limit": 100},
+    query=("name", "offset", "limit"),
+    defaults={"name": "", "offset": 0, "limit": 100},
 )
 EDIT_SET: Final[Operation[SetEditResult]] = Operation(
     name="edit_set",
     method="POST",
     path="/branches/{branch}/set",
     answer="documents.SetEditResult",
-    body=("add", "remove"),
-    defaults={"add": (), "remove": ()},
+    body=("add", "remove", "name"),
+    defaults={"add": (), "remove": (), "name": ""},
 )
 SNAPSHOT_SET: Final[Operation[DocumentSnapshot]] = Operation(
     name="snapshot_set",
     method="POST",
     path="/branches/{branch}/set/snapshots",
     answer="document_values.DocumentSnapshot",
+    query=("name",),
+    defaults={"name": ""},
 )
 SHOW_DICT: Final[Operation[DictWindow]] = Operation(
     name="show_dict",
     method="GET",
     path="/branches/{branch}/dict",
     answer="documents.DictWindow",
-    query=("offset", "limit"),
-    defaults={"offset": 0, "limit": 100},
+    query=("name", "offset", "limit"),
+    defaults={"name": "", "offset": 0, "limit": 100},
 )
 SHOW_ENTRY: Final[Operation[DictEntryView]] = Operation(
     name="show_entry",
     method="GET",
     path="/branches/{branch}/dict/entry",
     answer="documents.DictEntryView",
-    query=("key",),
-    defaults={"key": ""},
+    query=("key", "name"),
+    defaults={"key": "", "name": ""},
 )
 EDIT_DICT: Final[Operation[DictEditResult]] = Operation(
     name="edit_dict",
     method="POST",
     path="/branches/{branch}/dict",
     answer="documents.DictEditResult",
-    body=("put", "erase"),
-    defaults={"put": None, "erase": ()},
+    body=("put", "erase", "name"),
+    defaults={"put": None, "erase": (), "name": ""},
 )
 SNAPSHOT_DICT: Final[Operation[DocumentSnapshot]] = Operation(
     name="snapshot_dict",
     method="POST",
     path="/branches/{branch}/dict/snapshots",
     answer="document_values.DocumentSnapshot",
+    query=("name",),
+    defaults={"name": ""},
 )
 OPEN_TEXT: Final[Operation[TextClient]] = Operation(
     name="open_text", method="POST", path="/branches/{branch}/text/clients", answer="documents.TextClient"
@@ -124,35 +128,37 @@ TELL_PRESENCE: Final[Operation[Empty]] = Operation(
 class DocumentsCalls(SyncCaller):
     """Methods that wait for the answer."""
 
-    def show_set(self, branch: str, *, offset: int = 0, limit: int = 100) -> SetWindow:
+    def show_set(self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100) -> SetWindow:
         """Show a window of a branch's set."""
-        return self._call(SHOW_SET, {"branch": branch, "offset": offset, "limit": limit})
+        return self._call(SHOW_SET, {"branch": branch, "name": name, "offset": offset, "limit": limit})
 
-    def edit_set(self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()) -> SetEditResult:
+    def edit_set(
+        self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), name: str = ""
+    ) -> SetEditResult:
         """Add items to a branch's set, and remove others."""
-        return self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove})
+        return self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove, "name": name})
 
-    def snapshot_set(self, branch: str) -> DocumentSnapshot:
+    def snapshot_set(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a set's history. Its content does not change."""
-        return self._call(SNAPSHOT_SET, {"branch": branch})
+        return self._call(SNAPSHOT_SET, {"branch": branch, "name": name})
 
-    def show_dict(self, branch: str, *, offset: int = 0, limit: int = 100) -> DictWindow:
+    def show_dict(self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100) -> DictWindow:
         """Show a window of a branch's dict."""
-        return self._call(SHOW_DICT, {"branch": branch, "offset": offset, "limit": limit})
+        return self._call(SHOW_DICT, {"branch": branch, "name": name, "offset": offset, "limit": limit})
 
-    def show_entry(self, branch: str, *, key: str = "") -> DictEntryView:
+    def show_entry(self, branch: str, *, key: str = "", name: str = "") -> DictEntryView:
         """Show one entry of a branch's dict."""
-        return self._call(SHOW_ENTRY, {"branch": branch, "key": key})
+        return self._call(SHOW_ENTRY, {"branch": branch, "key": key, "name": name})
 
     def edit_dict(
-        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = ()
+        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = (), name: str = ""
     ) -> DictEditResult:
         """Put values into a branch's dict, and erase others."""
-        return self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase})
+        return self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase, "name": name})
 
-    def snapshot_dict(self, branch: str) -> DocumentSnapshot:
+    def snapshot_dict(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a dict's history. Its content does not change."""
-        return self._call(SNAPSHOT_DICT, {"branch": branch})
+        return self._call(SNAPSHOT_DICT, {"branch": branch, "name": name})
 
     def open_text(self, branch: str) -> TextClient:
         """Get a Yjs client id for an editor of a branch's text.
@@ -222,37 +228,39 @@ class DocumentsCalls(SyncCaller):
 class AsyncDocumentsCalls(AsyncCaller):
     """Methods to await."""
 
-    async def show_set(self, branch: str, *, offset: int = 0, limit: int = 100) -> SetWindow:
+    async def show_set(self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100) -> SetWindow:
         """Show a window of a branch's set."""
-        return await self._call(SHOW_SET, {"branch": branch, "offset": offset, "limit": limit})
+        return await self._call(SHOW_SET, {"branch": branch, "name": name, "offset": offset, "limit": limit})
 
     async def edit_set(
-        self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+        self, branch: str, *, add: Sequence[str] = (), remove: Sequence[str] = (), name: str = ""
     ) -> SetEditResult:
         """Add items to a branch's set, and remove others."""
-        return await self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove})
+        return await self._call(EDIT_SET, {"branch": branch, "add": add, "remove": remove, "name": name})
 
-    async def snapshot_set(self, branch: str) -> DocumentSnapshot:
+    async def snapshot_set(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a set's history. Its content does not change."""
-        return await self._call(SNAPSHOT_SET, {"branch": branch})
+        return await self._call(SNAPSHOT_SET, {"branch": branch, "name": name})
 
-    async def show_dict(self, branch: str, *, offset: int = 0, limit: int = 100) -> DictWindow:
+    async def show_dict(
+        self, branch: str, *, name: str = "", offset: int = 0, limit: int = 100
+    ) -> DictWindow:
         """Show a window of a branch's dict."""
-        return await self._call(SHOW_DICT, {"branch": branch, "offset": offset, "limit": limit})
+        return await self._call(SHOW_DICT, {"branch": branch, "name": name, "offset": offset, "limit": limit})
 
-    async def show_entry(self, branch: str, *, key: str = "") -> DictEntryView:
+    async def show_entry(self, branch: str, *, key: str = "", name: str = "") -> DictEntryView:
         """Show one entry of a branch's dict."""
-        return await self._call(SHOW_ENTRY, {"branch": branch, "key": key})
+        return await self._call(SHOW_ENTRY, {"branch": branch, "key": key, "name": name})
 
     async def edit_dict(
-        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = ()
+        self, branch: str, *, put: Mapping[str, str] | None = None, erase: Sequence[str] = (), name: str = ""
     ) -> DictEditResult:
         """Put values into a branch's dict, and erase others."""
-        return await self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase})
+        return await self._call(EDIT_DICT, {"branch": branch, "put": put, "erase": erase, "name": name})
 
-    async def snapshot_dict(self, branch: str) -> DocumentSnapshot:
+    async def snapshot_dict(self, branch: str, *, name: str = "") -> DocumentSnapshot:
         """Compact a dict's history. Its content does not change."""
-        return await self._call(SNAPSHOT_DICT, {"branch": branch})
+        return await self._call(SNAPSHOT_DICT, {"branch": branch, "name": name})
 
     async def open_text(self, branch: str) -> TextClient:
         """Get a Yjs client id for an editor of a branch's text.

@@ -126,7 +126,9 @@ async def test_documents_are_found_over_the_api(tmp_path: Path) -> None:
         app.node.create_repo()
         await _cards(app.node)
         query = {"prefix": "card/", "where": '{"votes":3}'}
-        answer = (await app.client.get("/api/v1/branches/main/documents", headers=AUTH, params=query)).json()
+        answer = (
+            await app.client.get("/api/v1/branches/main/json/documents", headers=AUTH, params=query)
+        ).json()
         assert answer["documents"] == [
             {"name": "card/a", "value": {"status": "open", "votes": 3}, "conflict_count": 0}
         ]

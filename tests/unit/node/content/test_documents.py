@@ -11,6 +11,7 @@ from node.api.value_documents import edit_dict, edit_set, show_dict, show_entry,
 from node.authoring.drafting import Draft
 from node.care.fsck import check_store
 from node.content import document_state as state_module
+from node.content.document_list import ListedDocuments
 from node.content.document_operations import DocumentOperationReader
 from node.content.documents import Documents, NewValue, group_values
 from node.content.merging import Merging
@@ -25,6 +26,7 @@ from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     SetEdit,
+    TextUpdate,
 )
 from protocol.formats.text import id_text
 from protocol.ids import NO_COMMIT, CommitId
@@ -379,3 +381,60 @@ async def test_an_edit_costs_as_many_statements_in_a_long_document_as_in_a_short
             event.remove(Engine, "before_cursor_execute", hear)
             counts.append(len(heard))
     assert counts[0] == counts[1] > 0
+
+
+async def test_documents_are_listed_with_titles_and_without_those_removed_until_they_are_written(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    listed = ListedDocuments(alice.hub, documents, alice.branch)
+
+    async def shown(kind: str = "", prefix: str = "") -> list[tuple[str, str, str, int | None]]:
+        window = await listed.list_all("main", kind, prefix, 0, 100)
+        return [(one["kind"], one["name"], one["title"], one["entries"]) for one in window["documents"]]
+
+    with fail_after(30):
+        alice.create_repo()
+        assert await shown() == []
+        await documents.edit(SET, "main", {"a": "", "b": ""}, "follows")
+        await documents.edit(DICT, "main", {"k": "v"}, "notes/2026")
+        _say(alice, TextUpdate(b"\0\0", ()))
+        assert await shown() == [
+            ("set", "follows", "", 2),
+            ("dict", "notes/2026", "", 1),
+            ("text", "", "", None),
+        ]
+        assert await shown("dict") == await shown(prefix="notes/") == [("dict", "notes/2026", "", 1)]
+        await listed.rename("main", "set", "follows", "Whom I follow")
+        await listed.remove("main", "dict", "notes/2026")
+        assert await shown() == [("set", "follows", "Whom I follow", 2), ("text", "", "", None)]
+        assert (await documents.read_entry(DICT, "main", "k", "notes/2026"))[1].values, "nothing is lost"
+        await documents.edit(DICT, "main", {"k": "w"}, "notes/2026")
+        await listed.rename("main", "set", "follows", "")
+        assert await shown() == [
+            ("set", "follows", "", 2),
+            ("dict", "notes/2026", "", 1),
+            ("text", "", "", None),
+        ]
+        await documents.edit(SET, "main", {"a": ""}, "f\N{CYRILLIC SMALL LETTER O}llows")
+        window = await listed.list_all("main", "set", "", 0, 100)
+        assert [one["confusable"] for one in window["documents"]] == [True, True]
+        assert (await listed.list_all("main", "", "", 0, 1))["next"] == 1
+        with pytest.raises(ServiceError, match="a document is one of"):
+            await listed.remove("main", "list", "a")
+
+
+async def test_a_fork_lists_what_it_continues(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    listed = ListedDocuments(alice.hub, documents, alice.branch)
+    with fail_after(30):
+        alice.create_repo()
+        await documents.edit(SET, "main", {"a": ""}, "follows")
+        await Merging(alice.hub, alice.author, alice.branch).fork("main", "draft", "")
+        for entries in (None, 2):
+            window = await listed.list_all("draft", "", "", 0, 9)
+            assert [(one["name"], one["entries"]) for one in window["documents"]] == [("follows", entries)]
+            await documents.edit(SET, "draft", {"b": ""}, "follows")
+            await documents.read_window(SET, "draft", 0, 9, "follows")
