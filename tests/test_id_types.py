@@ -42,11 +42,13 @@ MAKERS: Final = {
     "read_body", "read_held", "read_message", "repo_place", "search_place", "search_text_place", "seal",
     "seal_key", "seal_keys", "seal_presence", "seal_optional", "seal_topic", "set_lanes",
     "start", "pop_released", "pop_unread", "read_first", "read_second", "handle_frame", "symbol_bits", "to_bytes",
-    "topic_place", "write_message",
+    "text_block_place", "text_place", "topic_place", "write_message",
 }  # fmt: skip
 """Functions that give contents."""
 
 OTHERS: Final = {
+    "storage.commits.kept_texts.TextBlock": "structs of a text, encoded",
+    "storage.commits.kept_texts.KeptText.summary": "what a text comes to, encoded",
     "protocol.formats.block.Block.mark": "a mark, or nothing in a block that is no commit's",
     "protocol.formats.block.encrypt_block.mark": "a mark, or nothing in a block that is no commit's",
     "protocol.formats.epochs.Box": "a ciphertext",

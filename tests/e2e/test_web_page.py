@@ -57,7 +57,8 @@ def test_a_code_opens_the_page_once_and_the_token_stays_in_its_tab(tmp_path: Pat
         assert page.evaluate("[document.cookie, localStorage.length]") == ["", 0]
         page.open(f"{alice.client.url}/#reload")
         page.until("document.getElementById('node')")
-        page.evaluate("document.getElementById('leave').click()")
+        page.evaluate("location.hash = '#/-/settings'")
+        page.click("#leave")
         page.until("document.getElementById('login')")
         assert page.evaluate("sessionStorage.length") == 0
         assert page.complaints() == []

@@ -14,5 +14,6 @@ def test_whatever_the_network_does_all_hold_the_same_when_it_heals(seed: int) ->
     run(seed)
 
 
+@pytest.mark.slow
 def test_a_seed_is_one_run() -> None:
     assert run(5) == run(5)

@@ -24,6 +24,7 @@ RELAY: Final = {
     "relay": True,
     "state": "connected",
     "last_error": None,
+    "waiting_topics": 0,
     "topics": [{"repo": "r", "state": "in sync", "bodiless": False}],
 }
 STANDING: Final = {

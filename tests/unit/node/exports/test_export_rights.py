@@ -243,7 +243,7 @@ def test_a_database_that_fails_is_no_damage(
     def fail(*_: object) -> Membership:
         raise OperationalError("SELECT", {}, sqlite3.OperationalError("disk I/O error"))
 
-    monkeypatch.setattr("node.exports.export_rights.load_membership", fail)
+    monkeypatch.setattr("node.exports.export_rights.open_membership", fail)
     with pytest.raises(StorageError, match="disk I/O error"):
         _export(world, tmp_path / "export")
 
@@ -263,5 +263,5 @@ def test_one_membership_is_in_memory_at_a_time(
         loaded.append(weakref.ref(made))
         return made
 
-    monkeypatch.setattr("node.exports.export_rights.load_membership", load)
+    monkeypatch.setattr("node.exports.export_rights.open_membership", load)
     assert len(_export(world, tmp_path / "export")["members"]) == len(loaded) == 3

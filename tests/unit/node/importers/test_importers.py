@@ -231,6 +231,7 @@ def test_a_tag_of_what_is_no_commit_is_refused_and_one_of_a_commit_is_taken(git:
     assert [item.id for item in _read(git, "version")[1]] == [first]
 
 
+@pytest.mark.slow
 def test_of_a_merge_of_very_many_the_first_parents_are_kept(git: Git) -> None:
     sides = [git.commit(f"side {number}".encode()) for number in range(ACK_COUNT_MAX + 2)]
     git.point(git.commit(b"all", *sides))

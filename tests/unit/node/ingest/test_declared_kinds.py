@@ -25,6 +25,8 @@ from protocol.formats.document_kinds import (
     DictEdit,
     DictEntry,
     DictSnapshot,
+    JsonEdit,
+    JsonSnapshot,
     SaidUpdate,
     SetEdit,
     SetSnapshot,
@@ -85,6 +87,8 @@ def test_every_erasable_kind_is_said_and_no_other() -> None:
         SetSnapshot("", None, ()),
         DictEdit((), (), ()),
         DictSnapshot("", None, ()),
+        JsonEdit((), (), ()),
+        JsonSnapshot("", None, ()),
         TextUpdate(b"u", ()),
     )
     assert {kind_name(type(body)) for body in bodies} == set(ERASABLE_KINDS)

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 import trio
+from sqlalchemy import select
 from trio.testing import MockClock, memory_stream_pair
 
 from node.authoring.drafting import Draft
 from node.sync.connection import Connection, Ended
 from node.wire.transport import TransportError
 from protocol.codec import encode
+from protocol.crypto.hashing import block_id
 from protocol.formats.content import Post
 from protocol.ids import Digest, ShortId
 from protocol.limits.formats import TIMESTAMP_MAX_MS
@@ -24,6 +26,8 @@ from protocol.session.machines.comparing import Comparing
 from protocol.session.messages import Fetch, Goodbye, KeepAlive, Publications, Receipt, Reconcile
 from protocol.session.reconciliation.reconciler import FrameKind
 from protocol.session.reconciliation.symbols import AskSymbols
+from storage.commits.blocks import SHARED_SIZE_MIN
+from storage.schema.schema import blocks
 from tests.support.builders import publications_of, writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
@@ -105,13 +109,15 @@ async def test_a_peer_that_asks_on_and_reads_nothing_is_left_at_the_bound(
     monkeypatch.setattr("node.wire.send_queue.OUTGOING_SIZE_MAX", 20_000)
     with open_nodes(tmp_path, "alice") as (alice,):
         _, branch = alice.create_repo()
-        (commit_id,) = alice.heads(branch)
+        alice.write(branch, "x" * SHARED_SIZE_MIN)
+        with alice.replica.database.read() as connection:
+            (encoded,) = connection.execute(select(blocks.c.encoded).where(blocks.c.is_shared)).scalars()
         began = trio.current_time()
         async with met(alice, make) as stranger:
             topic = await stranger.compare(writing_topic(alice.replica, branch).topic)
             while stranger.ended is None and trio.current_time() < began + SEND_TIMEOUT_SECONDS:
                 with suppress(TransportError):
-                    await stranger.say(Fetch(topic, (commit_id,)))
+                    await stranger.say(Fetch(topic, (block_id(encoded),)))
                 await trio.sleep(0.1)
         assert trio.current_time() < began + SEND_TIMEOUT_SECONDS, "long before a write has taken too long"
     assert stranger.ended == Ended("peer_does_not_read")
