@@ -12,12 +12,12 @@ next, by which time what waits may have been released.
 """
 
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select, update
 
 from protocol.formats.publication import decode_publication, is_bare
 from protocol.ids import CommitId, EpochId, ItemId, Mark, UserId
@@ -29,7 +29,7 @@ from protocol.limits.peers import (
     REJECTION_COUNT_MAX,
     UNREAD_SENT_MAX,
 )
-from storage.engine.bulk import insert_rows, select_rows
+from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.queries import sum_of
@@ -44,7 +44,40 @@ _ANY_REJECTION = select(rejections.c.num).limit(1)
 _PUBLICATIONS = select(pending.c.commit_id, pending_publications.c.publication).join(
     pending_publications, pending_publications.c.pending_num == pending.c.num
 )
-_TOTALS = select(func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
+_KEYS: BindParameter[list[int]] = bindparam("keys", expanding=True)
+_NUMBER: BindParameter[int] = bindparam("number")
+_WAITING_BY_KEY = select(pending.c.commit_id).where(pending.c.id_key.in_(_KEYS), pending.c.reason != UNREAD)
+_KEPT_BY_KEY = (
+    select(pending.c.commit_id, pending.c.num, pending_publications.c.publication)
+    .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
+    .where(pending.c.id_key.in_(_KEYS), pending.c.reason != UNREAD)
+)
+_REPLACE = (
+    update(pending_publications)
+    .values(publication=bindparam("whole"))
+    .where(pending_publications.c.pending_num == _NUMBER)
+)
+_RESIZE = update(pending).values(size=bindparam("new_size")).where(pending.c.num == _NUMBER)
+_SUMS = (func.count(), sum_of(pending.c.size), sum_of(pending.c.cause_count))
+_OF_TOPIC = select(*_SUMS).where(pending.c.topic_num == bindparam("topic"))
+_OF_AUTHORS = (
+    select(pending.c.author_key, *_SUMS)
+    .where(pending.c.topic_num == bindparam("topic"), pending.c.author_key.in_(_KEYS))
+    .group_by(pending.c.author_key)
+)
+_COLUMNS = (
+    "num",
+    "branch_num",
+    "topic_num",
+    "id_key",
+    "commit_id",
+    "author_key",
+    "reason",
+    "arrived_at",
+    "size",
+    "cause_count",
+    "lacking",
+)
 
 NO_AUTHOR: Final = UserId(b"")
 _NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
@@ -103,6 +136,15 @@ class _Room:
     size: int
     causes: int
 
+    @classmethod
+    def beside(cls, count: int, size: int, causes: int, share: int) -> Self:
+        """Return what is left beside what waits, of one part in `share` of each bound."""
+        return cls(
+            PENDING_COUNT_MAX // share - count,
+            PENDING_SIZE_MAX // share - size,
+            PENDING_CAUSE_COUNT_MAX // share - causes,
+        )
+
     def fits(self, size: int, causes: int) -> bool:
         return self.count >= 1 and self.size >= size and self.causes >= causes
 
@@ -140,18 +182,18 @@ def keep_pending(
         return Kept()
     known = _find_known(connection, waiting)
     # Of the topic: anyone who still holds an older epoch's secrets fills that, and not the room of those that follow.
-    room = _room(connection, topic_num, parts)
-    of_authors = {item.author: _room(connection, topic_num, parts, item.author) for item in waiting}
+    room = _room_of_topic(connection, topic_num, parts)
+    of_authors = _rooms_of_authors(connection, topic_num, parts, {item.author for item in waiting})
     ids = {item.commit_id for item in waiting if item.reason == CAUSES and item.commit_id in known}
     count, refused = len(known), 0
-    unread: list[int] = []
+    new: list[PendingPublication] = []
+    again: list[PendingPublication] = []
     for item in waiting:
         keys = item.keys
         of_author, size = of_authors[item.author], len(item.publication)
         if _name(item) in known:
             if item.reason == CAUSES and not is_bare(item.publication):
-                grown = _complete(connection, item, min(room.size, of_author.size))
-                room.size, of_author.size = room.size - grown, of_author.size - grown
+                again.append(item)
             continue
         if not (room.fits(size, len(keys)) and of_author.fits(size, len(keys))):
             refused += 1
@@ -159,66 +201,75 @@ def keep_pending(
         room.subtract(size, len(keys))
         of_author.subtract(size, len(keys))
         known.add(_name(item))
-        num = database.next_nums(connection, pending, 1)[0]
-        places = (topic_num, item.branch_num or unread_under)
-        _keep(connection, places, num, item, former.get(item.commit_id, arrived_at))
-        count += 1
-        if item.reason == UNREAD:
-            unread.append(-num)
-        else:
+        new.append(item)
+        if item.reason != UNREAD:
             ids.add(item.commit_id)
-    return Kept(ids, tuple(unread), count, refused)
+    nums = database.next_nums(connection, pending, len(new)) if new else ()
+    numbered = list(zip(nums, new, strict=True))
+    _insert(connection, topic_num, unread_under, numbered, lambda one: former.get(one.commit_id, arrived_at))
+    _complete(connection, again, room, of_authors)
+    unread = tuple(-num for num, item in numbered if item.reason == UNREAD)
+    return Kept(ids, unread, count + len(new), refused)
 
 
-def _room(connection: Connection, topic_num: int, parts: int, author: UserId | None = None) -> _Room:
-    """Return the room that is left of a topic, or of one author on it."""
-    query, share = _TOTALS.where(pending.c.topic_num == topic_num), parts
-    if author is not None:
-        query, share = query.where(pending.c.author_key == id_key(author)), parts * PENDING_AUTHOR_SHARE
-    count, size, causes = connection.execute(query).one()
-    return _Room(
-        PENDING_COUNT_MAX // share - count,
-        PENDING_SIZE_MAX // share - size,
-        PENDING_CAUSE_COUNT_MAX // share - causes,
-    )
+def _room_of_topic(connection: Connection, topic_num: int, parts: int) -> _Room:
+    count, size, causes = select_rows(connection, _OF_TOPIC, topic=topic_num).first() or (0, 0, 0)
+    return _Room.beside(count, size, causes, parts)
 
 
-def _keep(
-    connection: Connection, places: tuple[int, int], num: int, item: PendingPublication, arrived_at: int
+def _rooms_of_authors(
+    connection: Connection, topic_num: int, parts: int, authors: Collection[UserId]
+) -> dict[UserId, _Room]:
+    """Return the room that is left of each author on a topic."""
+    keys = {author: id_key(author) for author in authors}
+    used: dict[int, tuple[int, int, int]] = {}
+    for part in chunks(sorted(set(keys.values()))):
+        rows = select_in(connection, _OF_AUTHORS, part, topic=topic_num)
+        used.update((row[0], (row[1], row[2], row[3])) for row in rows)
+    share = parts * PENDING_AUTHOR_SHARE
+    return {author: _Room.beside(*used.get(key, (0, 0, 0)), share) for author, key in keys.items()}
+
+
+def _insert(
+    connection: Connection,
+    topic_num: int,
+    unread_under: int,
+    numbered: Sequence[tuple[int, PendingPublication]],
+    arrival: Callable[[PendingPublication], int],
 ) -> None:
-    (topic_num, branch_num), keys = places, item.keys
-    connection.execute(
-        insert(pending).values(
-            num=num,
-            branch_num=branch_num,
-            topic_num=topic_num,
-            id_key=id_key(item.commit_id),
-            commit_id=item.commit_id,
-            author_key=id_key(item.author),
-            reason=item.reason,
-            arrived_at=arrived_at,
-            size=len(item.publication),
-            cause_count=len(keys),
-            lacking=len(keys),
-        )
-    )
-    connection.execute(insert(pending_publications).values(pending_num=num, publication=item.publication))
-    insert_rows(connection, pending_causes, ("id_key", "pending_num"), [(key, num) for key in keys])
+    rows: list[tuple[object, ...]] = []
+    causes: list[tuple[int, int]] = []
+    for num, item in numbered:
+        keys, branch_num = item.keys, item.branch_num or unread_under
+        named = (num, branch_num, topic_num, id_key(item.commit_id), item.commit_id, id_key(item.author))
+        rows.append((*named, item.reason, arrival(item), len(item.publication), len(keys), len(keys)))
+        causes += [(key, num) for key in keys]
+    publications = [(num, item.publication) for num, item in numbered]
+    insert_rows(connection, pending, _COLUMNS, rows)
+    insert_rows(connection, pending_publications, ("pending_num", "publication"), publications)
+    insert_rows(connection, pending_causes, ("id_key", "pending_num"), causes)
 
 
-def _complete(connection: Connection, item: PendingPublication, room: int) -> int:
-    """Replace a waiting bare publication by the whole one, within `room` more bytes; return how many it took."""
-    query = select(pending.c.num, pending_publications.c.publication).join(
-        pending_publications, pending_publications.c.pending_num == pending.c.num
-    )
-    is_it = (pending.c.id_key == id_key(item.commit_id)) & (pending.c.commit_id == item.commit_id)
-    row = connection.execute(query.where(is_it, pending.c.reason != UNREAD)).first()
-    if row is None or not is_bare(row[1]) or len(item.publication) - len(row[1]) > room:
-        return 0
-    here = pending_publications.c.pending_num == row[0]
-    connection.execute(update(pending_publications).where(here).values(publication=item.publication))
-    connection.execute(update(pending).where(pending.c.num == row[0]).values(size=len(item.publication)))
-    return len(item.publication) - len(row[1])
+def _complete(
+    connection: Connection,
+    whole: Sequence[PendingPublication],
+    room: _Room,
+    of_authors: Mapping[UserId, _Room],
+) -> None:
+    """Replace waiting bare publications by whole ones, as far as these fit."""
+    items = {item.commit_id: item for item in whole}
+    replaced: list[tuple[bytes, int]] = []
+    for part in chunks([id_key(commit_id) for commit_id in items]):
+        for commit_id, num, kept in select_in(connection, _KEPT_BY_KEY, part):
+            item = items.get(commit_id)
+            if item is None or not is_bare(kept):
+                continue
+            of_author, grown = of_authors[item.author], len(item.publication) - len(kept)
+            if grown <= min(room.size, of_author.size):
+                room.size, of_author.size = room.size - grown, of_author.size - grown
+                replaced.append((item.publication, num))
+    change_rows(connection, _REPLACE, replaced)
+    change_rows(connection, _RESIZE, [(len(publication), num) for publication, num in replaced])
 
 
 def has_incomplete(connection: Connection, branch_nums: Sequence[int]) -> bool:
@@ -253,8 +304,7 @@ def find_pending(connection: Connection, ids: Collection[CommitId]) -> set[Commi
     wanted = set(ids)
     found: set[CommitId] = set()
     for part in chunks([id_key(raw) for raw in wanted]):
-        query = select(pending.c.commit_id).where(pending.c.id_key.in_(part), pending.c.reason != UNREAD)
-        found.update(wanted.intersection(connection.execute(query).scalars()))
+        found.update(wanted.intersection(select_in(connection, _WAITING_BY_KEY, part).scalars()))
     return found
 
 

@@ -10,25 +10,38 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, delete, or_, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
 
 from protocol.ids import CommitId
 from storage.commits.pending import CAUSES, READY, UNREAD
-from storage.engine.bulk import change_rows, select_rows
+from storage.engine.bulk import change_rows, select_in, select_rows
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.queries import stream_parts, stream_rows
 from storage.schema.schema import commits, pending, pending_causes, pending_publications, rejections
 
 _ANY_PENDING = select(pending.c.num).limit(1)
 _CAUSES = (pending_causes.c.id_key, pending_causes.c.pending_num)
-_RELEASED = select(pending.c.num, pending.c.id_key, pending.c.size).where(pending.c.reason == CAUSES)
-_WAITING = select(pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking).where(
-    pending.c.reason == CAUSES
+_KEYS: BindParameter[list[int]] = bindparam("keys", expanding=True)
+_LIMIT: BindParameter[int] = bindparam("limit")
+_NUMBER: BindParameter[int] = bindparam("number")
+_AWAITED = select(*_CAUSES).where(pending_causes.c.id_key.in_(_KEYS)).order_by(*_CAUSES).limit(_LIMIT)
+_COLUMNS = select(pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
+_WAITING = _COLUMNS.where(pending.c.num.in_(_KEYS), pending.c.reason == CAUSES)
+_READY = _COLUMNS.where(pending.c.reason == READY).order_by(pending.c.num).limit(_LIMIT)
+_ARRIVED = select(pending.c.commit_id, pending.c.arrived_at).where(pending.c.num.in_(_KEYS))
+_KEPT = (
+    select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
+    .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
+    .where(pending.c.num.in_(_KEYS))
 )
+_DROP = delete(pending).where(pending.c.num == _NUMBER)
+_DROP_PUBLICATION = delete(pending_publications).where(pending_publications.c.pending_num == _NUMBER)
+_DROP_CAUSE = delete(pending_causes).where(
+    pending_causes.c.id_key == bindparam("key"), pending_causes.c.pending_num == _NUMBER
+)
+_MARK_READY = update(pending).values(reason=bindparam("new_reason")).where(pending.c.num == _NUMBER)
 _COUNT_DOWN = (
-    update(pending)
-    .values(lacking=pending.c.lacking - bindparam("count"))
-    .where(pending.c.num == bindparam("number"))
+    update(pending).values(lacking=pending.c.lacking - bindparam("count")).where(pending.c.num == _NUMBER)
 )
 _READ_AT_ONCE = 500
 
@@ -73,15 +86,13 @@ def release_if_accepted(
         counts = Counter(num for _, num in rows)
         found: list[ReleasedCommit] = []
         for nums in chunks(sorted(counts)):
-            query = _WAITING.where(pending.c.num.in_(nums))
             found += [
                 ReleasedCommit(num, key, size, is_doomed=False)
-                for num, key, size, lacking in connection.execute(query)
+                for num, key, size, lacking in select_in(connection, _WAITING, nums)
                 if lacking <= counts[num]
             ]
-        for nums in chunks([one.num for one in found]):
-            here = pending_causes.c.id_key.in_(part) & pending_causes.c.pending_num.in_(nums)
-            connection.execute(delete(pending_causes).where(here))
+        woken_nums = {one.num for one in found}
+        change_rows(connection, _DROP_CAUSE, [row for row in rows if row[1] in woken_nums])
         released += found
     return released, looked_at
 
@@ -100,15 +111,7 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
         done = [key for key in part if len(rows) < room or key < rows[-1][0]]
         if rows:
             released += _cross_off(connection, rows, settled)
-            key, num = rows[-1]
-            connection.execute(
-                delete(pending_causes).where(
-                    or_(
-                        pending_causes.c.id_key.in_(done),
-                        (pending_causes.c.id_key == key) & (pending_causes.c.pending_num <= num),
-                    )
-                )
-            )
+            change_rows(connection, _DROP_CAUSE, rows)
         for key in done:
             del left[key]
     return ReleaseResult(released, left, count)
@@ -116,8 +119,7 @@ def settle_causes(connection: Connection, settled: Mapping[int, bool], count_max
 
 def _load_some(connection: Connection, keys: Sequence[int], limit: int) -> list[tuple[int, int]]:
     """Load (cause, number of what waits for it), in order."""
-    query = select(*_CAUSES).where(pending_causes.c.id_key.in_(keys)).order_by(*_CAUSES).limit(limit)
-    return [(row[0], row[1]) for row in connection.execute(query)]
+    return [(row[0], row[1]) for row in select_in(connection, _AWAITED, keys, limit=limit)]
 
 
 def _cross_off(
@@ -126,30 +128,25 @@ def _cross_off(
     """Count down what waits for causes, whose rows are still there; return what needs to wait no longer."""
     counts = Counter(num for _, num in rows)
     change_rows(connection, _COUNT_DOWN, [(count, num) for num, count in counts.items()])
-    keys = {key for key, _ in rows}
     doomed = {num for key, num in rows if settled[key]}
-    waits_for = select(pending_causes.c.pending_num).where(pending_causes.c.id_key.in_(keys))
-    query = _RELEASED.where(pending.c.num.in_(waits_for), pending.c.lacking <= 0)
-    found = {row[0]: tuple(row) for row in connection.execute(query)}
-    for part in chunks(sorted(doomed)):
-        found.update(
-            (row[0], tuple(row)) for row in connection.execute(_RELEASED.where(pending.c.num.in_(part)))
-        )
-    return [ReleasedCommit(num, key, size, num in doomed) for num, key, size in sorted(found.values())]
+    return [
+        ReleasedCommit(num, key, size, num in doomed)
+        for nums in chunks(sorted(counts))
+        for num, key, size, lacking in sorted(select_in(connection, _WAITING, nums))
+        if lacking <= 0 or num in doomed
+    ]
 
 
 def mark_ready(connection: Connection, released: Sequence[ReleasedCommit]) -> None:
     """Mark released commits to wait for a later transaction."""
-    for part in chunks([one.num for one in released]):
-        connection.execute(update(pending).where(pending.c.num.in_(part)).values(reason=READY))
+    change_rows(connection, _MARK_READY, [(READY, one.num) for one in released])
 
 
 def load_ready(connection: Connection, limit: int) -> list[ReleasedCommit]:
     """Load the first commits that wait for a transaction. Costs O(limit)."""
-    columns = (pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
-    query = select(*columns).where(pending.c.reason == READY).order_by(pending.c.num).limit(limit)
     return [
-        ReleasedCommit(num, key, size, lacking > 0) for num, key, size, lacking in connection.execute(query)
+        ReleasedCommit(num, key, size, lacking > 0)
+        for num, key, size, lacking in select_rows(connection, _READY, limit=limit)
     ]
 
 
@@ -160,14 +157,9 @@ def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> 
     """
     popped: dict[int, tuple[int, bytes]] = {}
     for part in chunks([one.num for one in released]):
-        query = (
-            select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
-            .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
-            .where(pending.c.num.in_(part))
-        )
-        popped.update((row[0], (row[1], row[2])) for row in connection.execute(query))
-        connection.execute(delete(pending_publications).where(pending_publications.c.pending_num.in_(part)))
-        connection.execute(delete(pending).where(pending.c.num.in_(part)))
+        popped.update((row[0], (row[1], row[2])) for row in select_in(connection, _KEPT, part))
+    change_rows(connection, _DROP_PUBLICATION, [(num,) for num in popped])
+    change_rows(connection, _DROP, [(num,) for num in popped])
     return [popped[one.num] for one in released]
 
 
@@ -175,19 +167,16 @@ def load_arrival_times(connection: Connection, released: Sequence[ReleasedCommit
     """Load when each came (unix ms), where that is known: before they are popped."""
     found: dict[CommitId, int] = {}
     for part in chunks([one.num for one in released]):
-        query = select(pending.c.commit_id, pending.c.arrived_at).where(pending.c.num.in_(part))
-        found.update((row[0], row[1]) for row in connection.execute(query) if row[1])
+        found.update((row[0], row[1]) for row in select_in(connection, _ARRIVED, part) if row[1])
     return found
 
 
 def drop_causes(connection: Connection, num: int, causes: Collection[bytes] | None) -> None:
     """Remove what a commit that is no longer kept waited for: some of `causes`; None if they cannot be told."""
-    here = pending_causes.c.pending_num == num
     if causes is None:
-        connection.execute(delete(pending_causes).where(here))
-        return
-    for part in chunks([id_key(raw) for raw in causes]):
-        connection.execute(delete(pending_causes).where(here, pending_causes.c.id_key.in_(part)))
+        connection.execute(delete(pending_causes).where(pending_causes.c.pending_num == num))
+    else:
+        change_rows(connection, _DROP_CAUSE, [(id_key(raw), num) for raw in causes])
 
 
 def pop_unread(connection: Connection) -> dict[int, list[bytes]]:

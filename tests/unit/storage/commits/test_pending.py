@@ -1,15 +1,21 @@
 """Pending commits, as stored: causes are crossed off in bounded steps."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
-from sqlalchemy import insert, select
+from sqlalchemy import Engine, event, insert, select
 
+from protocol.ids import BlockId, CommitId, UserId
+from storage.commits.pending import PendingPublication, keep_pending
 from storage.commits.pending_release import (
     ReleasedCommit,
     find_settled,
     load_ready,
     mark_ready,
     pop_released,
+    release_if_accepted,
     settle_causes,
 )
 from storage.engine.database import Database
@@ -72,3 +78,47 @@ def test_causes_that_were_rejected_before_a_crash_are_found(tmp_path: Path) -> N
         )
         assert find_settled(connection) == {id_key(bad): True}
     database.close()
+
+
+@contextmanager
+def _statements() -> Iterator[list[str]]:
+    """Collect all statements of stores that are opened meanwhile."""
+    heard: list[str] = []
+
+    def hear(_connection: object, _cursor: object, statement: str, *_rest: object) -> None:
+        heard.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", hear)
+    try:
+        yield heard
+    finally:
+        event.remove(Engine, "before_cursor_execute", hear)
+
+
+def _waiting(count: int) -> list[PendingPublication]:
+    ids = [CommitId(BlockId(sha256(bytes([count, number])).digest())) for number in range(2 * count)]
+    return [
+        PendingPublication(one, b"\x90" * 9, (cause,), author=UserId(bytes([number]) * 32))
+        for number, (one, cause) in enumerate(zip(ids[:count], ids[count:], strict=True))
+    ]
+
+
+def test_a_batch_is_kept_and_released_by_as_many_statements_as_one_commit(tmp_path: Path) -> None:
+    counts: list[int] = []
+    with _statements() as heard:
+        database = Database(tmp_path)
+        for batch in (_waiting(1), _waiting(2), _waiting(60)):
+            causes = [id_key(cause) for item in batch for cause in item.causes]
+            heard.clear()
+            with database.write() as connection:
+                assert len(keep_pending(database, connection, 1, batch).ids) == len(batch)
+                woken, looked_at = release_if_accepted(connection, causes, 1000)
+                assert (len(woken), looked_at) == (len(batch), len(batch))
+                mark_ready(connection, woken)
+                assert [one.num for one in load_ready(connection, 1000)] == sorted(one.num for one in woken)
+                assert len(pop_released(connection, woken)) == len(batch)
+                assert connection.execute(select(pending_causes.c.id_key)).first() is None
+            counts.append(len(heard))
+        database.close()
+    _first, few, many = counts  # the first also reads how far row numbers have gone
+    assert 10 < many <= few
