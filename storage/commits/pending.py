@@ -256,18 +256,22 @@ def _complete(
     room: _Room,
     of_authors: Mapping[UserId, _Room],
 ) -> None:
-    """Replace waiting bare publications by whole ones, as far as these fit."""
-    items = {item.commit_id: item for item in whole}
-    replaced: list[tuple[bytes, int]] = []
-    for part in chunks([id_key(commit_id) for commit_id in items]):
+    """Replace waiting bare publications by whole ones, as far as these fit: the first of the batch first."""
+    bare: dict[CommitId, tuple[int, int]] = {}
+    for part in chunks([id_key(item.commit_id) for item in whole]):
         for commit_id, num, kept in select_in(connection, _KEPT_BY_KEY, part):
-            item = items.get(commit_id)
-            if item is None or not is_bare(kept):
-                continue
-            of_author, grown = of_authors[item.author], len(item.publication) - len(kept)
-            if grown <= min(room.size, of_author.size):
-                room.size, of_author.size = room.size - grown, of_author.size - grown
-                replaced.append((item.publication, num))
+            if is_bare(kept):
+                bare[commit_id] = num, len(kept)
+    replaced: list[tuple[bytes, int]] = []
+    for item in whole:
+        if item.commit_id not in bare:
+            continue
+        num, size = bare[item.commit_id]
+        of_author, grown = of_authors[item.author], len(item.publication) - size
+        if grown <= min(room.size, of_author.size):
+            room.size, of_author.size = room.size - grown, of_author.size - grown
+            replaced.append((item.publication, num))
+            del bare[item.commit_id]
     change_rows(connection, _REPLACE, replaced)
     change_rows(connection, _RESIZE, [(len(publication), num) for publication, num in replaced])
 

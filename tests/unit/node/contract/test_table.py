@@ -64,7 +64,7 @@ def test_no_answer_is_left_open(endpoint: AnyEndpoint) -> None:
     if endpoint.is_download or endpoint.name == "describe_api":
         return
 
-    values = endpoint.answer.__module__ in ("ravel.types.json_documents", "ravel.types.document_queries")
+    values = endpoint.answer.__module__ in ("node.contract.json_documents", "node.contract.document_queries")
 
     def check(kind: Any) -> None:  # noqa: ANN401  # any type
         assert kind is not Any or values, "values of apps alone are of any type"
