@@ -201,17 +201,21 @@ class PostgresqlBackend(Backend):
         keys: tuple[str, ...],
         change: Callable[..., bytes],
     ) -> int:
-        """Change every value of a column, a page of rows at a time; return how many. Costs O(rows)."""
-        (num,) = (one.name for one in metadata.tables[table].primary_key.columns)
+        """Change every value of a column, a page of rows at a time; return how many. Costs O(rows).
+
+        The primary key is one of numbers, or of several.
+        """
+        nums = [one.name for one in metadata.tables[table].primary_key.columns]
+        named, marks = ", ".join(nums), ", ".join(["%s"] * len(nums))
         query = (
-            f"SELECT {num}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of the schema
-            f" WHERE {num} > %s AND {column} IS NOT NULL ORDER BY {num} LIMIT {_PAGE}"
+            f"SELECT {named}, {', '.join((column, *keys))} FROM {table}"  # noqa: S608  # names of the schema
+            f" WHERE ({named}) > ({marks}) AND {column} IS NOT NULL ORDER BY {named} LIMIT {_PAGE}"
         )
-        statement = f"UPDATE {table} SET {column} = %s WHERE {num} = %s"  # noqa: S608  # names of the schema
-        count, last = 0, -1
-        while rows := connection.exec_driver_sql(query, (last,)).all():
-            connection.exec_driver_sql(statement, [(change(*row[1:]), row[0]) for row in rows])
-            count, last = count + len(rows), rows[-1][0]
+        statement = f"UPDATE {table} SET {column} = %s WHERE ({named}) = ({marks})"  # noqa: S608  # names of the schema
+        size, count, last = len(nums), 0, (-1,) * len(nums)
+        while rows := connection.exec_driver_sql(query, last).all():
+            connection.exec_driver_sql(statement, [(change(*row[size:]), *row[:size]) for row in rows])
+            count, last = count + len(rows), tuple(rows[-1][:size])
         return count
 
     def sweep(self, writer: Connection, tables: Sequence[str]) -> bool:
