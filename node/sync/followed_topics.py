@@ -4,7 +4,8 @@ A node may follow more than a connection takes at once. They take turns: what wa
 settles, topics of epochs that are written in before those of ended ones.
 
 A topic of an ended epoch rests: it is announced to relays, and to others if they announce it, if a commit comes on it, if
-this node lacks something of the repo, or if the two sides hold something else on all topics of the repo that rest.
+it has unread ones, if this node lacks something of the repo, or if the two sides hold something else on all topics of the
+repo that rest.
 
 A view of one branch, which links open, is announced to relays, and to peers that have announced it: who follows the branch
 by a link. All that it has comes to other members on the epoch's topics, and would come twice.

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
 from protocol.crypto.hashing import earlier_digest
-from protocol.ids import BlockId, Digest, ShortId
+from protocol.ids import BlockId, Digest, ShortId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.session.events import (
     BatchLoaded,
@@ -34,6 +34,7 @@ from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.session.reconciliation.riblt import Unreconciled
 from protocol.session.reconciliation.set_digest import SetDigest
 from storage.commits.blocks import DamagedBlock
+from storage.commits.pending import find_unread_topics
 from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
 from storage.repos.epochs import Topic
@@ -104,12 +105,17 @@ def read_summaries(
     return found
 
 
-def read_earlier(replica: Replica, topics: Sequence[Topic]) -> Digest:
-    """Digest what is held on these topics together, but for empty ones. Costs O(topics). Raises StorageError."""
+def read_earlier(replica: Replica, topics: Sequence[Topic]) -> tuple[Digest, list[TopicKey]]:
+    """Digest what is held on these topics together, but for empty ones, and name those with unread commits.
+
+    No digest counts unread commits, which the peer may have read. Costs O(topics and unread commits). Raises StorageError.
+    """
     with replica.database.read() as connection:
         kept = [topic_set(one, of_publications=False) for one in topics]
         held = [(one.topic, replica.sketches.digest(connection, one)) for one in kept]
-    return earlier_digest(one for one in held if one[1] != _EMPTY)
+        unread = find_unread_topics(connection)
+    digest = earlier_digest(one for one in held if one[1] != _EMPTY)
+    return digest, [one.topic for one in topics if topic_place(one)[0] is REPLICA and one.num in unread]
 
 
 def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> list[PlanLoaded]:

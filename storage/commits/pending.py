@@ -92,6 +92,7 @@ _UNREAD_OF_TOPIC = (
     .order_by(pending.c.num)
     .limit(UNREAD_SENT_MAX)
 )
+_UNREAD_TOPICS = select(pending.c.topic_num).where(pending.c.reason == UNREAD).distinct()
 _UNREAD_OF_BRANCH, _WAITING_OF_BRANCH = _UNREAD.where(_OF_BRANCH), _WAITING.where(_OF_BRANCH)
 _REJECTED = select(func.count()).select_from(rejections).where(rejections.c.branch_num == bindparam("branch"))
 
@@ -321,6 +322,11 @@ def find_unread(
     query = _UNREAD_OF_TOPIC.where(pending.c.id_key.in_([id_key(raw) for raw in ids]))
     rows = connection.execute(query, {"topic": topic_num})
     return array("q", (-num for num, commit_id in rows if commit_id in ids))
+
+
+def find_unread_topics(connection: Connection) -> set[int]:
+    """Return numbers of the topics that have unread commits. Costs O(unread commits)."""
+    return set(select_rows(connection, _UNREAD_TOPICS).scalars())
 
 
 def load_unread(connection: Connection, nums: Sequence[int], size_target: int) -> list[bytes]:

@@ -7,8 +7,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.connection import Connection
+from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.ids import TopicKey
+from storage.commits.pending import UNREAD, PendingPublication, keep_pending
+from storage.topics.publishing import load_publications
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, meet, members_of, open_nodes, share, until_equal
 from tests.support.relays import open_relay
@@ -57,6 +60,25 @@ async def test_two_nodes_that_hold_the_same_announce_no_ended_epoch(
             alice.write(alice.branch(), "in a new epoch")
             await _until(lambda: ids(bob) == ids(alice))
             assert len(_joined(sides[0])) == 3 + 2
+
+
+async def test_unread_commits_of_an_ended_epoch_are_passed_on(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await share(alice, bob, carol)
+        await meet(alice, bob, carol)
+        ((key, nums),) = carol.write(carol.branch(), "by a newer version").accepted.items()
+        with carol.replica.database.read() as connection:
+            (item,) = load_publications(connection, carol.replica.by_topic[key], nums, 1_000_000)
+        for _ in range(2):
+            alice.author.start_epoch(alice.repo())
+        await meet(alice, bob)
+        unread = PendingPublication(decode_publication(item).commit_id, item, (), UNREAD)
+        with alice.replica.database.write() as connection:
+            keep_pending(alice.replica.database, connection, alice.replica.by_topic[key].num, [unread])
+        async with connected(bob, alice):
+            await _until(lambda: set(ids(carol)) <= set(ids(bob)))
 
 
 async def test_who_was_away_for_a_renewal_announces_no_earlier_epoch(
