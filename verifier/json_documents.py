@@ -175,10 +175,12 @@ def clean_value(value: object, depth: int = 0) -> object:
         return value
     if isinstance(value, str):
         return value if _is_text(value) else REFUSED
-    if isinstance(value, int | float):
+    if isinstance(value, int):  # of any length: no float can be made of some
+        return value if abs(value) <= WHOLE_NUMBER_MAX else REFUSED
+    if isinstance(value, float):
         if not math.isfinite(value):
             return REFUSED
-        if isinstance(value, int) or value.is_integer():
+        if value.is_integer():
             return int(value) if abs(value) <= WHOLE_NUMBER_MAX else REFUSED
         return value
     if depth == JSON_DEPTH_MAX:

@@ -66,8 +66,8 @@ class DocumentOperationReader:
         Raises ServiceError `too_large`, `incomplete`.
         """
         depths = find_depths(self._replica, connection, branch)
-        rows = load_state(self._replica, connection, branch, kinds={"carried", *map(kind_name, kind.bodies)})
-        rows = [row for row in rows if row.document == name]
+        kinds = {"carried", *map(kind_name, kind.bodies)}
+        rows = load_state(self._replica, connection, branch, kinds=kinds, document=name)
         snapshots = [row for row in rows if row.body_kind in _COVERING and not row.is_erased]
         if len(snapshots) > DOCUMENT_SNAPSHOT_COUNT_MAX:
             raise ServiceError(
@@ -96,7 +96,7 @@ class DocumentOperationReader:
         self, connection: Connection, rows: Sequence[TimelineRow]
     ) -> list[tuple[TimelineRow, OpenedBody]]:
         """Open what commits say of documents, remembered or not."""
-        known = {row.num: self._kept.get(row.num) for row in rows}
+        known = {row.num: None if row.is_erased else self._kept.get(row.num) for row in rows}
         missing = [row for row in rows if known[row.num] is None]
         fresh = dict(zip([row.num for row in missing], self._open(connection, missing), strict=True))
         self._keep({row.num: fresh[row.num] for row in missing if not row.is_erased})  # which may still come

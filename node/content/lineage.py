@@ -70,9 +70,16 @@ def _are_whole(connection: Connection, parts: Sequence[tuple[Branch, tuple[Commi
 
 
 def load_state(
-    replica: Replica | Tables, connection: Connection, branch: Branch, *, kinds: Collection[str] = ()
+    replica: Replica | Tables,
+    connection: Connection,
+    branch: Branch,
+    *,
+    kinds: Collection[str] = (),
+    document: str | None = None,
 ) -> list[TimelineRow]:
-    """Load the commits of a branch's state, causes first: what it continues, then its own; only of `kinds` if given.
+    """Load the commits of a branch's state, causes first: what it continues, then its own.
+
+    Only of `kinds`, and of these only of the `document`, where given.
 
     Raises ServiceError `too_large`, `incomplete`.
     """
@@ -81,10 +88,12 @@ def load_state(
         if commits:
             found = load_past(connection, part, commits, STATE_COUNT_MAX + 1)
         elif kinds:
-            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1)
+            found = load_first_of_kinds(connection, part.num, kinds, STATE_COUNT_MAX + 1, document)
         else:
             found = load_timeline(connection, part.num, 0, STATE_COUNT_MAX + 1)
-        rows += [row for row in found if not kinds or row.body_kind in kinds]
+        rows += [
+            row for row in found if (not kinds or row.body_kind in kinds) and document in (None, row.document)
+        ]
         if max(len(found), len(rows)) > STATE_COUNT_MAX:
             raise ServiceError(
                 "too_large", f"the branch and what it continues have over {STATE_COUNT_MAX} commits"

@@ -204,7 +204,8 @@ class TextReader:
         if len(rows) > _NEW_MAX or any(row.is_erased or row.body_kind != _UPDATE for row in rows):
             return None
         found: list[NewUpdate] = []
-        for row, _, said, _, size in self._open(connection, rows):
+        of_text = [row for row in rows if not row.document]
+        for row, _, said, _, size in self._open(connection, of_text):
             assert said is not None, "it is an update"
             kept = self._keepable(row, said, None, size)
             place = (depth, row.passed, row.rank, row.commit_id)

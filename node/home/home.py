@@ -66,6 +66,9 @@ _PSEUDONYM_KEY: Final = re.compile(
 _PSEUDONYM_KEY_FILE_SIZE_MAX: Final = 1000
 NEIGHBOURS_MAX: Final = 200
 """Entries around a mistyped folder among which a node is looked for: a look at each takes some 10 us."""
+_NO_USE: Final = frozenset({"lost+found", "daemon.log", "content.lock", "people.json"})
+"""Names in a folder that may become a home: of a new disk, and of a node that was begun, as drafts (`.new`) are."""
+_NAMED_MAX: Final = 3
 CONTENT_LOCK_NAME: Final = "content.lock"
 _LOCK_TRIES: Final = 5
 _LOCK_TRY_SECONDS: Final = 0.02  # a command that asks who holds the folder has let it go long before
@@ -132,6 +135,7 @@ def create_home(
     chosen |= {key: value for key, value in given if value is not None}
     try:
         _check_owner(path)
+        _check_use(path)
         make_folder(path)
         path.chmod(0o700)
         # Each file may come from another command at this moment, and is taken then.
@@ -173,6 +177,19 @@ def _check_owner(path: Path) -> None:
             "not_permitted",
             f"{path} belongs to another user (number {owner}), and root would make a node in it",
             f"make it as that user, or choose another --home; for root's own: chown root {shlex.quote(str(path))}",
+        )
+
+
+def _check_use(path: Path) -> None:
+    """Raise ServiceError where a folder holds files and no node's: others could not read it any more."""
+    if not path.is_dir() or (path / CONFIG_NAME).exists() or (path / TOKEN_NAME).exists() or has_keys(path):
+        return
+    foreign = sorted(one.name for one in path.iterdir() if one.name not in _NO_USE and one.suffix != ".new")
+    if foreign:
+        raise ServiceError(
+            "already_exists",
+            f"{path} holds other files ({', '.join(foreign[:_NAMED_MAX])}), and no node",
+            "name a new or empty folder: `--home FOLDER`",
         )
 
 

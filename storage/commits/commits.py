@@ -333,10 +333,15 @@ def load_timeline(connection: Connection, branch_num: int, position: int, limit:
 
 
 def load_first_of_kinds(
-    connection: Connection, branch_num: int, kinds: Collection[str], limit: int
+    connection: Connection, branch_num: int, kinds: Collection[str], limit: int, document: str | None = None
 ) -> list[TimelineRow]:
-    """Load the timeline's first commits with such bodies, in canonical order. Costs O(commits before the last one found)."""
+    """Load the timeline's first commits with such bodies, in canonical order, only of one document if its name is given.
+
+    Costs O(commits before the last one found).
+    """
     query = _of_kinds(branch_num, kinds).order_by(*CANONICAL_ORDER).limit(limit)
+    if document is not None:
+        query = query.where(commits.c.document == document)
     cipher = cipher_of(connection)
     return [timeline_row(cipher, row) for row in connection.execute(query)]
 

@@ -420,6 +420,7 @@ def test_a_long_timeline_is_loaded_by_windows_in_both_directions(tmp_path: Path,
         assert page.evaluate(f"{ROWS}.length") < 500, "not all at once"
         page.evaluate("document.getElementById('posts').scrollTo(0, 0)")
         page.until(f"{ROWS}.length >= 400")
+        page.until("document.getElementById('posts').scrollTop > 500")  # what was read stays in view
         page.evaluate(
             "const date = document.getElementById('jump'); date.value = '2023-12-15';"
             "date.dispatchEvent(new Event('change', { bubbles: true }))"

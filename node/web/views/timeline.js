@@ -146,6 +146,7 @@ function keptOf(groups, repo) {
 /** Whoever is at the end of the newest window stays there while posts come; who reads further up keeps the place. */
 function useEnd(scroller, list, timeline) {
   const isAtEnd = useRef(true);
+  const drawn = useRef({ oldest: "", height: 0 });
   const rows = timeline?.rows.value;
   useEffect(() => {
     isAtEnd.current = true;
@@ -154,7 +155,16 @@ function useEnd(scroller, list, timeline) {
     const place = scroller.current;
     if (place && isAtEnd.current && !timeline?.hasNewer.peek()) place.scrollTop = place.scrollHeight;
   };
-  useLayoutEffect(follow, [rows]);
+  useLayoutEffect(() => {
+    follow();
+    const place = scroller.current;
+    if (!place) return;
+    // A browser keeps what one reads at its place when rows come above it, but not at the very top.
+    const oldest = rows?.at(-1)?.item.commit ?? "";
+    const isOlder = drawn.current.oldest && drawn.current.oldest !== oldest && rows?.some(({ item }) => item.commit === drawn.current.oldest);
+    if (isOlder && place.scrollTop < 1) place.scrollTop += place.scrollHeight - drawn.current.height;
+    drawn.current = { oldest, height: place.scrollHeight };
+  }, [rows]);
   useEffect(() => {
     const [place, all] = [scroller.current, list.current];
     if (!all) return undefined;

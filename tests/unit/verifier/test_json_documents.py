@@ -7,7 +7,15 @@ import pytest
 from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
 from verifier.documents import DocumentEntry, DocumentValue
-from verifier.json_documents import JsonConflict, JsonValue, parse_content, parse_key, read_json
+from verifier.json_documents import (
+    REFUSED,
+    JsonConflict,
+    JsonValue,
+    clean_value,
+    parse_content,
+    parse_key,
+    read_json,
+)
 from verifier.json_edits import EditRefused, JsonEditor, fraction_between
 
 ITEM, OTHER = "a" * 16, "b" * 16
@@ -445,3 +453,11 @@ def test_fractions_lie_between_their_neighbours_and_apart_from_each_other() -> N
         assert len(found) == 20
         assert all(left < one and (right is None or one < right) for one in found if one)
     assert fraction_between("z" * 64, None, random.randrange) is None
+
+
+def test_a_number_too_long_for_a_float_is_refused_and_leaves_the_rest_readable() -> None:
+    long = "1" + "0" * 400
+    assert clean_value(int(long)) is REFUSED
+    assert clean_value(2**53 - 1) == 2**53 - 1
+    entry = DocumentEntry((DocumentValue(as_commit_id(b"l" * 32), (0, 0, 0, as_commit_id(b"l" * 32)), long),))
+    assert read_json({"\0n": entry}).value == {}

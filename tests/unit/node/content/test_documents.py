@@ -29,8 +29,10 @@ from protocol.formats.document_kinds import (
     TextUpdate,
 )
 from protocol.formats.text import id_text
-from protocol.ids import NO_COMMIT, CommitId
+from protocol.ids import NO_COMMIT, CommitId, ObjectId
 from protocol.limits.formats import BODY_SIZE_MAX
+from storage.commits.absent_bodies import Erasure, erase_bodies
+from storage.commits.commits import load_first_of_kinds
 from storage.commits.document_making import reset_documents
 from storage.schema.document_schema import document_tips
 from tests.support.builders import STORE_KEY
@@ -438,3 +440,27 @@ async def test_a_fork_lists_what_it_continues(nodes: list[Node]) -> None:
             assert [(one["name"], one["entries"]) for one in window["documents"]] == [("follows", entries)]
             await documents.edit(SET, "draft", {"b": ""}, "follows")
             await documents.read_window(SET, "draft", 0, 9, "follows")
+
+
+async def test_an_erased_body_says_no_more_to_a_node_that_has_read_it(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        documents = Documents(alice.hub, alice.author, alice.branch)
+        await documents.edit(SET, "main", {"secret": ""})
+        await documents.edit(SET, "main", {"other": ""})
+        await documents.read_window(SET, "main", 0, 10)
+        with alice.replica.database.write() as connection:
+            branch = alice.branch("main")
+            row = load_first_of_kinds(connection, branch.num, {"set"}, 1)[0]
+            erase_bodies(
+                connection,
+                branch.num,
+                [Erasure(row.num, row.topic_num, row.block_nums, ObjectId(b"1" * 32))],
+                0,
+            )
+        said = []
+        for reader in (documents, Documents(alice.hub, alice.author, alice.branch)):
+            with pytest.raises(ServiceError) as caught:
+                await reader.read_window(SET, "main", 0, 10)
+            said.append(caught.value.code)
+        assert said == ["incomplete", "incomplete"]

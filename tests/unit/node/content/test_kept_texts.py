@@ -244,3 +244,17 @@ async def test_a_forgotten_repo_leaves_nothing_of_its_texts(alice: Node) -> None
         with alice.replica.database.read() as connection:
             assert _count_blocks(connection) == 0
             assert connection.execute(select(func.count()).select_from(texts)).scalar_one() == 0
+
+
+async def test_a_text_of_another_name_is_no_part_of_one_that_grows(alice: Node) -> None:
+    def write(said: str, document: str, session: int) -> None:
+        update = editor_of(alice, "main", session).append(said)
+        draft = Draft(TextUpdate(update, ()), document=document)
+        _, ingested = alice.author.write_many(alice.branch("main"), lambda _: [draft])
+        alice.hub.announce(ingested)
+
+    reader = Texts(alice.hub, alice.author, alice.branch)
+    write("own", "", 1)
+    first = await reader.pull("main", None)
+    write("of the minutes", "minutes", 2)
+    assert (await reader.pull("main", None))["update"] == first["update"]

@@ -338,3 +338,20 @@ def test_the_run_file_of_a_killed_daemon_is_not_believed(tmp_path: Path) -> None
     assert caught.value.code == "not_running"
     with lock_home(tmp_path), pytest.raises(ServiceError):
         read_run_file(tmp_path)
+
+
+def test_a_folder_of_other_files_is_no_home_and_stays_as_it_is(tmp_path: Path) -> None:
+    folder = tmp_path / "documents"
+    folder.mkdir(mode=0o755)
+    folder.chmod(0o755)
+    (folder / "letter.txt").touch()
+    with pytest.raises(ServiceError, match=r"letter\.txt") as caught:
+        create_home(folder, storage="")
+    assert caught.value.code == "already_exists"
+    assert (stat.S_IMODE(folder.stat().st_mode), [one.name for one in folder.iterdir()]) == (
+        0o755,
+        ["letter.txt"],
+    )
+    new_disk = tmp_path / "disk"
+    (new_disk / "lost+found").mkdir(parents=True)
+    create_home(new_disk, storage="")
