@@ -89,7 +89,7 @@ class Repos:
                 "last_copy",
                 f"no peer has fetched and no relay keeps {unheld.files} of your files, as far as this node knows",
                 "peers fetch a file when they read it (`ravel file get`), relays when they have room "
-                "(`ravel peer add --relay`), and `ravel backup` keeps a copy; "
+                "(`ravel peer add --relay HOST:PORT PEER-ID`), and `ravel backup` keeps a copy; "
                 "`ravel repo forget REPO --accept-loss` deletes it all the same",
             )
 

@@ -4,6 +4,7 @@ Each command imports the entries that it calls when it runs: `ravel --help` must
 """
 
 import json
+import shlex
 import sys
 from base64 import b64decode
 from collections.abc import Mapping
@@ -146,8 +147,9 @@ def remove(api: "Client", branch: BranchArgument, items: ItemsArgument, name: Na
         )
     answer = api.edit_set(branch=branch, name=name, remove=items)
     if not answer["removed"]:
+        listing = shlex.join(["ravel", "set", "list", branch, *(["--name", name] if name else [])])
         raise ServiceError(
-            "not_found", f"the set does not have {', '.join(map(repr, items))}", "`ravel set list` shows it"
+            "not_found", f"the set does not have {', '.join(map(repr, items))}", f"`{listing}` shows it"
         )
     return Outcome(answer, shown=(answer, "removed", items))
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.repos import RepoView
 
 _NAME_MAX: Final = 24
+_HERE_ALONE: Final = frozenset({"unheld", "unheld_unknown", "unfetched_files", "refused"})
+"""Parts of a standing by which this may be the only computer that has something."""
 _ACT: Final = ("cut_off", "damaged")
 """States of a repo in which somebody has to do something."""
 
@@ -40,10 +42,12 @@ _ACT: Final = ("cut_off", "damaged")
 def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str, ravel: str) -> None:
     """Print how the node is, in some ten lines."""
     problems = [*_problems(status)]
-    state = f"{counted(len(problems), 'thing')} to look at" if problems else "all well"
-    print(
-        f"{display_safe(name or 'No name yet')}, this computer · {paint(state, 'look' if problems else 'well')}"
-    )
+    state, colour = "all well", "well"
+    if any(part["code"] in _HERE_ALONE for one in repos for part in one["standing"]["parts"]):
+        state = "running"  # a repo below says what only this computer has
+    if problems:
+        state, colour = f"{counted(len(problems), 'thing')} to look at", "look"
+    print(f"{display_safe(name or 'No name yet')}, this computer · {paint(state, colour)}")
     if problems:
         print()
         for problem, command in problems:

@@ -189,7 +189,7 @@ def print_synced(shown: Mapping[str, Any]) -> None:
             say_wrapped("The relay has not taken all of them. `ravel file list BRANCH` shows which.")
         elif not shown["refusals"]:
             say_wrapped(
-                "next:  members fetch a file when they open it; a relay keeps it: `ravel peer add --relay`"
+                "next:  members fetch a file when they open it; a relay keeps it: `ravel peer add --relay HOST:PORT PEER-ID`"
             )
     if shown["bodiless"]:
         say_wrapped(_BODILESS)

@@ -172,7 +172,7 @@ class Posts:
                 "bad_request",
                 f"no post to {verb}: "
                 + ("it edits or deletes another's" if is_edit else f"its kind is {row.body_kind!r}"),
-                "`ravel log` shows posts",
+                "`ravel log BRANCH` shows posts",
             )
         if not target.is_own:
             raise ServiceError(

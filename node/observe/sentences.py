@@ -183,7 +183,7 @@ _REFUSALS: Final[Mapping[str, tuple[str, str]]] = {
         "ask who runs it for an account",
     ),
     "topic_full": ("the repo has as much there as one may", _OPERATOR),
-    "relay_full": ("it is full", "use a further relay: `ravel peer add --relay`"),
+    "relay_full": ("it is full", "use a further relay: `ravel peer add --relay HOST:PORT PEER-ID`"),
     "topic_forgotten": ("it made room, and takes the repo again later", ""),
     "not_known": ("it takes what accounts and peers that it knows bring", "ask who runs it for an account"),
     "not_kept": (

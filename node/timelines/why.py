@@ -121,7 +121,7 @@ def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | 
     nums = None if branches is None else {branch.num for branch in branches}
     found = find_commits(connection, *ids, branch_nums=nums) if ids else []
     if not found:
-        raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log` shows commits")
+        raise ServiceError("not_found", f"no commit is called {text!r}", "`ravel log BRANCH` shows commits")
     if len(found) > 1:
         raise ServiceError("ambiguous", f"more than one commit fits {text!r}", "give more of the id")
     return found[0]
