@@ -403,7 +403,8 @@ class Membership:
         """Keep an operation as it was kept before. What it needs of its past (`add`) is known."""
         self.operations.add(added.operation, acks)
         made = self.operations[added.operation.commit_id]
-        self.epochs.add(made, acks)
+        # As the graph keeps them: each once, so that what is restored from a snapshot is kept alike.
+        self.epochs.add(made, tuple(self.operations.previous(made.commit_id)))
         self._settled_after[made.commit_id] = added.settled
         self._touched.update(_find_touched(made))
         if isinstance(added.said, Offer):
