@@ -11,7 +11,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.relay.refusals import FILE, LINK
+from node.relay.refusals import FILE, LINK, TOPIC
 from node.runtime.scheduling import WorkBill
 from node.sync.block_requests import NotFetched
 from node.sync.conversation import Conversation
@@ -37,6 +37,7 @@ RelayQuestion = OpenTopics | LoadFileList | KeepFiles | GiveAccount
 
 NOT_KEPT: Final = "not_kept"
 """Why a file is refused whose topic this relay does not keep for others."""
+_PEER_FULL: Final = "peer_full"
 _SHORT_ID_SIZE: Final = 16
 _FILES_AT_ONCE: Final = 4
 """Files that one peer brings at a time: small ones take one block each."""
@@ -48,6 +49,7 @@ class RelayPort:
     def __init__(self, conversation: Conversation, followed: FollowedTopics, hub: Hub) -> None:
         self._conversation = conversation
         self._has_entrusted = False
+        self._entrusted: set[TopicKey] = set()  # by the peer on this connection, and not refused
         self._followed = followed
         self._hub = hub
         self._places = trio.CapacityLimiter(_FILES_AT_ONCE)
@@ -97,14 +99,23 @@ class RelayPort:
         return self._hub.relay.visitor(self._conversation.peer, self._conversation.subnet)
 
     async def _open_topics(self, topics: tuple[TopicKey, ...]) -> None:
-        """Follow what the peer entrusts to this relay, unless it is followed already."""
+        """Follow what the peer entrusts to this relay, unless it is followed already.
+
+        Of each peer but partners a connection takes as many topics as one peer may bring: also those of others take memory.
+        """
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"
         visitor = self.visitor()
-        new = [topic for topic in topics if topic not in self._followed.places]
+        new = [one for one in topics if one not in self._followed.places and one not in self._entrusted]
+        if not visitor.is_partner:
+            room = max(0, relay.quotas.peer_topic_count - len(self._entrusted))
+            new, surplus = new[:room], new[room:]
+            self._refuse(surplus)
         if not new:
             return
+        self._entrusted.update(new)
         entrusted = await relay.open(new, visitor, WorkBill(self._conversation.account))
+        self._entrusted.difference_update(entrusted.refused)
         if entrusted.has_lost:
             self._hub.relay_forgot()
         if not self._conversation.has_ended:
@@ -112,6 +123,15 @@ class RelayPort:
             self._conversation.perform(say_together(outputs))
         if entrusted.kept:
             self._hub.relay_opened(entrusted.kept)
+
+    def _refuse(self, topics: Sequence[TopicKey]) -> None:
+        """Say of topics that the peer entrusts that it has brought as many as one may."""
+        if topics:
+            assert self._hub.relay is not None, "the session says no otherwise"
+            self._hub.relay.refusals.count(TOPIC, self.visitor().kind, _PEER_FULL, len(topics))
+            self._conversation.perform(
+                say_together(self._followed.answer_deposit((), tuple(topics), _PEER_FULL))
+            )
 
     async def drop_damaged(self, load: Load, damage: DamagedKeptBlock) -> BlocksLoaded:
         """Take out a block that is damaged here, and answer that there is none: others may have it."""

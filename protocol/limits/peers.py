@@ -28,7 +28,9 @@ BATCHES_IN_FLIGHT_MAX: Final = 4
 BATCHES_OF_TOPIC_MAX: Final = BATCHES_IN_FLIGHT_MAX - 1
 """The same of one topic, so that a huge one leaves room for others: one is read, one checked and one stored at a time."""
 TOPIC_COUNT_MAX: Final = 4096
-"""Topics announced in one message, and those of one connection that have not settled: 8 MB for each peer. Others wait."""
+"""Topics announced in one message, and those of one connection that have not settled: 8 MB for each peer. Others wait.
+
+Settled ones take memory on: a side announces its own alone, and a relay takes a peer's quota of topics on one connection."""
 TOPICS_SETTLING_MAX: Final = 1024
 """Topics that are being compared, below which more than TOPIC_COUNT_MAX are announced: otherwise the summaries of all topics
 would come at once."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import update
+from trio.testing import wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.sync.hub import Hub
@@ -13,12 +14,14 @@ from node.sync.relay_port import RelayPort
 from node.sync.session_queries import topic_place
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
+from protocol.session.messages import Deposit, Refused
 from protocol.session.outputs import Output
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.schema.relay_schema import relay_topics
 from storage.topics.difference import TopicTables
 from tests.support.relays import PLENTY, open_relay
+from tests.support.strangers import met
 
 
 class CountedTopic(bytes):
@@ -170,3 +173,25 @@ async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_pa
         await Relaying(relay.hub).pin(id_text(topics[0]))
         assert owner.reason == "topic_forgotten", "one of the last four, which had something"
         assert not service._forgotten
+
+
+async def test_a_connection_takes_as_many_topics_as_one_peer_may_bring_whoever_brought_them(
+    tmp_path: Path,
+) -> None:
+    """A topic that holds nothing settles at once, and makes room for another deposit."""
+    with open_relay(tmp_path, replace(PLENTY, peer_topic_count=2)) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        topics = [one.topic for one in _topics(4)]
+        for first in (0, 2):
+            other = Visitor(PeerId(first.to_bytes(32, "big")), f"10.0.{first}.0/24")
+            assert len((await service.open(topics[first : first + 2], other)).kept) == 2
+        async with met(relay) as stranger:
+            await stranger.say(Deposit(tuple(topics[:3])))
+            assert (await stranger.hear(Refused)).reason == "peer_full"
+            await stranger.say(Deposit(tuple(topics[3:])))
+            assert (await stranger.hear(Refused)).reason == "peer_full"
+            await wait_all_tasks_blocked()
+            (connection,) = relay.hub.sources
+            assert {one.topic for one in connection.topics} == set(topics[:2])
+            assert [one.count for one in service.refusals.counts.values()] == [2]
