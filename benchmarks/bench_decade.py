@@ -1,4 +1,4 @@
-"""What a community of ten years costs beside the same community when it was one year old: each figure is their ratio.
+"""Costs of a community of ten years beside the same one at one year: each figure is their ratio.
 
 python -m benchmarks.bench_decade [FOLDER [SHARE [ROUNDS]]]
 

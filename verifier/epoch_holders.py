@@ -1,4 +1,4 @@
-"""Who may hold and who surely holds each epoch of a repo (E8, E10), by all that is here. Grown commit by commit.
+"""Tracks who may hold and who surely holds each epoch of a repo (E8, E10), by all that is here, commit by commit.
 
 Sets of users and of epochs are integers, with a bit for each (`UserNumbers`). Who holds an epoch holds all that it opens:
 that is computed when it is asked, from the epochs that open the one asked about. For the epoch in use these are few. So what
@@ -12,7 +12,7 @@ from verifier.operations import bit_numbers
 
 
 class EpochReach:
-    """Which epochs each epoch opens, itself included, by all that is here."""
+    """Epochs that each epoch opens, itself included, by all that is here."""
 
     def __init__(self) -> None:
         self._opened: list[int] = []
@@ -68,7 +68,7 @@ class EpochReach:
 
 
 class PossibleHolders:
-    """Who may hold an epoch, and its writers' secret."""
+    """Users who may hold an epoch, and its writers' secret."""
 
     def __init__(self, reach: EpochReach) -> None:
         self._reach: Final = reach
@@ -99,7 +99,7 @@ class PossibleHolders:
 
 
 class SureHolders:
-    """Who surely holds an epoch, and its writers' secret. Once held, an epoch stays so."""
+    """Users who surely hold an epoch, and its writers' secret. Once held, an epoch stays so."""
 
     def __init__(self, reach: EpochReach) -> None:
         self._reach: Final = reach

@@ -229,7 +229,7 @@ def _shown(content: Content) -> Json:
 
 @dataclass(slots=True)
 class Node:
-    """What stands at one address, and what is below it by map keys."""
+    """Values that stand at one address, and what is below it by map keys."""
 
     own: Content | None = None
     below: dict[str, "Node"] = field(default_factory=dict)

@@ -58,7 +58,7 @@ class EditRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What is to be said of a register, or None: it is gone. An increment replaces nothing, others all that stands."""
+    """Value to say of a register, or None: it is gone. An increment replaces nothing, others all that stands."""
 
     key: str
     value: str | None

@@ -44,7 +44,7 @@ class _Start(Value, frozen=True):
 
 
 class _Settling(Value, frozen=True):
-    """How removals are settled after an operation that merges: `overruled` is a place in the part's list."""
+    """Settlement of removals after an operation that merges: `overruled` is a place in the part's list."""
 
     count: int
     overruled: int
@@ -107,7 +107,7 @@ class _Places(Generic[Name]):
 
 
 class _Named:
-    """What a part names."""
+    """Users and epochs that a part names."""
 
     def __init__(self) -> None:
         self.users = _Places[UserId]()

@@ -123,7 +123,7 @@ class _Proxy:
 
 @contextmanager
 def _proxy(target: str) -> Iterator[_Proxy]:
-    """A proxy in front of `target`, until the end."""
+    """Open a proxy in front of `target`, until the end."""
     host, _, port = target.rpartition(":")
     ends: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:

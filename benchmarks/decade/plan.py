@@ -1,4 +1,4 @@
-"""What happens in a community, and when: a pure function of its sizes and a seed. Nothing here has a key or a store.
+"""Plan of what happens in a community, and when: a pure function of its sizes and a seed. Nothing here has a key or a store.
 
 All grows evenly: the first tenth of the time has a tenth of the members who ever come, of the repos, branches, epochs and
 posts. The first repo is the *commons*, which everybody joins. The others are groups of few, each around one admin.
@@ -132,7 +132,7 @@ class Offline:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """What was written offline comes."""
+    """Arrival of what was written offline."""
 
     late: int
 
@@ -142,7 +142,7 @@ Happening = Found | Admit | AddBranch | Invite | Join | Leave | Exclude | KeepUp
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What happens at a time (unix milliseconds). No two have the same, so the store's newest tells how far it came."""
+    """Event at a time (unix milliseconds). No two have the same, so the store's newest tells how far it came."""
 
     at: int
     what: Happening

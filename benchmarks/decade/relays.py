@@ -25,7 +25,7 @@ _QUOTAS = RelayQuotas(_PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLENTY, _PLE
 
 
 class _AtOnce:
-    """Nothing is waited for: batches come one after the other."""
+    """Lane without waiting: batches come one after the other."""
 
     async def wait(self) -> None:
         """Return at once."""

@@ -1786,7 +1786,7 @@ export interface ResultEvent {
   documents: FoundDocument[];
 }
 
-/** What has changed of the result since the event before this one. */
+/** Change of the result since the event before this one. */
 export interface ResultChangeEvent {
   added: FoundDocument[];
   changed: FoundDocument[];

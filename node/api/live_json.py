@@ -122,7 +122,7 @@ class JsonSource(_Source[JsonDocumentView]):
 
 
 class QuerySource(_Source[list[FoundDocument]]):
-    """What changes in the result of a query."""
+    """Tell what changes in the result of a query."""
 
     _told: list[FoundDocument] | None = None
 

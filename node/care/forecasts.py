@@ -27,7 +27,7 @@ _MEMORY_METRIC: Final = "process_resident_memory_bytes"
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What came in so many days until now, and what is held of it all."""
+    """Growth of so many days until now, and what is held of it all."""
 
     days: float
     commits: int

@@ -32,7 +32,7 @@ _KEPT: Final[dict["Protection", str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Founding:
-    """What options say of a new node; None or empty where they say nothing."""
+    """Options of a new node; None or empty where they say nothing."""
 
     name: str = ""
     settings: tuple[tuple[str, str | None], ...] = ()

@@ -1,4 +1,4 @@
-"""What people read of a running node: what is wrong and its command first, a sentence on each repo, a line on each peer."""
+"""Prints how a node is: what is wrong and its command first, a sentence on each repo, a line on each peer."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final

@@ -1,4 +1,4 @@
-"""What each update adds to a text, in bytes, and what these come to. Pure."""
+"""Pieces that updates add to a text, in bytes, and what these come to. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -49,7 +49,7 @@ _LOOKS_MAX: Final = TEXT_LOOK_COUNT_MAX // 2
 
 @dataclass(slots=True)
 class ClientWords:
-    """What one client id says in a text: structs at the clocks [0, end), in runs that one commit says."""
+    """Words of one client id in a text: structs at the clocks [0, end), in runs that one commit says."""
 
     end: int = 0
     data: bytearray = field(default_factory=bytearray)

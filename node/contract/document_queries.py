@@ -43,7 +43,7 @@ class ResultEvent(TypedDict):
 
 
 class ResultChangeEvent(TypedDict):
-    """What has changed of the result since the event before this one."""
+    """Change of the result since the event before this one."""
 
     added: list[FoundDocument]
     changed: Annotated[list[FoundDocument], Meta(description="Those that have another value.")]

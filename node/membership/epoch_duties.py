@@ -236,7 +236,7 @@ class _Turns:
 
     @cached_property
     def _place(self) -> int:
-        """How many of the admins, or of the writers, precede. Costs O(members)."""
+        """Count the admins, or the writers, that precede. Costs O(members)."""
         least = Permission.ADMIN if self._is_admin else Permission.WRITE
         members = self.membership.now().members()
         before = [user for user, held in members.items() if held >= least and user < self._me]

@@ -98,7 +98,7 @@ class Summary(MessageForm, frozen=True, tag="sum3"):
 
 
 class Earlier(MessageForm, frozen=True, tag="earlier1"):
-    """What the sender holds on all topics of a repo that rest here; `topic` is the repo's founding epoch's own."""
+    """Digest of all topics of a repo that rest at the sender; `topic` is the repo's founding epoch's own."""
 
     topic: BlindTopic
     digest: Digest

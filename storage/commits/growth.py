@@ -1,4 +1,4 @@
-"""What came, by day and by cause. Looks at the latest commits alone, so that a long history costs no more than a year's."""
+"""Counts what came, by day and by cause, of the latest commits alone: a long history costs no more than a year's."""
 
 from collections.abc import Iterable, Mapping
 from itertools import islice
@@ -34,7 +34,7 @@ class Growth(NamedTuple):
 
 
 class Day(NamedTuple):
-    """What came on one day, for each of GROWTH_CAUSES."""
+    """Growth of one day, for each of GROWTH_CAUSES."""
 
     day: int  # since 1970-01-01 in UTC
     causes: Mapping[str, Growth]

@@ -29,7 +29,7 @@ TextBlock = tuple[int, int, bytes]
 
 @dataclass(frozen=True, slots=True)
 class KeptText:
-    """What is kept of a text. `summary` is None where nothing is, or it cannot be read."""
+    """Text as it is kept. `summary` is None where nothing is, or it cannot be read."""
 
     token: int
     upto: int

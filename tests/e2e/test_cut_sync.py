@@ -87,7 +87,7 @@ def test_a_first_sync_goes_on_after_a_kill(tmp_path: Path, killed: str) -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
 def test_pages_of_both_sides_show_how_far_a_first_sync_is(tmp_path: Path, page: Browser) -> None:
     """Each daemon stands still while the other one's page is looked at, so that the sync is not over before."""
-    bar = "document.querySelector('.heading-line progress.transfer')"
+    bar = "document.querySelector('.title progress.transfer')"
     with peers(tmp_path, "alice", "bob") as (alice, bob), browser(tmp_path / "bobs") as bobs:
         repo, branch, link = _share(alice, tmp_path)
         enter(page, alice)

@@ -92,7 +92,7 @@ def test_a_node_runs_from_the_wheel(tmp_path: Path) -> None:
         )
         try:
             assert manager.recv(1000).startswith(b"READY=1\n")
-            assert VERSION in ravel("status")  # ready means that it answers
+            assert VERSION in ravel("status", "--verbose")  # ready means that it answers
             again = ravel("run", code=ERROR_KINDS["already_running"].exit_code)
             assert f"process {daemon.pid} uses" in again
             daemon.send_signal(signal.SIGTERM)

@@ -21,6 +21,7 @@ from tests.e2e.page_steps import (
     by_command,
     enter,
     open_panel,
+    posts,
     press_on,
     retype,
     says,
@@ -75,7 +76,9 @@ def test_a_phone_is_paired_writes_and_is_revoked(tmp_path: Path) -> None:
 
             press_on(phone, "[data-branch]")
             write_by_keys(phone, "from my phone")
+            posts(laptop)
             laptop.until(says("from my phone", f"{ROWS}[0]"))
+            by_command(laptop, "phones")
             look_at(phone, "phone")
             phone.show(*PHONE, "light")
             phone.open(phone.evaluate("location.origin + '/?again'"))

@@ -78,7 +78,9 @@ def find_faults(value: object, schema: Mapping[str, object]) -> list[str]:
     try:
         from jsonschema import validators
     except ModuleNotFoundError:
-        raise ImportError("schemas are checked with jsonschema: pip install 'ravel-client[schema]'") from None
+        raise ImportError(
+            "schemas are checked with jsonschema, which the extra `schema` of the client has"
+        ) from None
     check: Any = validators.validator_for(schema, default=validators.Draft202012Validator)(schema)
     found: list[str] = []
     for error in check.iter_errors(_without_ids(value)):
@@ -223,7 +225,7 @@ async def _states(events: "AsyncEventStream") -> "AsyncGenerator[JsonDocumentVie
 
 @dataclass(frozen=True, slots=True)
 class LiveResult:
-    """What a query finds now, and what has changed since the result before it, by name."""
+    """Result of a query, and what has changed since the one before it, by name."""
 
     documents: "list[FoundDocument]"
     added: list[str]

@@ -23,7 +23,7 @@ class ResultEvent(TypedDict):
 
 
 class ResultChangeEvent(TypedDict):
-    """What has changed of the result since the event before this one."""
+    """Change of the result since the event before this one."""
 
     added: list[FoundDocument]
     changed: list[FoundDocument]
