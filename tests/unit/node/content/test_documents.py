@@ -29,7 +29,7 @@ from protocol.formats.document_kinds import (
     TextUpdate,
 )
 from protocol.formats.text import id_text
-from protocol.ids import NO_COMMIT, CommitId, ObjectId
+from protocol.ids import NO_COMMIT, BlockId, CommitId, ObjectId
 from protocol.limits.formats import BODY_SIZE_MAX
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_first_of_kinds
@@ -455,7 +455,7 @@ async def test_an_erased_body_says_no_more_to_a_node_that_has_read_it(tmp_path: 
             erase_bodies(
                 connection,
                 branch.num,
-                [Erasure(row.num, row.topic_num, row.block_nums, ObjectId(b"1" * 32))],
+                [Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))],
                 0,
             )
         said = []

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import update
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
 from node.sync.hub import Hub
@@ -176,7 +176,7 @@ async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_pa
 
 
 async def test_a_connection_takes_as_many_topics_as_one_peer_may_bring_whoever_brought_them(
-    tmp_path: Path,
+    tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     """A topic that holds nothing settles at once, and makes room for another deposit."""
     with open_relay(tmp_path, replace(PLENTY, peer_topic_count=2)) as relay:
