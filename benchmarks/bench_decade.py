@@ -170,7 +170,7 @@ def _quiet(pid: int) -> float:
     """Wait until a daemon does nothing; return what it has used of the processor."""
     used, since = processor_seconds_of_daemon(pid), time.perf_counter()
     while time.perf_counter() - since < _QUIET_SECONDS:
-        time.sleep(_POLL_SECONDS * 10)
+        time.sleep(_POLL_SECONDS * 10)  # the use of the processor of another process can only be polled for
         if (now := processor_seconds_of_daemon(pid)) > used:
             used, since = now, time.perf_counter()
     return used

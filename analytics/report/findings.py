@@ -138,7 +138,7 @@ class Findings:
         )
 
     def _with_repos(self, repos: Sequence[bytes]) -> Names:
-        """Return names, with those that the export states of these repos where nobody gave another."""
+        """Return the names given, and those that the export states of repos without one."""
         if not repos:
             return self._names
         rows = self._rows(

@@ -61,7 +61,7 @@ def store_lines(rows: Rows) -> tuple[StoreLine, ...]:
 
 
 def _curve(rows: Rows, period: Period, repo_id: bytes) -> MemberCurve | None:
-    """Return the curve of members of a repo; None if nobody joined after its founding."""
+    """Return the curve of members of a repo; None if it has its founders alone."""
     span = f"BETWEEN {period.start} AND {period.end}"
     points = rows(
         f"SELECT time - time % {period.bucket} AS bucket_start, max_by(members, (position, member)) AS members "

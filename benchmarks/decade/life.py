@@ -84,7 +84,7 @@ def _derive(seed: int, what: str, *more: int) -> bytes:
 
 
 _Late = tuple[TopicKey, list[bytes]]
-"""What a member wrote offline: the topic, and publications on it."""
+"""Writing of a member offline: the topic, and publications on it."""
 
 
 class Life:

@@ -123,7 +123,7 @@ class Sitting:
 
 @dataclass(frozen=True, slots=True)
 class Offline:
-    """A member writes some posts in a branch, which nobody has before `Return`."""
+    """Posts that a member writes in a branch offline: others get them at `Return`."""
 
     late: int
     branch: int

@@ -4,6 +4,7 @@ A follower's cursor is the digest of what it was told. So a stream that was cut 
 slow follower gets the newest state alone.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
@@ -56,7 +57,7 @@ class LiveJson:
         return QuerySource(self._hub, target, lambda: self._queries.window(branch, query), cursor)
 
 
-class _Source(Generic[S]):
+class _Source(ABC, Generic[S]):
     """States of something in a branch as they come. A look costs as much as reading it."""
 
     def __init__(self, hub: Hub, branch: Branch, look: Callable[[], Awaitable[S]], cursor: str) -> None:
@@ -109,9 +110,9 @@ class _Source(Generic[S]):
             if event is not None:
                 return [event]
 
+    @abstractmethod
     def _event(self, state: S, cursor: str, *, is_new: bool) -> Event | None:
         """Return what to tell of a state, if anything."""
-        raise NotImplementedError
 
 
 class JsonSource(_Source[JsonDocumentView]):

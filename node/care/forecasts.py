@@ -20,7 +20,7 @@ _YEARS_MAX: Final = 10
 _DAY_SECONDS: Final = 86_400
 _EMPTY_START_SECONDS: Final = 0.8
 _EMPTY_MEMORY: Final = 70_000_000
-"""What a start, and the daemon's memory in bytes, are for an empty folder (`bench_processes`)."""
+"""Seconds of a start, and bytes of the daemon's memory, with an empty folder (`bench_processes`)."""
 _START_METRIC: Final = "ravel_start_seconds"
 _MEMORY_METRIC: Final = "process_resident_memory_bytes"
 

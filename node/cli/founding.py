@@ -22,7 +22,7 @@ _SEALING: Final[dict["Protection", str]] = {
     "keyring": "key seal --keyring",
     "none": "key unseal",
 }
-"""How keys are kept -> the command that changes it."""
+"""Way of keeping keys -> the command that changes it."""
 _KEPT: Final[dict["Protection", str]] = {
     "passphrase": "sealed with a passphrase",
     "keyring": "sealed with a key in the system's keyring",

@@ -43,15 +43,18 @@ class ListedDocuments:
         found = await self._hub.run_blocking(self._load, target, kind, prefix, offset, limit + 1)
         window = found[:limit]
         keys = [document_key(one.kind, one.name) for one in window]
-        titles = await self._documents.read_entries(DICT, branch, keys, TITLES)
-        removed = await self._documents.read_entries(SET, branch, keys, REMOVED)
+        titles = await self._documents.read_marks(DICT, branch, keys, TITLES)
+        removed = await self._documents.read_marks(SET, branch, keys, REMOVED)
         shown = [
             one for one, key in zip(window, keys, strict=True) if not (key in removed and removed[key].values)
         ]
-        looks = Counter(look for one in shown for look in {(one.kind, skeletons(one.name)[0])})
+        looks = [(one.kind, skeletons(one.name)[0]) for one in shown]
+        count = Counter(looks)
         return {
             "branch": id_text(target.branch_id),
-            "documents": [_view(one, titles, looks=looks[one.kind, skeletons(one.name)[0]]) for one in shown],
+            "documents": [
+                _view(one, titles, looks=count[look]) for one, look in zip(shown, looks, strict=True)
+            ],
             "next": offset + limit if len(found) > limit else None,
         }
 

@@ -18,11 +18,11 @@ from node.content.document_filters import (
     sort_key,
     value_at,
 )
-from node.content.documents import Documents
+from node.content.documents import REMOVED, Documents, document_key
 from node.contract.document_queries import FoundDocument, FoundDocuments
 from node.contract.values import find_repeated_key
 from node.runtime.errors import ServiceError
-from protocol.formats.document_kinds import JSON
+from protocol.formats.document_kinds import JSON, SET
 from protocol.limits.users import (
     QUERY_COUNT_MAX,
     QUERY_FILTER_SIZE_MAX,
@@ -141,11 +141,18 @@ class DocumentQueries:
     async def _look(self, branch: str, query: DocumentQuery, after: str | None) -> "_Batch":
         """Look at some documents after a name."""
         branch_id, names = await self._documents.list_names(JSON, branch, query.prefix, after, LOOKED_AT_ONCE)
-        read = await self._documents.read_many(JSON, branch, names, _read_written)
+        keys = [document_key(JSON.name, name) for name in names]
+        removed = await self._documents.read_marks(SET, branch, keys, REMOVED)
+        shown = [
+            name
+            for name, key in zip(names, keys, strict=True)
+            if not (key in removed and removed[key].values)
+        ]
+        read = await self._documents.read_many(JSON, branch, shown, partial(_read_matching, query))
         found: list[FoundDocument] = [
             {"name": name, "value": one.value, "conflict_count": len(one.conflicts)}
-            for name, one in zip(names, read, strict=True)
-            if one is not None and matches(query.where, partial(value_at, one.value))
+            for name, one in zip(shown, read, strict=True)
+            if one is not None
         ]
         return _Batch(branch_id, names, found, len(names) < LOOKED_AT_ONCE)
 
@@ -160,8 +167,12 @@ class _Batch:
     is_last: bool
 
 
-def _read_written(entries: Mapping[str, DocumentEntry]) -> JsonValue | None:
-    return read_json(entries) if any(entry.values for entry in entries.values()) else None
+def _read_matching(query: DocumentQuery, entries: Mapping[str, DocumentEntry]) -> JsonValue | None:
+    """Return a document that was written to and meets the filter, else None. Runs in a thread: filters may be long."""
+    if not any(entry.values for entry in entries.values()):
+        return None
+    found = read_json(entries)
+    return found if matches(query.where, partial(value_at, found.value)) else None
 
 
 def _field_key(path: FieldPath, found: FoundDocument) -> bytes:

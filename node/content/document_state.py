@@ -67,6 +67,13 @@ class DocumentState:
             make_document(database, connection, document, self._make(connection, branch, kind, name))
             return load_document(connection, branch.num, kind.name, name)
 
+    def check(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> None:
+        """Raise ServiceError `incomplete` or `too_large` if a stale document cannot be made anew. Costs as `refresh`."""
+        try:
+            self.find(connection, branch, kind, name)
+        except StaleDocument:
+            self._make(connection, branch, kind, name)
+
     def entries(
         self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str]
     ) -> dict[str, DocumentEntry]:
@@ -148,13 +155,21 @@ class StaleDocument(Exception):  # a state, which the caller ends
 
 
 def read_fresh(
-    database: Database, read: Callable[[Connection], T], write: Callable[[Connection], object]
+    database: Database,
+    read: Callable[[Connection], T],
+    check: Callable[[Connection], object],
+    write: Callable[[Connection], object],
 ) -> T:
-    """Read in a read transaction; where a document is stale, in a write transaction after `write` has made it anew."""
+    """Read in a read transaction; where a document is stale, in a write transaction after `write` has made it anew.
+
+    `check` raises before that where it cannot be made: who asks again and again would hold up all who write.
+    """
     try:
         with database.read() as connection:
             return read(connection)
     except StaleDocument:
+        with database.read() as connection:
+            check(connection)
         with database.write() as connection:
             write(connection)
             return read(connection)

@@ -55,6 +55,8 @@ T = TypeVar("T")
 TITLES: Final = ".titles"
 REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
+_UNREADABLE: Final = frozenset({"incomplete", "too_large"})
+"""Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
 Look = Callable[[Sequence[str] | None], dict[str, DocumentEntry]]
 """Loads entries of a document: of some keys with all that stands, or (None) all that are there."""
 _ROOM: Final = 1024
@@ -144,6 +146,20 @@ class Documents:
             return state.entries(connection, kind, state.find(connection, target, kind, name), keys)
 
         return await self._read_fresh(target, kind, name, read)
+
+    async def read_marks(
+        self, kind: ValuesKind, branch: str, keys: Sequence[str], name: str
+    ) -> dict[str, DocumentEntry]:
+        """Return entries of TITLES or REMOVED, as `read_entries`; none where that document cannot be read now.
+
+        Any writer can bring that about, and the documents that they speak of are there all the same.
+        """
+        try:
+            return await self.read_entries(kind, branch, keys, name)
+        except ServiceError as error:
+            if error.code not in _UNREADABLE:
+                raise
+            return {}
 
     async def read(
         self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], T]
@@ -257,11 +273,15 @@ class Documents:
             found = [self._state.find(connection, target, kind, name) for name in names]
             return [view(self._look(connection, kind, document, None)) for document in found]
 
+        def check(connection: Connection) -> None:
+            for name in names:
+                self._state.check(connection, target, kind, name)
+
         def write(connection: Connection) -> None:
             for name in names:
                 self._refresh(connection, target, kind, name)
 
-        return await self._hub.run_blocking(read_fresh, database, read, write)
+        return await self._hub.run_blocking(read_fresh, database, read, check, write)
 
     async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
         """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""
@@ -277,7 +297,12 @@ class Documents:
         """Draft what brings back a document that was removed and is written to; none for others. Costs O(log n)."""
         if name.startswith("."):
             return []
-        document = self._refresh(connection, branch, SET, REMOVED)
+        try:
+            document = self._refresh(connection, branch, SET, REMOVED)
+        except ServiceError as error:
+            if error.code not in _UNREADABLE:
+                raise
+            return []  # one document that cannot be read keeps nobody from writing others
         item = document_key(kind, name)
         entry = self._state.entries(connection, SET, document, [item]).get(item, NOTHING_SAID)
         if document is None or not entry.values:
@@ -289,10 +314,13 @@ class Documents:
     ) -> T:
         database = self._hub.replica.database
 
+        def check(connection: Connection) -> None:
+            self._state.check(connection, branch, kind, name)
+
         def write(connection: Connection) -> None:
             self._refresh(connection, branch, kind, name)
 
-        return await self._hub.run_blocking(read_fresh, database, read, write)
+        return await self._hub.run_blocking(read_fresh, database, read, check, write)
 
     def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str

@@ -442,7 +442,7 @@ class TextIndex:
         clients = self._words.clients
         structs = {
             client: [*([clients[client].whole()] if client in clients else []), *self._new.get(client, ())]
-            for client in {**clients, **self._new}
+            for client in clients.keys() | self._new.keys()  # `encode_update` puts them in order
         }
         deleted = {client: [*self.deleted(client)] for client in structs}
         return encode_update(structs, {client: spans for client, spans in deleted.items() if spans})

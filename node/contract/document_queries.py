@@ -46,7 +46,7 @@ class ResultChangeEvent(TypedDict):
     """Change of the result since the event before this one."""
 
     added: list[FoundDocument]
-    changed: Annotated[list[FoundDocument], Meta(description="Those that have another value.")]
+    changed: Annotated[list[FoundDocument], Meta(description="Documents that have another value.")]
     moved: Annotated[list[str], Meta(description="Names of those that stand elsewhere among the others.")]
     removed: Annotated[list[str], Meta(description="Names of those that the result has no longer.")]
     order: Annotated[list[str], Meta(description="Names of the whole result, in its order.")]

@@ -60,12 +60,14 @@ class OfferView(TypedDict):
             "comment",
             "trust",
             "pull",
-            description="What is offered: a comment, all later comments of its author unread, or commits.",
+            description="Kind of the offer: a comment, all later comments of its author unread, or commits.",
         ),
     ]
     note: Annotated[
         str,
-        Meta(description="Of a comment its text; empty until it is accepted, but for admins and its author."),
+        Meta(
+            description="Note with the offer; a comment's text, which admins and its author alone see until it is accepted."
+        ),
     ]
     status: OfferStatus
     readable: Annotated[bool, Meta(description="This node knows the form of the offer's link.")]

@@ -223,7 +223,7 @@ class StorageUse(TypedDict):
     days: Annotated[
         list[DayGrowth], Meta(description="The latest 30 days with commits, of the latest 100,000 commits.")
     ]
-    causes: Annotated[list[CauseGrowth], Meta(description="What came on those days, by cause.")]
+    causes: Annotated[list[CauseGrowth], Meta(description="Growth of those days, by cause.")]
     relay: Annotated[RelayRoom | None, Meta(description="Null: this node is no relay.")]
 
 

@@ -56,9 +56,8 @@ class AuthorClocks:
             self._heard.pop(author, None)
             self._heard[author] = _Heard(now_ms, ahead, min(count, _COUNT_MIN))
             if len(self._heard) > _AUTHORS_MAX:
-                del self._heard[
-                    next(iter(self._heard))
-                ]  # heard longest ago: dicts keep the order of `note`, and only `status` and `doctor` read this
+                # Heard longest ago: dicts keep the order of `note`, and only `status` and `doctor` read this.
+                del self._heard[next(iter(self._heard))]
 
     def find_ahead(self) -> list[int]:
         """Return by how many milliseconds this clock is ahead of each author's that is known to write now, sorted."""

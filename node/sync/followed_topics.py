@@ -48,6 +48,7 @@ class FollowedTopics:
         # By repo: topics of ended epochs, which are announced if there is a reason to (`_rests`).
         self._resting: dict[int, dict[TopicKey, None]] = {}
         self._level: set[int] = set()  # repos whose resting topics hold the same at the peer
+        self._said: set[int] = set()  # repos of which this side has said what its resting topics hold
         self._released: set[int] = set()  # repos of which all topics are announced
         self._views: dict[TopicKey, None] = {}  # that are announced if the peer does, or is a relay
         self._names: dict[
@@ -65,7 +66,11 @@ class FollowedTopics:
         if topic in self._waiting or topic in self._asked:
             return True
         repo_num = self._repo_of(topic)
-        return repo_num not in self._level and topic in self._resting.get(repo_num, ())
+        if repo_num in self._level or topic not in self._resting.get(repo_num, ()):
+            return False
+        # Who follows one branch by a link says nothing of topics that rest.
+        used = self._hub.replica.tables.writing_topics(repo_num)
+        return repo_num in self._said or any(map(self._is_joined, used))
 
     @property
     def is_due(self) -> bool:
@@ -132,6 +137,10 @@ class FollowedTopics:
         init = self._hub.replica.tables.repos[one.repo_num].init_id
         return any(epoch.epoch_id == init for epoch in one.epochs) and not one.is_link
 
+    def _is_joined(self, topic: TopicKey) -> bool:
+        progress = self._session.progress_of(topic)
+        return progress is not None and progress.is_joined
+
     def _repo_of(self, topic: TopicKey) -> int:
         opened = self._hub.replica.by_topic.get(topic)
         return 0 if opened is None else opened.repo_num
@@ -151,6 +160,7 @@ class FollowedTopics:
         opened = by_topic.get(topic)
         if opened is None or not (is_asked or self._is_founding(opened)):
             return None
+        self._said.add(opened.repo_num)
         resting = [by_topic[one] for one in self._resting.get(opened.repo_num, ()) if one in by_topic]
         return resting if resting or is_asked else None
 
@@ -216,6 +226,10 @@ class FollowedTopics:
     def entrust(self, kept: Iterable[KeptTopic]) -> None:
         """Have a partner keep topics that this relay keeps, each in its turn."""
         self._waiting.update((one.topic, None) for one in kept if one.topic not in self.places)
+
+    def refuse_forgotten(self, topic: TopicKey) -> list[Output]:
+        """Say that this relay does not keep a topic any more, where the peer has joined it."""
+        return self._session.handle(TopicsRefused((topic,), "relay_full")) if self._is_joined(topic) else []
 
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)

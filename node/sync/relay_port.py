@@ -69,11 +69,15 @@ class RelayPort:
     def kept_changed(self, forgotten: AbstractSet[TopicKey], new: Sequence[KeptTopic]) -> None:
         """Part from a peer that follows a topic which was forgotten, and have a partner keep new ones.
 
-        Only these topics are looked at: each deposit of a stranger comes here.
+        A partner is told that the topic is kept no more: a full relay forgets with each message that brings something. Only
+        these topics are looked at: each deposit of a stranger comes here.
         """
         places = self._followed.places
         for topic in places.keys() & forgotten:  # as many look-ups as the smaller one of both has topics
             now = self._hub.find_followed(topic)
+            if now is None and self._is_partner:
+                self._conversation.perform(say_together(self._followed.refuse_forgotten(topic)))
+                continue
             if now is None or topic_place(now) != places[topic]:
                 self._conversation.part("topic_forgotten")
                 return

@@ -16,7 +16,7 @@ from protocol.formats.publication import Publication
 from protocol.ids import CommitId, ObjectId
 from storage.commits.blocks import put_commit_blocks
 from storage.commits.commits import ROWS, TimelineRow, timeline_row
-from storage.commits.document_rows import mark_stale_of
+from storage.commits.document_rows import forget_operations, mark_stale_of
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
 from storage.engine.column_encryption import cipher_of
@@ -100,6 +100,7 @@ def erase_bodies(connection: Connection, branch_num: int, erased: Sequence[Erasu
     queue_for_index(connection, [one.num for one in erased], is_gone=True)
     drop_kept_texts(connection, [one.num for one in erased])
     mark_stale_of(connection, [one.num for one in erased])
+    forget_operations(connection, [one.num for one in erased])
 
 
 def await_missing_bodies(

@@ -418,6 +418,23 @@ def mark_stale_of(connection: Connection, nums: Sequence[int]) -> None:
     _mark_stale_if(connection, nums, is_any=True)
 
 
+def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
+    """Delete what rows say of bodies that were erased: items and keys lie there in the clear. Costs O(their operations).
+
+    The documents are stale (`mark_stale_of`), and are made anew without them.
+    """
+    operations, tips = document_operations.c, document_tips.c
+    for part in chunks(nums):
+        of_bodies = operations.source_num.in_(part)
+        for doc_num, key in connection.execute(
+            select(operations.doc_num, operations.key).where(of_bodies)
+        ).all():
+            of_key = (tips.doc_num == doc_num) & (tips.key == key) & tips.source_num.in_(part)
+            connection.execute(delete(document_tips).where(of_key))
+        connection.execute(delete(document_operations).where(of_bodies))
+        connection.execute(delete(document_replacements).where(document_replacements.c.commit_num.in_(part)))
+
+
 def next_change(database: Database, connection: Connection) -> int:
     """Return a number of the sequence of commits that no later commit or change has."""
     num = database.next_nums(connection, commits, 1)[0]

@@ -17,8 +17,8 @@ from protocol.formats.content import Compaction
 from protocol.formats.document_kinds import TEXT
 from storage.engine.column_encryption import BadSecret, cipher_of, text_block_place, text_place
 from storage.engine.id_keys import PackedNums, chunks, unpack_nums
+from storage.schema.document_schema import text_blocks, texts
 from storage.schema.schema import branches, commits
-from storage.schema.text_schema import text_blocks, texts
 
 _KINDS: Final = frozenset({kind_name(Carried), kind_name(Compaction), *map(kind_name, TEXT.bodies)})
 """Kinds of bodies that decide what a text is."""

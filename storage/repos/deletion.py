@@ -11,6 +11,8 @@ from storage.schema.document_schema import (
     document_tips,
     document_unmet,
     documents,
+    text_blocks,
+    texts,
 )
 from storage.schema.peer_schema import relayed_files, repo_holders
 from storage.schema.schema import (
@@ -44,7 +46,6 @@ from storage.schema.schema import (
     unfetched_files,
 )
 from storage.schema.search_schema import search_parts, search_texts, search_words
-from storage.schema.text_schema import text_blocks, texts
 
 
 def forget_repo(connection: Connection, repo_num: int) -> None:

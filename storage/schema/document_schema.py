@@ -1,7 +1,8 @@
-"""Tables of documents of values. `schema` has the conventions of all tables; `storage.commits.document_rows` keeps them.
+"""Tables of documents. `schema` has the conventions of all tables.
 
-They hold what the commits of sets and dicts come to, and can be made anew from these. Values stand in the commits' bodies
-alone: erasing one leaves no copy of it. Items and keys stand here in the clear, as names of branches and files do.
+They hold what commits come to, and can be made anew from these. `storage.commits.document_rows` keeps those of values, whose
+items and keys stand here in the clear, as names of branches and files do; values stand in the commits' bodies alone.
+`storage.commits.kept_texts` keeps texts, sealed. Erasing a body leaves no copy of it.
 """
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint
@@ -86,3 +87,27 @@ document_unmet = Table(
     sqlite_with_rowid=False,
 )
 """Counts of what replaces operations that are not here: copies that may still be carried here, and lies."""
+
+texts = Table(
+    "texts",
+    metadata,
+    Column("branch_num", NUM, primary_key=True),
+    # Grows each time that something counts no more or again: what was read of the text before is void.
+    Column("token", BigInteger, nullable=False),
+    Column("sources", Bytes(), nullable=False),  # packed numbers of the branches that it is made of
+    Column("upto", BigInteger, nullable=False),  # of `commits.num`: the branch's commits up to it are in it
+    Column("summary", Bytes()),  # what `node.content.text_keeping` makes of it; sealed. Null: nothing is kept
+)
+"""Texts of branches that were read here."""
+
+text_blocks = Table(
+    "text_blocks",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("client", BigInteger, nullable=False),  # a Yjs client id
+    Column("clock", BigInteger, nullable=False),  # the first clock that it has
+    Column("content", Bytes(), nullable=False),  # sealed
+    Index("text_blocks_branch", "branch_num", "client", "clock"),
+)
+"""Words of client ids in a text, in stretches of their clocks."""

@@ -101,7 +101,7 @@ membership_parts = Table(
     Column("first", NUM, primary_key=True),  # operations in the parts before it
     Column("content", Bytes(), nullable=False),  # sealed
 )
-"""What this node has judged of root branches, so that a start need not do so again; see `membership_parts`."""
+"""Judged operations of root branches, from which a start goes on; see `storage.repos.membership_parts`."""
 
 topic_inits = Table(
     "topic_inits",

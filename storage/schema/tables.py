@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from storage.schema import document_schema, peer_schema, relay_schema, schema, search_schema, text_schema
+from storage.schema import document_schema, peer_schema, relay_schema, schema, search_schema
 from storage.schema.columns import metadata
 
 __all__ = ["DECLARED", "metadata"]
 
-DECLARED: Final = (schema, relay_schema, peer_schema, search_schema, text_schema, document_schema)
+DECLARED: Final = (schema, relay_schema, peer_schema, search_schema, document_schema)
 """The modules that declare tables."""

@@ -343,7 +343,7 @@ def test_the_page_is_used_by_keyboard_and_fits_a_phone(tmp_path: Path, page: Bro
 
 
 def _tab_through(page: Browser) -> set[str]:
-    """What the first 30 presses of Tab reach: ids, or names of elements without."""
+    """Return what the first 30 presses of Tab reach: ids, or names of elements without."""
     reached = set()
     for _ in range(30):
         page.press("Tab", 9)

@@ -364,7 +364,7 @@ async def check_restarts(world: World) -> None:
 
 
 def _check_restored(person: Person) -> None:
-    """What a snapshot restores of a membership is all that judging its commits again gives."""
+    """Check that a snapshot restores of a membership all that judging its commits again gives."""
     replica, repo_id = person.replica, person.repo().repo_id
     with replica.membership_lock:
         found = replica.membership(repo_id)

@@ -54,7 +54,7 @@ class Made:
 
 @dataclass
 class Story:
-    """What is here of a history, and the store that keeps its rows."""
+    """Replica of a history, and the store that keeps its rows."""
 
     database: Database
     connection: Connection

@@ -27,7 +27,7 @@ class ResultChangeEvent(TypedDict):
 
     added: list[FoundDocument]
     changed: list[FoundDocument]
-    """Those that have another value."""
+    """Documents that have another value."""
     moved: list[str]
     """Names of those that stand elsewhere among the others."""
     removed: list[str]

@@ -51,9 +51,9 @@ class OfferView(TypedDict):
     branch: str
     """The branch that it is for."""
     kind: str
-    """What is offered: a comment, all later comments of its author unread, or commits."""
+    """Kind of the offer: a comment, all later comments of its author unread, or commits."""
     note: str
-    """Of a comment its text; empty until it is accepted, but for admins and its author."""
+    """Note with the offer; a comment's text, which admins and its author alone see until it is accepted."""
     status: str
     """What became of the offer."""
     readable: bool

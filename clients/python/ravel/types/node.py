@@ -59,7 +59,7 @@ class StorageUse(TypedDict):
     days: list[DayGrowth]
     """The latest 30 days with commits, of the latest 100,000 commits."""
     causes: list[CauseGrowth]
-    """What came on those days, by cause."""
+    """Growth of those days, by cause."""
     relay: RelayRoom | None
     """Null: this node is no relay."""
 

@@ -12,12 +12,17 @@ from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
 from node.content import document_queries
+from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
-from node.content.documents import Documents
+from node.content.documents import REMOVED, Documents
 from node.content.json_documents import JsonDocuments
 from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
+from protocol.formats.document_kinds import SET
+from protocol.ids import BlockId, ObjectId
+from storage.commits.absent_bodies import Erasure, erase_bodies
+from storage.commits.commits import load_first_of_kinds
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import AUTH, served
@@ -193,3 +198,36 @@ def test_changes_of_a_result_make_the_new_one_of_the_old_one_with_few_moves() ->
         assert kept == [name for name in found["order"] if name in kept]
     moved = find_changes(result([1, 2, 3, 4, 5]), result([2, 3, 4, 5, 1]))["moved"]
     assert moved == ["1"]
+
+
+async def test_a_document_that_was_removed_is_found_again_once_it_is_written_to(alice: Node) -> None:
+    await _cards(alice)
+    listed = ListedDocuments(alice.hub, Documents(alice.hub, alice.author, alice.branch), alice.branch)
+    await listed.remove("main", "json", "card/a")
+    assert await _find(alice) == ["b", "c", "ä"]
+    assert [one["name"] for one in (await listed.list_all("main", "json", "", 0, 10))["documents"]] == [
+        "card/c",
+        "card/b",
+        "card/ä",
+        "list/a",
+    ]
+    await _put(alice, "card/a", votes=4)
+    assert await _find(alice) == ["a", "b", "c", "ä"]
+
+
+async def test_removals_that_cannot_be_read_hide_nothing_and_stop_nobody(alice: Node) -> None:
+    await _cards(alice)
+    documents = Documents(alice.hub, alice.author, alice.branch)
+    listed = ListedDocuments(alice.hub, documents, alice.branch)
+    await listed.remove("main", "json", "card/a")
+    with alice.replica.database.write() as connection:
+        branch = alice.branch("main")
+        row = load_first_of_kinds(connection, branch.num, {"set"}, 1)[0]
+        erased = Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))
+        erase_bodies(connection, branch.num, [erased], 0)
+    with pytest.raises(ServiceError) as caught:
+        await documents.read_window(SET, "main", 0, 10, REMOVED)
+    assert caught.value.code == "incomplete"
+    assert await _find(alice) == ["a", "b", "c", "ä"]
+    assert len((await listed.list_all("main", "json", "", 0, 10))["documents"]) == 5
+    await _put(alice, "card/d", status="open")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, delete, event
+from sqlalchemy import Engine, delete, event, select
 from trio.testing import MockClock
 
 from node.api.value_documents import edit_dict, edit_set, show_dict, show_entry, show_set
@@ -34,7 +34,7 @@ from protocol.limits.formats import BODY_SIZE_MAX
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_first_of_kinds
 from storage.commits.document_making import reset_documents
-from storage.schema.document_schema import document_tips
+from storage.schema.document_schema import document_operations, document_tips
 from tests.support.builders import STORE_KEY
 from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id
@@ -458,6 +458,8 @@ async def test_an_erased_body_says_no_more_to_a_node_that_has_read_it(tmp_path: 
                 [Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))],
                 0,
             )
+            keys = connection.execute(select(document_operations.c.key)).scalars().all()
+        assert keys == [b"other"], "no copy of it is left in rows"
         said = []
         for reader in (documents, Documents(alice.hub, alice.author, alice.branch)):
             with pytest.raises(ServiceError) as caught:

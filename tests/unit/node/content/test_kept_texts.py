@@ -25,7 +25,7 @@ from storage.commits.kept_texts import keep_text
 from storage.commits.void_marks import load_judged, mark_void
 from storage.engine.errors import StorageError
 from storage.repos.deletion import forget_repo
-from storage.schema.text_schema import text_blocks, texts
+from storage.schema.document_schema import text_blocks, texts
 from tests.support.builders import STORE_KEY
 from tests.support.editors import editor_of
 from tests.support.looking import look_here

@@ -54,6 +54,7 @@ class Owner:
         self.peer = PeerId(b"p" * 32)
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
         self.waiting: list[TopicKey] = []
+        self.refused: list[TopicKey] = []
         self.reason = ""
 
     def entrust(self, kept: Sequence[KeptTopic]) -> None:
@@ -67,6 +68,10 @@ class Owner:
 
     def answer_deposit(self, kept: Sequence[KeptTopic], *_: object) -> list[Output]:
         self.follow_kept(kept)
+        return []
+
+    def refuse_forgotten(self, topic: TopicKey) -> list[Output]:
+        self.refused.append(topic)
         return []
 
     def perform(self, outputs: Sequence[Output]) -> None:
@@ -153,6 +158,20 @@ def test_a_topic_that_was_opened_again_is_followed_on_by_its_new_number(tmp_path
         service._forgotten.append({old.topic})
         relay.hub.relay_forgot()
         assert [owner.reason for owner in owners] == ["topic_forgotten", ""]
+
+
+def test_a_partner_is_told_what_a_full_relay_forgets_and_stays(tmp_path: Path) -> None:
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        service.is_partner = lambda _: True
+        (kept,) = _topics(1)
+        partner = Owner()
+        partner.follow_kept([kept])
+        _port(relay.hub, partner)
+        service._forgotten.append({kept.topic})
+        relay.hub.relay_forgot()
+        assert (partner.reason, partner.refused) == ("", [kept.topic])
 
 
 async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from storage.topics.publishing import load_publications
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, meet, members_of, open_nodes, share, until_equal
 from tests.support.relays import open_relay
+from tests.unit.node.membership.test_branch_links import _link as link_of
 
 _RENEWALS = 5
 _TOPICS = 2 * (_RENEWALS + 1)
@@ -158,3 +159,15 @@ async def test_a_relay_is_told_of_all_epochs_and_a_newcomer_gets_them(
         await carol.joiner.begin(alice.invite(alice.repo()))
         async with connected(carol, bob):
             await until_equal(bob, carol)
+
+
+async def test_topics_that_rest_wait_for_no_follower_of_one_branch(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        await _grow(alice, bob)
+        await carol.joiner.follow_branch(await link_of(alice))
+        async with connected(carol, alice) as (_, at_alice):
+            await _until(lambda: ids(carol) == ids(alice))
+            await wait_all_tasks_blocked()
+            assert not any(map(at_alice.is_waiting, alice.replica.by_topic))
