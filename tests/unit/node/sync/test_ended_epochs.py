@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -17,6 +18,7 @@ from tests.support.nodes import Node, connected, ids, meet, members_of, open_nod
 from tests.support.relays import open_relay
 from tests.unit.node.membership.test_branch_links import _link as link_of
 
+pytestmark = pytest.mark.slow  # each plays six epochs on two or three nodes
 _RENEWALS = 5
 _TOPICS = 2 * (_RENEWALS + 1)
 
