@@ -26,11 +26,18 @@ from storage.repos.epochs import Topic
 from storage.repos.repos import Branch
 
 Plan = Callable[[Connection], Sequence[Draft]]
-"""Makes drafts of the store as it stands. It may run twice, and then the second run counts."""
+"""Makes drafts of the store as it stands. It may run twice, and then the second run counts.
+
+One that must write rows first raises PlanMustWrite where it may only read, and runs again in the transaction.
+"""
 AfterWrite = Callable[[Connection, Sequence[WrittenCommit]], None]
 """Runs in the transaction that stores the commits."""
 Outcome = list[WrittenCommit] | Exception
 """Commits that a request has written, or the error that kept it from that."""
+
+
+class PlanMustWrite(Exception):  # a state, which the queue ends
+    """A plan must write rows before it can make drafts, and its connection only reads."""
 
 
 def nothing_more(_connection: Connection, _written: Sequence[WrittenCommit]) -> None:
@@ -110,7 +117,7 @@ class WriteGroup:
     """Count of the transactions that had been committed when it was begun."""
     encoded: list[EncodedWrite] = field(default_factory=list)
     deferred: list[int] = field(default_factory=list)
-    """Places of requests with a plan that is to see what was encoded: they run in the transaction, when that is stored."""
+    """Places of requests with a plan that writes rows, or is to see what was encoded: they run in the transaction."""
     encoders: dict[int, FeedEncoder] = field(default_factory=dict)
     """By the branch's number."""
     taken: int = 0
@@ -189,7 +196,7 @@ class WriteQueue:
                         outcomes[place] = error
                     break
                 tried, waiting = waiting[: group.taken], waiting[group.taken :]
-                if not group.encoded:
+                if not group.encoded and not group.deferred:
                     continue
                 try:
                     stored.add(self._store(requests, group, outcomes))
@@ -242,6 +249,9 @@ class WriteQueue:
                     group.deferred.append(place)
                 else:
                     outcomes[place] = self._encode(open_store, request, group)
+                    if isinstance(outcomes[place], PlanMustWrite):
+                        group.deferred.append(place)
+                        outcomes[place] = []
         return group
 
     def _encode(self, open_store: OpenStore, request: WriteRequest, group: WriteGroup) -> Outcome:

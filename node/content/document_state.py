@@ -4,10 +4,12 @@
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
+from node.authoring.write_queue import PlanMustWrite
 from node.content.document_operations import DocumentOperationReader, not_here
 from node.content.lineage import lineage, whole_lineage
 from node.ingest.replica import Replica
@@ -56,23 +58,20 @@ class DocumentState:
     ) -> Document | None:
         """Return a document whose rows can be read, made anew if they must be; None where nothing was said of it.
 
-        Costs O(log n), and where it is made anew O(commits of the document). Raises ServiceError `incomplete`, `too_large`.
+        Costs O(log n), and where it is made anew O(commits of the document). Raises ServiceError `incomplete`, `too_large`;
+        StaleDocument where it could be made anew and the connection only reads.
         """
         try:
             return self.find(connection, branch, kind, name)
         except StaleDocument:
+            made = self._make(connection, branch, kind, name)
+            if not database.is_writer(connection):
+                raise
             document = load_document(connection, branch.num, kind.name, name)
             if document is None:
                 document = add_document(database, connection, branch.num, kind.name, name, origins=None)
-            make_document(database, connection, document, self._make(connection, branch, kind, name))
+            make_document(database, connection, document, made)
             return load_document(connection, branch.num, kind.name, name)
-
-    def check(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> None:
-        """Raise ServiceError `incomplete` or `too_large` if a stale document cannot be made anew. Costs as `refresh`."""
-        try:
-            self.find(connection, branch, kind, name)
-        except StaleDocument:
-            self._make(connection, branch, kind, name)
 
     def entries(
         self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str]
@@ -150,28 +149,26 @@ class DocumentState:
         return True
 
 
-class StaleDocument(Exception):  # a state, which the caller ends
+class StaleDocument(PlanMustWrite):
     """The rows of a document must be made anew before they are read."""
 
 
 def read_fresh(
-    database: Database,
-    read: Callable[[Connection], T],
-    check: Callable[[Connection], object],
-    write: Callable[[Connection], object],
+    database: Database, read: Callable[[Connection], T], refresh: Callable[[Connection], object]
 ) -> T:
-    """Read in a read transaction; where a document is stale, in a write transaction after `write` has made it anew.
+    """Read in a read transaction; where a document is stale, in a write transaction after `refresh`.
 
-    `check` raises before that where it cannot be made: who asks again and again would hold up all who write.
+    `refresh` is tried in a read transaction first, and raises where it cannot succeed: who asks again and again would
+    hold up all who write.
     """
     try:
         with database.read() as connection:
             return read(connection)
     except StaleDocument:
-        with database.read() as connection:
-            check(connection)
+        with suppress(StaleDocument), database.read() as connection:
+            refresh(connection)
         with database.write() as connection:
-            write(connection)
+            refresh(connection)
             return read(connection)
 
 

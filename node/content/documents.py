@@ -19,7 +19,7 @@ from node.content.document_operations import (
     find_documents,
     not_here,
 )
-from node.content.document_state import NOTHING_SAID, DocumentState, read_fresh
+from node.content.document_state import NOTHING_SAID, DocumentState, StaleDocument, read_fresh
 from node.content.lineage import lineage
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
@@ -110,7 +110,7 @@ class Documents:
                 },
             )
 
-        return await self._read_fresh(target, kind, name, read)
+        return await self._read_fresh(target, kind, [name], read)
 
     async def read_entry(
         self, kind: ValuesKind, branch: str, key: str, name: str = ""
@@ -126,7 +126,7 @@ class Documents:
             document = state.find(connection, target, kind, name)
             return state.entries(connection, kind, document, [key]).get(key, NOTHING_SAID)
 
-        entry = await self._read_fresh(target, kind, name, read)
+        entry = await self._read_fresh(target, kind, [name], read)
         if not entry.values:
             raise ServiceError(
                 "not_found",
@@ -145,7 +145,7 @@ class Documents:
         def read(connection: Connection) -> dict[str, DocumentEntry]:
             return state.entries(connection, kind, state.find(connection, target, kind, name), keys)
 
-        return await self._read_fresh(target, kind, name, read)
+        return await self._read_fresh(target, kind, [name], read)
 
     async def read_marks(
         self, kind: ValuesKind, branch: str, keys: Sequence[str], name: str
@@ -171,7 +171,7 @@ class Documents:
             document = self._state.find(connection, target, kind, name)
             return view(self._look(connection, kind, document, None))
 
-        return id_text(target.branch_id), await self._read_fresh(target, kind, name, read)
+        return id_text(target.branch_id), await self._read_fresh(target, kind, [name], read)
 
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
@@ -267,21 +267,13 @@ class Documents:
         view: Callable[[Mapping[str, DocumentEntry]], T],
     ) -> list[T]:
         """Return what `view` makes of each of some documents, read at one moment. Costs O(what stands of them)."""
-        target, database = self._find_branch(branch), self._hub.replica.database
+        target = self._find_branch(branch)
 
         def read(connection: Connection) -> list[T]:
             found = [self._state.find(connection, target, kind, name) for name in names]
             return [view(self._look(connection, kind, document, None)) for document in found]
 
-        def check(connection: Connection) -> None:
-            for name in names:
-                self._state.check(connection, target, kind, name)
-
-        def write(connection: Connection) -> None:
-            for name in names:
-                self._refresh(connection, target, kind, name)
-
-        return await self._hub.run_blocking(read_fresh, database, read, check, write)
+        return await self._read_fresh(target, kind, names, read)
 
     async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
         """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""
@@ -310,17 +302,21 @@ class Documents:
         return [_draft(SET, REMOVED, [NewValue(item, None, entry.tips)], document.depth)]
 
     async def _read_fresh(
-        self, branch: Branch, kind: ValuesKind, name: str, read: Callable[[Connection], T]
+        self, branch: Branch, kind: ValuesKind, names: Sequence[str], read: Callable[[Connection], T]
     ) -> T:
-        database = self._hub.replica.database
+        def refresh(connection: Connection) -> None:
+            stale: StaleDocument | None = None
+            for name in names:
+                try:
+                    self._refresh(connection, branch, kind, name)
+                except (
+                    StaleDocument
+                ) as error:  # of the others too it is to be known whether they can be made anew
+                    stale = error
+            if stale is not None:
+                raise stale
 
-        def check(connection: Connection) -> None:
-            self._state.check(connection, branch, kind, name)
-
-        def write(connection: Connection) -> None:
-            self._refresh(connection, branch, kind, name)
-
-        return await self._hub.run_blocking(read_fresh, database, read, check, write)
+        return await self._hub.run_blocking(read_fresh, self._hub.replica.database, read, refresh)
 
     def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str

@@ -91,8 +91,13 @@ def load_growth(connection: Connection) -> list[Day]:
 def _add_stated_sizes(connection: Connection, found: Mapping[int, dict[str, Growth]], first: int) -> None:
     """Add the sizes of files that came with this commit, or one after it."""
     day = commits.c.received_at // _DAY_MS
-    query = select(day, sum_of(files.c.size)).join_from(files, commits, commits.c.num == files.c.commit_num)
-    for on, size in connection.execute(query.where(files.c.commit_num >= first).group_by(day)):
+    query = select(day.label("day"), files.c.size).join_from(
+        files, commits, commits.c.num == files.c.commit_num
+    )
+    # Grouped by a column: PostgreSQL takes an expression with a parameter for another one each time.
+    stated = query.where(files.c.commit_num >= first).subquery()
+    sizes = select(stated.c.day, sum_of(stated.c.size)).group_by(stated.c.day)
+    for on, size in connection.execute(sizes):
         if on in found:
             count, before = found[on][FILES]
             found[on][FILES] = Growth(count, before + size)

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError
 
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import chunks, id_keys
+from storage.engine.queries import close_streams
 
 Row = tuple[Any, ...]
 _Id = TypeVar("_Id", bound=bytes)
@@ -149,6 +150,8 @@ def roll_back(connection: Connection) -> None:
         except UNREADABLE as error:
             raise _explained(connection, "ROLLBACK", error) from error
     connection.rollback()
+    if not connection.invalidated:
+        close_streams(connection)
 
 
 def _run(connection: Connection, statement: str, rows: list[Row]) -> None:

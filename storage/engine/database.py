@@ -21,6 +21,7 @@ from storage.engine.column_encryption import BadSecret, cipher_option
 from storage.engine.copies import OLDER
 from storage.engine.errors import LostStore, NewerSchema, NoStore, OlderSchema, StorageError, StoreLocked
 from storage.engine.postgresql import PostgresqlBackend
+from storage.engine.queries import close_streams
 from storage.engine.revisions import create, newest_revision, revision_of, upgrade
 from storage.engine.sqlite import DATABASE_NAME, SqliteBackend, is_held
 from storage.engine.store_seal import OtherStoreKey, find_cipher, seal_store
@@ -151,6 +152,10 @@ class Database:
         # Outside of the lock: the next write goes on meanwhile, and those that wait here share one sync.
         if fault := self._backend.acknowledge():
             self.fault = fault
+
+    def is_writer(self, connection: Connection) -> bool:
+        """Return True for the connection of `write`, False for one of `read`."""
+        return connection is self._writer
 
     def find_missing(self) -> str:
         """Return what is wrong if the rows' file was removed or replaced under this process; else nothing."""
@@ -285,6 +290,7 @@ class Database:
         try:
             run_plain(writer, "COMMIT")
             writer.rollback()  # ends SQLAlchemy's own bookkeeping; the database has committed
+            close_streams(writer)
         except DBAPIError as error:
             is_unheard = error.connection_invalidated and transaction_id
             self._undo(writer)

@@ -5,9 +5,11 @@ before the first is seen.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import BigInteger, ColumnElement, Connection, Row, Select, cast, func
+
+_OPEN: Final = "ravel.open_results"
 
 
 def stream_parts(
@@ -15,9 +17,21 @@ def stream_parts(
 ) -> "Iterator[Sequence[Row[*tuple[Any, ...]]]]":
     """Yield the rows of a query, at most `size` at a time."""
     result = connection.execute(query.execution_options(yield_per=size))
+    opened = connection.info.setdefault(_OPEN, set())
+    opened.add(result)
     try:
         yield from result.partitions()
     finally:
+        opened.discard(result)
+        result.close()
+
+
+def close_streams(connection: Connection) -> None:
+    """Close what was streamed in the transaction that has just ended, and with it the server's cursors.
+
+    A generator that a traceback holds is closed late, maybe within the next transaction, which its CLOSE would break.
+    """
+    for result in connection.info.pop(_OPEN, ()):
         result.close()
 
 

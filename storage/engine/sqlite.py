@@ -119,6 +119,7 @@ class SqliteBackend(Backend):
         """
         assert self._last is not None, "a writer's"
         _driver_of(writer).execute(f"PRAGMA cache_size=-{_WRITER_CACHE_KIB}")
+        _driver_of(writer).execute("PRAGMA query_only=OFF")
         check_has_rows(_driver_of(writer), self._path, self._last.count)
         self._opened = self._path.stat().st_ino
         count = _read_count(writer)
@@ -256,6 +257,7 @@ def _prepare(connection: sqlite3.Connection, _record: object) -> None:
         f"wal_autocheckpoint={_WAL_PAGES}",
         "foreign_keys=ON",
         f"cache_size=-{_READER_CACHE_KIB}",
+        "query_only=ON",  # until `claim`: only the writer's lock keeps writes apart
     ):
         connection.execute(f"PRAGMA {pragma}")
 

@@ -3,14 +3,14 @@
 import sqlite3
 import stat
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from blake3 import blake3
-from sqlalchemy import Connection, create_engine, insert, inspect, select, text, update
+from sqlalchemy import Connection, create_engine, func, insert, inspect, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from node.runtime.errors import storage_failed
@@ -27,10 +27,11 @@ from storage.commits.blocks import (
 )
 from storage.engine.database import Database, NewerSchema, StorageError, newest_revision, read_store
 from storage.engine.errors import StoreLocked
+from storage.engine.queries import stream_rows
 from storage.engine.revisions import create, revision_of, schema_statements, upgrade
 from storage.engine.sqlite import DATABASE_NAME
 from storage.schema.peer_schema import peers
-from storage.schema.schema import blocks
+from storage.schema.schema import authors, blocks
 from storage.schema.tables import metadata
 from tests.support.older_stores import OLDER, make_older_store, older_is_known
 
@@ -193,6 +194,38 @@ def test_a_read_sees_one_moment(tmp_path: Path) -> None:
         with database.write() as writer:
             writer.execute(insert(peers), [{"peer": b"p" * 32, "address": "x:1"}])
         assert reader.execute(select(peers)).all() == []
+    database.close()
+
+
+def test_a_read_can_write_nothing_and_a_write_knows_its_connection(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with pytest.raises(StorageError, match=r"read-?only"), database.read() as connection:
+        assert not database.is_writer(connection)
+        connection.execute(insert(authors), [{"num": 1, "user": bytes(32)}])
+    with database.write() as connection:
+        assert database.is_writer(connection)
+        connection.execute(insert(authors), [{"num": 1, "user": bytes(32)}])
+    database.close()
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_stream_that_a_traceback_holds_ends_with_its_transaction_and_leaves_the_next_alone(
+    tmp_path: Path, fails: bool
+) -> None:
+    database = Database(tmp_path)
+    left = []
+    with suppress(RuntimeError), database.write() as connection:
+        connection.execute(insert(authors), [{"num": num, "user": num.to_bytes(32)} for num in range(1, 9)])
+        left.append(stream_rows(connection, select(authors.c.num), 1))
+        next(left[0])
+        if fails:
+            raise RuntimeError
+    with database.write() as connection:
+        connection.execute(insert(authors), [{"num": 10, "user": bytes(32)}])
+        left.clear()
+        connection.execute(insert(authors), [{"num": 11, "user": bytes(31) + b"k"}])
+    with database.read() as connection:
+        assert connection.execute(select(func.count()).select_from(authors)).scalar() == (2 if fails else 10)
     database.close()
 
 
