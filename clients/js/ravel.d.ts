@@ -325,7 +325,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;

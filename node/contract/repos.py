@@ -66,7 +66,8 @@ class StandingPart(TypedDict):
             "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "follows_parts",
             "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended", "membership_damaged",
             "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests", "secrets_missing", "sending",
-            "syncing", "topics_waiting", "uncertain", "unfetched_files", "unheld", "unheld_unknown", "unread", "waiting",
+            "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files", "unheld", "unheld_unknown", "unread",
+            "waiting",
             description="The page and the command line have a sentence for each.",
         ),
     ]  # fmt: skip

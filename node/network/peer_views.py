@@ -1,7 +1,7 @@
 """Views of peers and topics for the API: how each stands with this node."""
 
 from collections.abc import Iterator, Mapping
-from typing import TypedDict
+from typing import Literal, NamedTuple, TypedDict
 
 import trio
 
@@ -74,7 +74,7 @@ def view_topics(
             "sent": topic.sent,
             "confirmed": topic.confirmed,
             "received": topic.received,
-            **_stalled(connection, topic, now),
+            **_stalled_fields(find_stall(connection, topic, now)),
         }
 
 
@@ -111,12 +111,22 @@ class _StalledFields(TypedDict):
     stalled_because: str | None
 
 
-def _stalled(connection: PeerConnection, topic: TopicProgress, now: int) -> _StalledFields:
-    """Unix seconds since when a peer has not taken what was sent on a topic, or not answered for it, and why; or None."""
+class Stall(NamedTuple):
+    """What a peer has not done, and since when."""
+
+    since: int
+    """Unix seconds."""
+    because: Literal["nothing_heard", "takes_nothing"]
+
+
+def find_stall(connection: PeerConnection, topic: TopicProgress, now: int) -> Stall | None:
+    """Return since when a peer has not taken what was sent on a topic, or not answered for it; None: it does."""
     is_late, is_silent = (now - at >= STALLED_SECONDS for at in (connection.progress_at, connection.heard_at))
     if topic.in_flight and is_late:
-        since = connection.progress_at
-        return {"stalled_since": since, "stalled_because": "nothing_heard" if is_silent else "takes_nothing"}
-    if topic.state == "comparing" and is_silent:
-        return {"stalled_since": connection.heard_at, "stalled_because": "nothing_heard"}
-    return {"stalled_since": None, "stalled_because": None}
+        return Stall(connection.progress_at, "nothing_heard" if is_silent else "takes_nothing")
+    return Stall(connection.heard_at, "nothing_heard") if topic.state == "comparing" and is_silent else None
+
+
+def _stalled_fields(stall: Stall | None) -> _StalledFields:
+    since, because = (None, None) if stall is None else stall
+    return {"stalled_since": since, "stalled_because": because}

@@ -74,6 +74,17 @@ def _quiet(part: "StandingPart") -> str:
     )
 
 
+def _stalled(part: "StandingPart") -> str:
+    what = (
+        f"{_count(part, 'commit')} {_verb(part, 'is', 'are')} to go to"
+        if "count" in part
+        else "comparing with"
+    )
+    if part["reason"] == "takes_nothing":
+        return f"{what} {_peers(part)}, which has confirmed none{_since(part)}"
+    return f"{what} {_peers(part)}, of which nothing has been heard{_since(part)}"
+
+
 def _not_shared(part: "StandingPart") -> str:
     if "count" not in part:
         return "no connected peer follows it"
@@ -155,6 +166,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"{_count(one, 'topic')} {_verb(one, 'waits', 'wait')} to be compared with {_peers(one)}"
     ),
     "sending": lambda one: f"sending {_count(one, 'commit')} to {_peers(one)}{_pace(one)}",
+    "stalled": _stalled,
     "unheld_unknown": lambda _: "no other computer is known to have what you wrote",
     "unheld": lambda one: f"{_of_yours(one, 'commits')} {_HERE_ALONE}",
     "unfetched_files": lambda one: f"{_of_yours(one, 'files')} {_HERE_ALONE}",

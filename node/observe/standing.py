@@ -15,6 +15,7 @@ import trio
 
 from node.network.network import Network
 from node.network.peer_state import PeerState
+from node.network.peer_views import find_stall
 from node.observe.standing_view import (
     BELIEVED_SECONDS,
     NO_OUTLOOK,
@@ -234,7 +235,8 @@ class Standings:
             progress = [connection.session.progress_of(one.topic) for one in tables.topics_in(num)]
             joined = [one for one in progress if one is not None and one.is_joined]
             waiting = sum(connection.is_waiting(one.topic) for one in tables.topics_in(num))
-            link = _link(state, joined, tables.writing_topics(num), waiting) if joined else None
+            now = self._hub.clock_ms() // 1000
+            link = _link(state, joined, tables.writing_topics(num), waiting, now) if joined else None
             if links.get(connection) != link:
                 found.add(num)
             (seen.moving.add if link is not None and link.changes_alone else seen.moving.discard)(num)
@@ -359,7 +361,11 @@ def is_topic_level(state: str, behind: int, *, bodiless: bool) -> bool:
 
 
 def _link(
-    state: PeerState, each: Sequence[TopicProgress], written: AbstractSet[TopicKey], waiting: int
+    state: PeerState,
+    each: Sequence[TopicProgress],
+    written: AbstractSet[TopicKey],
+    waiting: int,
+    unix_seconds: int,
 ) -> Link:
     """Link a repo to a peer, with which so many of its topics are to be compared yet.
 
@@ -370,6 +376,7 @@ def _link(
     is_compared = all(one.state != "comparing" for one in each)
     rates, now = state.connection.transfer_rates, trio.current_time()
     coming = [one.topic for one in each if one.behind]
+    stalls = (find_stall(state.connection, one, unix_seconds) for one in each)
     return Link(
         state.peer,
         state.connection.peer_is_relay,
@@ -384,6 +391,7 @@ def _link(
             now - max((rates.arriving.last_at(topic) or state.met_at for topic in coming), default=now)
         ),
         waiting,
+        min(filter(None, stalls), default=None),
     )
 
 

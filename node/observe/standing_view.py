@@ -11,6 +11,7 @@ from node.contract.repos import NamedPeer, RepoStanding, StandingPart
 from node.contract.requests import AskView
 from node.contract.values import SyncProgress
 from node.ingest.people import SHORT_ID_LENGTH
+from node.network.peer_views import Stall
 from node.sync.sync_progress import progress_of, seconds_left
 from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
@@ -55,6 +56,8 @@ class Link:
 
     waiting: int = 0
     """Topics of the repo that wait for their turn to be compared."""
+    stall: Stall | None = None
+    """The longest of its topics."""
 
     @property
     def is_coming(self) -> bool:
@@ -64,7 +67,7 @@ class Link:
     @property
     def changes_alone(self) -> bool:
         """True if a look may find another rate or wait, though nothing has come or gone."""
-        return self.is_coming or bool(self.going)
+        return self.is_coming or bool(self.going) or (self.unsent != 0 and not self.refused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +261,10 @@ def _links_parts(
     part: StandingPart = {"code": "", "peers": [named(link.peer, is_relay=link.is_relay)]}
     if link.refused:
         return "syncing", [{**part, "code": "refused", "reason": link.refused}]
+    if link.stall is not None and not link.is_coming:
+        count: StandingPart = {"code": "", "count": link.unsent} if link.unsent else {"code": ""}
+        stalled: StandingPart = {**count, "at": link.stall.since, "reason": link.stall.because}
+        return "syncing", [{**part, **stalled, "code": "stalled"}]
     if link.unsent is None:
         return "syncing", [{**part, "code": "comparing"}]
     if link.behind:
@@ -286,7 +293,7 @@ def _progress(outlook: Outlook, here: int) -> SyncProgress | None:
     link = _told_link(outlook)
     if link.is_coming:
         return progress_of(here, link.behind, link.coming, is_receiving=True)
-    if link.unsent and not link.refused:
+    if link.unsent and not link.refused and link.stall is None:
         return progress_of(here, link.unsent, link.going, is_receiving=False)
     return None
 

@@ -75,6 +75,10 @@ const WORDS = {
   follows_parts: (one) => `${peers(one)} follows parts of it, or the repo as it was before an exclusion`,
   topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
+  stalled: (one, since) => {
+    const what = one.count === undefined ? "comparing with" : `${some(one, "commit")} ${are(one)} to go to`;
+    return `${what} ${peers(one)}, ${one.reason === "takes_nothing" ? "which has confirmed none" : "of which nothing has been heard"}${since}`;
+  },
   unheld_unknown: () => "no other computer is known to have what you wrote",
   unheld: (one) => yours(one, "commits"),
   unfetched_files: (one) => yours(one, "files"),

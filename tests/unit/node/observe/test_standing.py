@@ -21,6 +21,7 @@ from node.contract.requests import AskView
 from node.contract.values import SyncProgress
 from node.network.network import Network
 from node.network.peer_state import PeerState
+from node.network.peer_views import Stall
 from node.observe import sentences, standing
 from node.observe.absent import find_absence
 from node.observe.sentences import standing_sentence
@@ -97,6 +98,27 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
     "nothing_known": (MEMBER, NO_OUTLOOK, None, "alone", f"no peer is connected; {UNKNOWN}"),
     "all_held": (MEMBER, NO_OUTLOOK, 0, "alone", "no peer is connected"),
     "two_unheld": (MEMBER, NO_OUTLOOK, 2, "alone", f"no peer is connected; {TWO}"),
+    "nothing_is_heard_of_who_lacks_some": (
+        MEMBER,
+        _with(replace(LINK, unsent=3, going=60.0, stall=Stall(0, "nothing_heard"))),
+        0,
+        "syncing",
+        f"3 commits are to go to peer {SHORT}, of which nothing has been heard {SINCE}",
+    ),
+    "who_lacks_one_confirms_none": (
+        MEMBER,
+        _with(replace(LINK, unsent=1, going=60.0, stall=Stall(0, "takes_nothing"))),
+        0,
+        "syncing",
+        f"1 commit is to go to peer {SHORT}, which has confirmed none {SINCE}",
+    ),
+    "nothing_is_heard_while_comparing": (
+        MEMBER,
+        _with(replace(LINK, unsent=None, stall=Stall(0, "nothing_heard"))),
+        0,
+        "syncing",
+        f"comparing with peer {SHORT}, of which nothing has been heard {SINCE}",
+    ),
     "one_unheld": (
         MEMBER,
         NO_OUTLOOK,
