@@ -116,6 +116,7 @@ def test_a_small_community_has_what_was_asked_for_and_its_year_is_its_beginning(
     assert decade[: len(year)] == year
 
 
+@pytest.mark.extended
 def test_both_relays_of_a_community_keep_all_of_it(small: Path) -> None:
     for when in ("year", "decade"):
         count = len(_ids(small / when / "node"))
@@ -130,6 +131,7 @@ def test_both_relays_of_a_community_keep_all_of_it(small: Path) -> None:
                 relay.close()
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_build_that_is_killed_again_and_again_makes_the_same_community(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -154,6 +156,7 @@ def test_a_build_that_is_killed_again_and_again_makes_the_same_community(
     assert _ids(tmp_path / "decade" / "node") == _ids(small / "decade" / "node")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_build_goes_on_in_the_middle_of_an_event_and_before_the_relays_have_all(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,6 +32,7 @@ def _add(peer: Peer, *arguments: object) -> JsonObject:
     return answer
 
 
+@pytest.mark.extended
 def test_a_folder_goes_in_by_one_command_and_a_second_changes_nothing(tmp_path: Path) -> None:
     folder, noise = tmp_path / "photos", random.Random(1)
     for number in range(1200):

@@ -72,6 +72,7 @@ def _modules(out: Path) -> set[str]:
     return set(found)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_daemon_and_a_command_import_only_what_they_need(tmp_path: Path) -> None:
     by_daemon, by_status, by_version = (tmp_path / name for name in ("daemon", "status", "version"))

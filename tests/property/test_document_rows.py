@@ -35,6 +35,9 @@ from verifier.documents import DocumentCommit, DocumentEntry, DocumentValue, red
 
 KEYS = ("", "B", "a", "ä")
 BORDERS: tuple[tuple[str, str | None], ...] = (("", None), ("", "a"), ("B", None), ("a", "b"))
+FIRST = pytest.mark.parametrize(
+    "first", [0, *(pytest.param(first, marks=pytest.mark.extended) for first in (20, 40))]
+)
 BOTH = pytest.mark.parametrize("rows_in", ["sqlite", "postgresql"], indirect=True)
 
 
@@ -241,7 +244,7 @@ def _play(database: Database, seed: int, *, with_snapshots: bool) -> Story:
 
 @BOTH
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@FIRST
 def test_rows_follow_each_step_without_being_made_anew(database: Database, first: int) -> None:
     for seed in range(first, first + 20):
         assert _play(database, seed, with_snapshots=False).remade == 0
@@ -249,7 +252,7 @@ def test_rows_follow_each_step_without_being_made_anew(database: Database, first
 
 @BOTH
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@FIRST
 def test_rows_are_made_anew_where_snapshots_come_or_cover_what_changes(
     database: Database, first: int
 ) -> None:

@@ -207,6 +207,7 @@ class _Copy:
             erase_bodies(connection, self.branch.num, erasures, 1)
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @_SLOW_STORE
 @given(seed=st.integers(0, 1 << 32))

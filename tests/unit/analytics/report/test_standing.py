@@ -183,6 +183,7 @@ def test_what_is_no_summary_is_passed_over(tmp_path: Path, content: str) -> None
         assert load_summary(tmp_path) is None
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_two_analyses_of_two_nodes_say_who_lags_and_what_came(tmp_path: Path) -> None:
     rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), received=T0_MS + n * DAY_MS) for n in range(6)]

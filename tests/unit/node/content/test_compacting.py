@@ -158,6 +158,7 @@ async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
         assert await _items(alice) == ["pears", "plums"]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_upstreams_case_a_delete_after_a_snapshot_takes_only_what_it_deletes(
     nodes: list[Node], tmp_path: Path

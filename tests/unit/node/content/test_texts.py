@@ -183,6 +183,7 @@ async def test_words_under_the_client_id_of_another_are_refused(nodes: list[Node
             assert "ravel text client" in error.advice
 
 
+@pytest.mark.extended
 async def test_words_at_clocks_that_were_used_are_refused_and_never_dropped(nodes: list[Node]) -> None:
     alice = nodes[0]
     with fail_after(60):
@@ -220,6 +221,7 @@ async def test_words_that_nobody_would_see_are_refused(nodes: list[Node]) -> Non
         await _refused(alice, more, "builds on words")
 
 
+@pytest.mark.extended
 async def test_deleting_what_is_not_here_says_nothing_and_deletes_nothing_later(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -363,6 +365,7 @@ async def test_what_a_library_cannot_take_is_left_out_by_the_second_wall(
         assert answer["text"] == "good and better"
 
 
+@pytest.mark.extended
 async def test_snapshots_say_bodies_again_and_change_nothing(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -383,6 +386,7 @@ async def test_snapshots_say_bodies_again_and_change_nothing(
         assert await texts_of(alice).pull("main", "t") == before
 
 
+@pytest.mark.extended
 async def test_a_snapshot_holds_for_a_body_that_is_gone_and_no_lie_does(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -407,6 +411,7 @@ async def test_a_snapshot_holds_for_a_body_that_is_gone_and_no_lie_does(
         assert await texts_of(alice).pull("main", "t") == before, "it is proven, whatever its author may do"
 
 
+@pytest.mark.extended
 async def test_what_is_nowhere_is_said_to_be_missing_until_a_manager_gives_it_up(
     nodes: list[Node],
 ) -> None:
@@ -452,6 +457,7 @@ def _restore(node: Node, taken: list[tuple[CommitId, bytes]]) -> None:
             connection.execute(update(commits).where(commits.c.commit_id == name).values(block_nums=nums))
 
 
+@pytest.mark.extended
 async def test_a_fork_continues_the_text_and_is_merged_back(nodes: list[Node]) -> None:
     alice = nodes[0]
     merging = Merging(alice.hub, alice.author, alice.branch)
@@ -473,6 +479,7 @@ async def test_a_fork_continues_the_text_and_is_merged_back(nodes: list[Node]) -
         assert await _shown(alice, "further") == "rafted"
 
 
+@pytest.mark.extended
 async def test_a_fork_of_a_repo_holds_the_text_with_what_was_merged_before(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
@@ -497,6 +504,7 @@ async def test_a_fork_of_a_repo_holds_the_text_with_what_was_merged_before(
         assert set(texts) == {"text of a draft"}
 
 
+@pytest.mark.extended
 async def test_a_copy_that_somebody_carried_yields_to_its_author(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:

@@ -248,6 +248,7 @@ def test_a_database_that_fails_is_no_damage(
         _export(world, tmp_path / "export")
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_one_membership_is_in_memory_at_a_time(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

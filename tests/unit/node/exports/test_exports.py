@@ -115,6 +115,7 @@ async def test_that_members_of_some_repos_are_not_told_is_logged(autojump_clock:
     assert [(line["log_level"], line["repos"]) for line in logs] == [("warning", 2)]
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: Path) -> None:
     world = World(tmp_path)
@@ -152,6 +153,7 @@ async def test_without_arrow_an_export_says_what_to_install(
     assert "[export]" in refused.value.advice
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_daemon_needs_no_arrow() -> None:
     code = """

@@ -140,6 +140,7 @@ async def test_what_fails_is_tried_again_with_growing_pauses(
     assert 0.7 * LAN_PAUSE_MAX_SECONDS <= max(pauses) <= LAN_PAUSE_MAX_SECONDS + 0.001
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_two_processes_hear_each_other_by_mdns_on_loopback() -> None:
     need_multicast()

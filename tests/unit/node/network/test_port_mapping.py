@@ -214,6 +214,7 @@ async def _ask(gateway: Callable[[bytes], bytes | None], description: str = NOWH
         return read_answer(await ask_router(Wanted(7474, 7474), gateway=address, description=description))
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_each_way_gives_a_mapping() -> None:
     assert await _ask(pcp) == PortMapping("pcp", HOST, 7474, 3600)
