@@ -147,7 +147,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         hub.relay = RelayService(
             replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, workers.check
         )
-    author = Author(replica, keys.user_seed, now_ms, workers)
+    author = Author(replica, keys.user_seed, now_ms)
     joiner = Joiner(hub, author)
     node_key = public_key(keys.node_seed)
     if (accepted := sum(map(len, retry_kept(replica, now_ms()).accepted.values()))) > 0:

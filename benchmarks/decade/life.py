@@ -38,7 +38,6 @@ from node.authoring.author import Author
 from node.authoring.drafting import AuthorKeys, Draft
 from node.authoring.feed_encoder import FeedEncoder
 from node.authoring.feed_writer import FeedWriter
-from node.authoring.opening import open_own
 from node.home.home import open_home
 from node.home.identity import open_keys
 from node.ingest.acceptance import accept_batch
@@ -276,7 +275,7 @@ class Life:
     ) -> tuple[tuple[Topic, OpenedBatch], list[CommitId]]:
         made = encoder.encode(drafts, lambda: connection)
         topic = self.replica.by_topic[encoder.target.topic]
-        batch = open_own(topic, [one.encoded for one in made])
+        batch = self._writer(0).opener.open(topic, made)
         return (topic, batch), [one.commit_id for one in made]
 
     def _encoder(self, connection: Connection, member: int, branch: Branch) -> FeedEncoder:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from node.authoring.drafting import AuthorKeys, Draft, WrittenCommit
 from node.authoring.feed_writer import FeedWriter
 from node.authoring.founding import Founding
-from node.authoring.opening import OwnBatchReader
 from node.authoring.preparing import Preparation
 from node.authoring.write_queue import (
     AfterWrite,
@@ -17,7 +16,6 @@ from node.authoring.write_queue import (
     nothing_more,
 )
 from node.ingest.ingest_result import IngestResult
-from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
 from protocol.crypto import sealing, signing
 from protocol.crypto.boxes import BoxOpener
@@ -32,20 +30,13 @@ from storage.repos.repos import Branch, Repo
 class Author:
     """Author of one user's commits. All methods run in worker threads (`node.authoring.writing` is for async callers)."""
 
-    def __init__(
-        self,
-        replica: Replica,
-        user_seed: UserSeed,
-        clock_ms: Callable[[], int],
-        workers: ReadingWorkers | None = None,
-    ) -> None:
-        """`workers` open long batches; without them all is opened here."""
+    def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
         self._replica = replica
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         replica.own_feeds.user = self._keys.user
         self._writer = FeedWriter(replica, self._keys, clock_ms)
         self._preparation = Preparation(self._writer)
-        self._queue = WriteQueue(self._writer, self._preparation, OwnBatchReader(workers))
+        self._queue = WriteQueue(self._writer, self._preparation)
         founding = Founding(self._writer, self._preparation)
         self.create_repo = founding.create_repo
         self.create_branch = founding.create_branch

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from node.ingest.publication_parsing import Opened
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.clock import check_now
 from node.runtime.errors import ServiceError
@@ -15,13 +16,14 @@ from protocol.crypto.keys import BlockKey, ConvergenceSecret, GivenKey, SigningK
 from protocol.formats.block import Block, Reference
 from protocol.formats.body import Body, encode_body
 from protocol.formats.commit import NO_BRANCH, NO_MARK, Commit, Content, Links, TanglePlace, create_commit
-from protocol.formats.declared_kind import declare_kind
+from protocol.formats.declared_kind import declare_kind, declared_kind, unopened_body
 from protocol.formats.object import build_object
-from protocol.formats.publication import create_publication, encode_publication
+from protocol.formats.publication import Publication, create_publication, encode_publication
 from protocol.ids import BranchMark, CommitId, EpochId, ObjectId, TopicKey, UserId
 from storage.repos.epochs import Epoch
 from verifier.facts import BranchFacts
 from verifier.tangle_kinds import GROUP
+from verifier.verify import Rejected, sign_off
 
 
 class AuthorKeys(NamedTuple):
@@ -105,6 +107,8 @@ class WrittenCommit:
     timestamp: int
     """Unix milliseconds, as the commit states them."""
     rank: int
+    made: Opened | None
+    """As reading it would give it; None where its verdict rests on its body (`node.authoring.opening`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,5 +196,14 @@ def make_publication(target: Target, drafted: EncodedCommit) -> WrittenCommit:
         )
     except DecodeError as error:
         raise ServiceError("bad_request", f"this cannot be a commit: {error}") from None
-    commit = drafted.commit
-    return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp, commit.rank)
+    commit, made = drafted.commit, _as_made(target, drafted.commit, publication)
+    return WrittenCommit(commit.commit_id, commit.key, encoded, commit.content.timestamp, commit.rank, made)
+
+
+def _as_made(target: Target, commit: Commit, publication: Publication) -> Opened | None:
+    said = declared_kind(commit, is_root_branch=target.facts.is_root_branch)
+    if said is None:
+        return None
+    signed = sign_off(commit, unopened_body(said), holds=True)
+    assert not isinstance(signed, Rejected), "this node has signed it"
+    return Opened(signed, publication, is_from_topic=False)

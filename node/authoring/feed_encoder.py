@@ -4,7 +4,7 @@ What it starts from is read from the store once. What it made is not stored yet,
 `Encoders` keeps them from one group of writes to the next, so a write reads nothing where no other transaction came between.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -92,12 +92,6 @@ class FeedEncoder:
 
     def encode(self, drafts: Sequence[Draft], open_store: OpenStore) -> list[WrittenCommit]:
         """Encode these drafts, in order. Raises ServiceError, and then the next commit follows none of them."""
-        return [one for part in self.encode_parts(drafts, max(1, len(drafts)), open_store) for one in part]
-
-    def encode_parts(
-        self, drafts: Sequence[Draft], count: int, open_store: OpenStore
-    ) -> Iterator[list[WrittenCommit]]:
-        """Encode these drafts in parts of `count`, each yielded when it is encoded; the next commit follows all or none."""
         target, end = self.target, self._end
         heads, previous, sequence = end.heads, end.previous, end.sequence
         stored = self._load_skipped(len(drafts), open_store)
@@ -130,12 +124,9 @@ class FeedEncoder:
             heads = (*(head for head in heads if head not in acks), item.commit_id)[-ACK_COUNT_MAX:]
             self._has_all_heads &= len(heads) < ACK_COUNT_MAX
             written.append(item)
-            if len(written) % count == 0:
-                yield written[-count:]
-        if len(written) % count:
-            yield written[-(len(written) % count) :]
         self._end = _End(sequence, previous, heads)
         self._feed |= new
+        return written
 
     def _rank_behind(self, acks: tuple[CommitId, ...], open_store: OpenStore) -> int:
         """Compute the rank of a commit that acks these: 0 of none, else one more than the highest of theirs."""

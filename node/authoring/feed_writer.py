@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from node.authoring.choosing_heads import choose_followed
 from node.authoring.drafting import AuthorKeys, Draft, WrittenCommit, aim
 from node.authoring.feed_encoder import FeedEncoder
-from node.authoring.opening import open_own
+from node.authoring.opening import OwnOpener
 from node.authoring.refusals import refuse
 from node.ingest.acceptance import InTransaction, accept_own
 from node.ingest.acceptance_transaction import OwnCommitRejected
@@ -29,6 +29,7 @@ class FeedWriter:
         self.replica = replica
         self.keys = keys
         self.clock_ms = clock_ms
+        self.opener = OwnOpener()
         self.lock = threading.RLock()
         """Held from reading the heads to the end of the transaction: else two threads would both use one place of a feed."""
 
@@ -51,7 +52,7 @@ class FeedWriter:
                 encoder = self.make_encoder(connection, branch, epoch)
                 [written] = encoder.encode([draft], lambda: connection)
             topic = self.replica.by_topic[encoder.target.topic]
-            batch = open_own(topic, [written.encoded])
+            batch = self.opener.open(topic, [written])
             ingested = self.store(
                 lambda _: [(topic, batch)],
                 before=None if before is None else lambda connection: before(connection, written),

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.feed_encoder import Encoders, FeedEncoder, OpenStore
 from node.authoring.feed_writer import FeedWriter
-from node.authoring.opening import PART_COUNT, OwnBatch, OwnBatchReader
+from node.authoring.opening import OwnOpener
 from node.authoring.preparing import Preparation
 from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
@@ -84,29 +84,7 @@ class EncodedWrite:
     branch: Branch
     topic: Topic
     after: AfterWrite
-    written: list[WrittenCommit] = field(default_factory=list)
-    openings: list[OwnBatch] = field(default_factory=list)
-    """Parts of its first commits, which workers are opening."""
-    rest: list[bytes] = field(default_factory=list)
-    """Publications after these."""
-
-    def add(self, part: Sequence[WrittenCommit], reader: OwnBatchReader) -> None:
-        """Add commits, which follow those before. Where there are workers, they open a whole part meanwhile."""
-        self.written += part
-        encoded = [one.encoded for one in part]
-        if reader.is_apart and len(part) == PART_COUNT:
-            self.openings.append(reader.begin(self.topic, encoded))
-        else:
-            self.rest += encoded
-
-    def drop(self) -> None:
-        """Have nothing more of it opened: it is not stored."""
-        for opening in self.openings:
-            opening.drop()
-
-    def open_all(self, reader: OwnBatchReader) -> list[OwnBatch]:
-        """Have all of it opened; returns the parts in order. Raises ServiceError."""
-        return [*self.openings, *([reader.begin(self.topic, self.rest)] if self.rest else [])]
+    written: list[WrittenCommit]
 
 
 @dataclass(slots=True)
@@ -141,26 +119,15 @@ class WriteGroup:
         self.commit_count += len(encoded.written)
         self.size += sum(len(one.encoded) for one in encoded.written)
 
-    def open_all(self, reader: OwnBatchReader) -> list[tuple[Topic, OwnBatch]]:
-        """Have the encoded commits of each branch opened, in order, small requests together. Raises ServiceError."""
+    def open_all(self, opener: OwnOpener) -> list[tuple[Topic, OpenedBatch]]:
+        """Open the encoded commits of each branch, in order. Raises ServiceError."""
         of_branches: dict[int, list[EncodedWrite]] = {}
         for one in self.encoded:
             of_branches.setdefault(one.branch.num, []).append(one)
-        found: list[tuple[Topic, OwnBatch]] = []
-        for writes in of_branches.values():
-            together = EncodedWrite(writes[0].branch, writes[0].topic, nothing_more)
-            for one in writes:
-                if one.openings:
-                    found += [(one.topic, opening) for opening in together.open_all(reader)]
-                    together = EncodedWrite(one.branch, one.topic, nothing_more, openings=[*one.openings])
-                together.rest += one.rest
-            found += [(together.topic, opening) for opening in together.open_all(reader)]
-        return found
-
-    def drop(self) -> None:
-        """Have nothing more of it opened: the transaction failed."""
-        for one in self.encoded:
-            one.drop()
+        return [
+            (writes[0].topic, opener.open(writes[0].topic, [made for one in writes for made in one.written]))
+            for writes in of_branches.values()
+        ]
 
     def after(self, connection: Connection) -> None:
         """Do in the transaction what requests ask for beside the commits."""
@@ -171,11 +138,10 @@ class WriteGroup:
 class WriteQueue:
     """Writer of groups of requests, for one user."""
 
-    def __init__(self, writer: FeedWriter, preparation: Preparation, reader: OwnBatchReader) -> None:
+    def __init__(self, writer: FeedWriter, preparation: Preparation) -> None:
         self._writer = writer
         self._database = writer.replica.database
         self._preparation = preparation
-        self._reader = reader
         self._encoders = Encoders()
 
     def write_group(self, requests: Sequence[WriteRequest]) -> tuple[list[Outcome], IngestResult]:
@@ -202,7 +168,6 @@ class WriteQueue:
                     stored.add(self._store(requests, group, outcomes))
                     waiting = [*group.deferred, *waiting]
                 except Exception as error:  # one request may raise any type, and must not fail the others
-                    group.drop()
                     left = [place for place in tried if not isinstance(outcomes[place], Exception)]
                     if len(left) == 1:
                         outcomes[left[0]] = error
@@ -256,7 +221,6 @@ class WriteQueue:
 
     def _encode(self, open_store: OpenStore, request: WriteRequest, group: WriteGroup) -> Outcome:
         """Encode one request into a group; returns the commits that it will have written, or its error."""
-        write: EncodedWrite | None = None
         try:
             branch, epoch = request.branch, self._writer.choose_epoch(request.branch)
             if request.files_epoch not in (None, epoch.num):
@@ -268,34 +232,29 @@ class WriteQueue:
             if encoder is None or encoder.target.epoch != epoch:
                 encoder = group.encoders[branch.num] = self._writer.make_encoder(open_store(), branch, epoch)
             topic = self._writer.replica.by_topic[encoder.target.topic]
-            write = EncodedWrite(branch, topic, request.after)
-            for part in encoder.encode_parts(request.make_drafts(open_store), PART_COUNT, open_store):
-                write.add(part, self._reader)
+            written = encoder.encode(request.make_drafts(open_store), open_store)
         except Exception as error:  # a plan may raise anything, and must fail its own request alone
-            if write is not None:
-                write.drop()
             return self._database.to_storage_error(error)
-        if write.written:
-            group.add(write)
-        return write.written
+        if written:
+            group.add(EncodedWrite(branch, topic, request.after, written))
+        return written
 
     def _store(
         self, requests: Sequence[WriteRequest], group: WriteGroup, outcomes: list[Outcome]
     ) -> IngestResult:
         """Judge and store a group in one transaction, in which deferred requests are encoded too."""
-        openings = group.open_all(self._reader)
-        for _, opening in openings[:1]:
-            opening.wait()  # others may write until it is there
+        opener = self._writer.opener
+        batches = group.open_all(opener)  # others may write meanwhile
 
         def make_batches(connection: Connection) -> Iterator[tuple[Topic, OpenedBatch]]:
-            yield from ((topic, opening.wait()) for topic, opening in openings)
+            yield from batches
             while group.deferred and not group.is_full:
                 place = group.deferred.pop(0)
                 group.encoders.clear()  # what they knew has been stored, and more
                 before = len(group.encoded)
                 outcomes[place] = self._encode(lambda: connection, requests[place], group)
                 for one in group.encoded[before:]:
-                    yield from ((one.topic, opening.wait()) for opening in one.open_all(self._reader))
+                    yield one.topic, opener.open(one.topic, one.written)
 
         has_deferred = bool(group.deferred)
         ingested = self._writer.store(make_batches, after=group.after)
