@@ -3,6 +3,9 @@
 The first that waits is the *leader*. It waits for the lock, takes all that wait by then, and hands each its answer. The
 next request finds the lane empty and leads the next group. A cancelled request leaves the lane, and if it led, the next one
 leads. A request that a group has taken is worked on to the end, as work in a thread is.
+
+Clients that were answered together ask again together, a moment later. A lane may therefore gather for a moment before it
+takes a group, where the last one had several requests. A lone client never waits.
 """
 
 from collections import deque
@@ -26,10 +29,17 @@ class _Waiting(Generic[Q, A]):
 class GroupLane(Generic[Q, A]):
     """Requests in the order in which they came."""
 
-    def __init__(self, lock: AbstractAsyncContextManager[None], count_max: int) -> None:
-        """`lock` is held while a group is worked on. A group has at most `count_max` requests; the rest form the next."""
+    def __init__(
+        self, lock: AbstractAsyncContextManager[None], count_max: int, gather_seconds: float = 0.0
+    ) -> None:
+        """`lock` is held while a group is worked on, and `gather_seconds` before where the last one had several requests.
+
+        A group has at most `count_max` requests; the rest form the next.
+        """
         self._lock = lock
         self._count_max = count_max
+        self._gather_seconds = gather_seconds
+        self._last_count = 0
         self._waiting: deque[_Waiting[Q, A]] = deque()
 
     async def run(self, request: Q, work: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]) -> A:
@@ -43,6 +53,8 @@ class GroupLane(Generic[Q, A]):
             await self._wait_to_lead(own)
             if not own.answers:
                 async with self._lock:
+                    if self._gather_seconds and self._last_count > 1 and len(self._waiting) < self._count_max:
+                        await trio.sleep(self._gather_seconds)
                     await self._work_on_group(work)
         finally:
             self._leave(own)
@@ -66,6 +78,7 @@ class GroupLane(Generic[Q, A]):
 
     async def _work_on_group(self, work: Callable[[Sequence[Q]], Awaitable[Sequence[A | Exception]]]) -> None:
         group = [self._waiting.popleft() for _ in range(min(self._count_max, len(self._waiting)))]
+        self._last_count = len(group)
         if self._waiting:
             self._waiting[0].woken.set()
         answers: Sequence[A | Exception] = [RuntimeError("the group was given up")] * len(group)

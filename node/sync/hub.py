@@ -35,7 +35,7 @@ from node.sync.recent_publications import RecentPublications
 from node.sync.relay_client import RelayClient
 from protocol.ids import CommitId, PeerId, TopicKey
 from protocol.limits.peers import COMPARED_AT_ONCE_MAX
-from protocol.limits.users import WRITE_GROUP_COUNT_MAX
+from protocol.limits.users import WRITE_GATHER_SECONDS, WRITE_GROUP_COUNT_MAX
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
 from storage.repos.epochs import Topic
@@ -129,7 +129,9 @@ class Hub:
         self._looking = FairLock(COMPARED_AT_ONCE_MAX)
         self.byte_budget = ByteBudget()
         self._writing = trio.StrictFIFOLock()
-        self._groups: GroupLane[Any, Any] = GroupLane(self._writing, WRITE_GROUP_COUNT_MAX)
+        self._groups: GroupLane[Any, Any] = GroupLane(
+            self._writing, WRITE_GROUP_COUNT_MAX, WRITE_GATHER_SECONDS
+        )
         self.totals = Totals()
         self.relay: RelayService | None = None
         """Topics that this node keeps for others, where it is a relay."""

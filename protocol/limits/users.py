@@ -10,6 +10,8 @@ GROWTH_DAY_COUNT_MAX: Final = 30
 """Days that are told of it."""
 WRITE_GROUP_COUNT_MAX: Final = 64
 """Requests to write that share one transaction."""
+WRITE_GATHER_SECONDS: Final = 0.001
+"""Wait for further requests after a transaction of several: what one transaction costs, whatever is in it."""
 WRITE_GROUP_COMMITS_MAX: Final = 256
 """Commits of a transaction after which no further request joins it: about 50 ms, for which others wait."""
 WRITE_GROUP_SIZE_MAX: Final = 4 * MIB

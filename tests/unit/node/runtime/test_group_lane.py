@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.runtime.group_lane import GroupLane
 
@@ -153,3 +153,67 @@ async def test_nobody_waits_for_a_group_when_the_process_ends() -> None:
             for request in range(3):
                 nursery.start_soon(ask, request)
     assert caught.group_contains(KeyboardInterrupt)
+
+
+class _Gathered:
+    """Lane that gathers for a second and answers at once, with when each group was taken."""
+
+    def __init__(self, count_max: int = 10) -> None:
+        self.lane: GroupLane[int, int] = GroupLane(trio.StrictFIFOLock(), count_max, 1.0)
+        self.groups: list[tuple[float, list[int]]] = []
+        self._began = trio.current_time()
+
+    async def work(self, requests: Sequence[int]) -> list[int | Exception]:
+        self.groups.append((trio.current_time() - self._began, sorted(requests)))
+        return [*requests]
+
+    async def ask(self, request: int, after: float = 0.0) -> None:
+        await trio.sleep(after)
+        await self.lane.run(request, self.work)
+
+
+async def test_a_lone_client_never_waits_for_others(autojump_clock: MockClock) -> None:
+    gathered = _Gathered()
+    for request in range(3):
+        await gathered.ask(request)
+    assert gathered.groups == [(0.0, [0]), (0.0, [1]), (0.0, [2])]
+
+
+async def test_after_a_group_of_several_the_next_gathers_what_comes_within_its_time(
+    autojump_clock: MockClock,
+) -> None:
+    gathered = _Gathered()
+    async with trio.open_nursery() as nursery:
+        async with gathered.lane._lock:
+            nursery.start_soon(gathered.ask, 1)
+            nursery.start_soon(gathered.ask, 2)
+            await trio.sleep(10)
+        for request, after in ((3, 10.25), (4, 11.0), (5, 11.5), (6, 20.0)):
+            nursery.start_soon(gathered.ask, request, after - 10)
+    assert gathered.groups == [(10.0, [1, 2]), (11.25, [3, 4]), (12.5, [5]), (20.0, [6])]
+
+
+async def test_a_full_group_waits_for_no_more(autojump_clock: MockClock) -> None:
+    gathered = _Gathered(count_max=2)
+    async with trio.open_nursery() as nursery, gathered.lane._lock:
+        for request in range(5):
+            nursery.start_soon(gathered.ask, request)
+            await wait_all_tasks_blocked()
+    assert gathered.groups == [(0.0, [0, 1]), (0.0, [2, 3]), (1.0, [4])]
+
+
+async def test_a_leader_that_leaves_while_it_gathers_harms_nobody(autojump_clock: MockClock) -> None:
+    gathered = _Gathered()
+    async with trio.open_nursery() as nursery:
+        async with gathered.lane._lock:
+            nursery.start_soon(gathered.ask, 1)
+            nursery.start_soon(gathered.ask, 2)
+            await trio.sleep(10)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as leading:
+                leading.start_soon(gathered.ask, 3, 0.1)
+                await trio.sleep(0.2)
+                nursery.start_soon(gathered.ask, 4)
+                await trio.sleep(0.2)
+                scope.cancel()
+    assert [requests for _, requests in gathered.groups] == [[1, 2], [4]]
