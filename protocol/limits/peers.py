@@ -49,6 +49,9 @@ SUMMARIES_AT_ONCE: Final = 32
 """Summaries of a peer's topics that are read by one look into the store: some 10 ms, of the 50 that a slice may take."""
 SUMMARY_ROUND_MAX: Final = 4
 """Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
+EARLIER_COUNT_MAX: Final = 8
+"""Times that a side says on one session what it holds of a repo's ended epochs. Ravel says it once; a side that has taken in
+an epoch meanwhile may say it anew."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000

@@ -5,7 +5,10 @@ is written in, and the founding epoch's own topic, which every member knows. Onc
 what it holds on all others. Where these are equal none of them is announced; else both sides announce all.
 """
 
+from collections import Counter
+
 from protocol.ids import Digest, TopicKey
+from protocol.limits.peers import EARLIER_COUNT_MAX
 from protocol.session.events import EarlierLoaded
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import Earlier
@@ -19,6 +22,7 @@ class EarlierEpochs:
     def __init__(self) -> None:
         self._own: dict[TopicKey, Digest] = {}
         self._peer: dict[TopicKey, Digest] = {}
+        self._counts: Counter[TopicKey] = Counter()  # what the peer has said
 
     def joined(self, progress: TopicProgress) -> list[Output]:
         """Begin: an epoch's own topic was joined."""
@@ -32,9 +36,14 @@ class EarlierEpochs:
         return [Send(Earlier(progress.blind, event.digest)), *self._compare(progress.topic)]
 
     def heard(self, progress: TopicProgress, message: Earlier) -> list[Output]:
-        """Take the peer's digest, and ask for the own one. Raises PeerFault where it was said, or no epoch is meant."""
-        if progress.topic in self._peer or not progress.is_own:
+        """Take the peer's latest digest, and ask for the own one. Raises PeerFault beyond EARLIER_COUNT_MAX.
+
+        The peer may know of epochs that this side does not, so of which of them a topic is the own says the peer alone.
+        """
+        count = self._counts[progress.topic] + 1
+        if count > EARLIER_COUNT_MAX:
             raise PeerFault("unasked_earlier")
+        self._counts[progress.topic] = count
         self._peer[progress.topic] = message.digest
         if progress.topic not in self._own:
             return [LoadEarlier(progress.topic, is_asked=True)]

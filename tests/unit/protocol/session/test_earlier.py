@@ -2,6 +2,7 @@
 
 from protocol.crypto.hashing import announced_topic, blind_topic, earlier_digest
 from protocol.ids import Digest, SessionId, TopicKey
+from protocol.limits.peers import EARLIER_COUNT_MAX
 from protocol.session.events import EarlierLoaded, MessageReceived, TopicFollowed
 from protocol.session.messages import Announce, Earlier
 from protocol.session.outputs import Close, EarlierCompared, LoadEarlier, LoadSummary, Output, Send
@@ -38,13 +39,22 @@ def test_each_side_says_one_digest_and_both_come_to_the_same_verdict() -> None:
         assert asked.handle(EarlierLoaded(OWN, ONE)) == said
 
 
-def test_a_digest_is_said_once_and_of_an_epochs_own_topic() -> None:
-    session, _ = _join(OWN, is_own=True)
-    session.handle(MessageReceived(Earlier(BLIND, ONE)))
-    assert session.handle(MessageReceived(Earlier(BLIND, ONE))) == [Close("unasked_earlier")]
+def test_who_sees_other_epochs_than_the_peer_answers_it() -> None:
+    """The peer may know of an init by which the topic is an epoch's own."""
     session, _ = _join(WRITERS, is_own=False)
     said = Earlier(blind_topic(WRITERS, SESSION_ID), ONE)
-    assert session.handle(MessageReceived(said)) == [Close("unasked_earlier")]
+    assert session.handle(MessageReceived(said)) == [LoadEarlier(WRITERS, is_asked=True)]
+    assert session.handle(EarlierLoaded(WRITERS, ONE))[-1] == EarlierCompared(WRITERS, is_equal=True)
+
+
+def test_the_last_digest_counts_and_none_comes_without_end() -> None:
+    session, _ = _join(OWN, is_own=True)
+    session.handle(MessageReceived(Earlier(BLIND, OTHER)))
+    session.handle(EarlierLoaded(OWN, ONE))
+    for _ in range(EARLIER_COUNT_MAX - 1):
+        said = session.handle(MessageReceived(Earlier(BLIND, ONE)))
+        assert said == [EarlierCompared(OWN, is_equal=True)]
+    assert session.handle(MessageReceived(Earlier(BLIND, ONE))) == [Close("unasked_earlier")]
 
 
 def test_a_digest_tells_sets_and_their_topics_apart_and_not_their_order() -> None:
