@@ -433,8 +433,8 @@ class Connection(Conversation):
                 others = self._followed.find_earlier(topic, is_asked=is_asked)
                 if others is not None:
                     self._work.load_earlier(topic, others)
-            case EarlierCompared(topic, is_equal):
-                self._followed.note_compared(topic, is_equal=is_equal)
+            case EarlierCompared(topic, differing):
+                self._followed.note_compared(topic, differing)
             case _:
                 self._work.load(output)
 

@@ -4,8 +4,8 @@ A node may follow more than a connection takes at once. They take turns: what wa
 settles, topics of epochs that are written in before those of ended ones.
 
 A topic of an ended epoch rests: it is announced to relays, and to others if they announce it, if a commit comes on it, if
-it has unread ones, if this node lacks something of the repo, or if the two sides hold something else on all topics of the
-repo that rest.
+it has unread ones, if this node lacks the repo's init or the epoch in use, or if the two sides are found to hold something
+else on it.
 
 A view of one branch, which links open, is announced to relays, and to peers that have announced it: who follows the branch
 by a link. All that it has comes to other members on the epoch's topics, and would come twice.
@@ -109,15 +109,10 @@ class FollowedTopics:
         return True
 
     def _release_changed(self, changed: AbstractSet[int]) -> None:
-        """Announce what rests and is written on again, and all of repos of which commits wait here: some may be there."""
-        replica = self._hub.replica
+        """Announce what rests and is written on again."""
         for repo_num in changed & self._resting.keys():
-            for topic in replica.tables.writing_topics(repo_num):
+            for topic in self._hub.replica.tables.writing_topics(repo_num):
                 self.wake(topic)
-        for topic_num in list(replica.waiting) if self._resting else ():
-            opened = replica.topics.get(topic_num)
-            if opened is not None and opened.repo_num not in self._level:  # else they are not there either
-                self._release(opened.repo_num)
 
     def _rests(self, one: Topic) -> bool:
         """Return True if a topic is of an ended epoch, and nothing is known to be lacking on it on either side.
@@ -164,13 +159,15 @@ class FollowedTopics:
         resting = [by_topic[one] for one in self._resting.get(opened.repo_num, ()) if one in by_topic]
         return resting if resting or is_asked else None
 
-    def note_compared(self, topic: TopicKey, *, is_equal: bool) -> None:
-        """Take note of whether the topics of a repo that rest hold the same: else they are announced."""
+    def note_compared(self, topic: TopicKey, differing: Iterable[TopicKey]) -> None:
+        """Announce what may differ of a repo's topics that rest; the others hold the same."""
         repo_num = self._repo_of(topic)
-        if is_equal:
-            self._level.add(repo_num)
-        else:
-            self._release(repo_num)
+        self._level.add(repo_num)
+        resting = self._resting.get(repo_num, {})
+        for one in differing:
+            if one in resting:
+                del resting[one]
+                self._waiting[one] = None
 
     def _release(self, repo_num: int) -> None:
         self._released.add(repo_num)

@@ -8,7 +8,6 @@ from sqlalchemy import Connection
 
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
-from protocol.crypto.hashing import earlier_digest
 from protocol.ids import BlockId, Digest, ShortId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.session.events import (
@@ -105,8 +104,10 @@ def read_summaries(
     return found
 
 
-def read_earlier(replica: Replica, topics: Sequence[Topic]) -> tuple[Digest, list[TopicKey]]:
-    """Digest what is held on these topics together, but for empty ones, and name those with unread commits.
+def read_earlier(
+    replica: Replica, topics: Sequence[Topic]
+) -> tuple[tuple[tuple[TopicKey, Digest], ...], list[TopicKey]]:
+    """Digest what is held on each of these topics, but for empty ones, and name those with unread commits.
 
     No digest counts unread commits, which the peer may have read. Costs O(topics and unread commits). Raises StorageError.
     """
@@ -114,8 +115,8 @@ def read_earlier(replica: Replica, topics: Sequence[Topic]) -> tuple[Digest, lis
         kept = [topic_set(one, of_publications=False) for one in topics]
         held = [(one.topic, replica.sketches.digest(connection, one)) for one in kept]
         unread = find_unread_topics(connection)
-    digest = earlier_digest(one for one in held if one[1] != _EMPTY)
-    return digest, [one.topic for one in topics if topic_place(one)[0] is REPLICA and one.num in unread]
+    here = tuple(one for one in held if one[1] != _EMPTY)
+    return here, [one.topic for one in topics if topic_place(one)[0] is REPLICA and one.num in unread]
 
 
 def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> list[PlanLoaded]:

@@ -153,10 +153,10 @@ class TopicWork:
 
     async def _load_earlier(self, topic: TopicKey, others: Sequence[Topic]) -> None:
         bill = WorkBill(self._conversation.account)
-        digest, unread = await self._hub.look(bill, read_earlier, self._hub.replica, others)
-        self._conversation.happen(EarlierLoaded(topic, digest))
+        held, unread = await self._hub.look(bill, read_earlier, self._hub.replica, others)
+        self._conversation.happen(EarlierLoaded(topic, held))
         for one in unread:
-            self._conversation.wake(one)  # level or not: the digests do not tell who has these
+            self._conversation.wake(one)  # level or not: the fingerprints do not tell who has these
 
     async def _load_plans(self) -> None:
         """One look at a time, and another for what has come during it."""

@@ -43,6 +43,7 @@ from protocol.ids import (
     TopicKey,
     UserId,
 )
+from protocol.limits.peers import EARLIER_FINGERPRINT_SIZE
 
 _CONTEXT: Final = "ravel 2026-11 "
 _CONVERGENCE: Final = _CONTEXT + "epoch key to convergence secret v1"
@@ -74,7 +75,7 @@ _SYMBOL_KEY: Final = _CONTEXT + "topic to symbol key v1"
 _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
 _SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
-_EARLIER_DIGEST: Final = _CONTEXT + "topics and set digests to earlier digest v1"
+_EARLIER: Final = _CONTEXT + "topics and set digests to earlier digest v1"
 _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
@@ -272,9 +273,10 @@ def set_digest(lanes: bytes) -> Digest:
     return Digest(_derive(_SET_DIGEST, lanes))
 
 
-def earlier_digest(sets: Iterable[tuple[TopicKey, Digest]]) -> Digest:
-    """Return the digest of sets on several topics, in any order."""
-    return Digest(_derive(_EARLIER_DIGEST, b"".join(topic + digest for topic, digest in sorted(sets))))
+def earlier_fingerprint(sets: Iterable[tuple[TopicKey, Digest]]) -> bytes:
+    """Return the fingerprint of sets on several topics, in any order."""
+    whole = _derive(_EARLIER, b"".join(topic + digest for topic, digest in sorted(sets)))
+    return whole[:EARLIER_FINGERPRINT_SIZE]
 
 
 def account_mark(token: AccountToken) -> Mark:

@@ -49,9 +49,14 @@ SUMMARIES_AT_ONCE: Final = 32
 """Summaries of a peer's topics that are read by one look into the store: some 10 ms, of the 50 that a slice may take."""
 SUMMARY_ROUND_MAX: Final = 4
 """Summaries of one topic on one session after the first: each follows a reconciliation that may have missed something."""
-EARLIER_COUNT_MAX: Final = 8
-"""Times that a side says on one session what it holds of a repo's ended epochs. Ravel says it once; a side that has taken in
-an epoch meanwhile may say it anew."""
+EARLIER_FINGERPRINT_SIZE: Final = 16
+"""Bytes by which what is held on some topics of ended epochs is compared."""
+EARLIER_PART_COUNT: Final = 16
+"""Parts into which topics of ended epochs are divided where they differ."""
+EARLIER_DEPTH_MAX: Final = 5
+"""Times that they are divided: into a million parts, a sixteenth of which has topics where a repo had 32,768 epochs."""
+EARLIER_PARTS_MAX: Final = 1024
+"""Parts that are divided in one round, where more differ all in them is announced: 256 KiB of fingerprints."""
 WANT_COUNT_MAX: Final = 256
 """Commit ids asked for in one message."""
 WANTED_COUNT_MAX: Final = 100_000

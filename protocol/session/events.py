@@ -54,7 +54,8 @@ class EarlierLoaded:
     """Answer to LoadEarlier; none where no other topic of the repo is here, and the peer has not asked."""
 
     topic: TopicKey
-    digest: Digest
+    held: tuple[tuple[TopicKey, Digest], ...]
+    """Topics that rest and what is held there, without empty ones."""
 
 
 @dataclass(frozen=True, slots=True)

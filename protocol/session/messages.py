@@ -34,6 +34,9 @@ from protocol.ids import (
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
+    EARLIER_FINGERPRINT_SIZE,
+    EARLIER_PART_COUNT,
+    EARLIER_PARTS_MAX,
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
@@ -97,11 +100,21 @@ class Summary(MessageForm, frozen=True, tag="sum3"):
     digest: Digest
 
 
-class Earlier(MessageForm, frozen=True, tag="earlier1"):
-    """Digest of all topics of a repo that rest at the sender; `topic` is the repo's founding epoch's own."""
+class Earlier(MessageForm, frozen=True, tag="earlier2"):
+    """Fingerprints of what rests at the sender of a repo's topics, by parts; `topic` is the repo's founding epoch's own.
+
+    `count` says how many topics rest.
+    """
 
     topic: BlindTopic
-    digest: Digest
+    count: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+    fingerprints: Annotated[
+        bytes,
+        Meta(
+            min_length=EARLIER_FINGERPRINT_SIZE,
+            max_length=EARLIER_PARTS_MAX * EARLIER_PART_COUNT * EARLIER_FINGERPRINT_SIZE,
+        ),
+    ]
 
 
 class Reconcile(MessageForm, frozen=True, tag="reconcile1"):

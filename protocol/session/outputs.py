@@ -35,7 +35,7 @@ class LoadSummary:
 
 @dataclass(frozen=True, slots=True)
 class LoadEarlier:
-    """Digest what is held on all topics that rest here of the repo whose founding epoch's own topic this is.
+    """Say what is held on each topic that rests here of the repo whose founding epoch's own topic this is.
 
     `is_asked`: the peer has said its own.
     """
@@ -46,10 +46,10 @@ class LoadEarlier:
 
 @dataclass(frozen=True, slots=True)
 class EarlierCompared:
-    """Verdict about all topics of a repo that rest here, once for a connection."""
+    """Verdict about all topics of a repo that rest here, once for a connection: those that may differ."""
 
     topic: TopicKey
-    is_equal: bool
+    differing: tuple[TopicKey, ...]
 
 
 @dataclass(frozen=True, slots=True)

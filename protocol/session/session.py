@@ -81,7 +81,7 @@ class Session:
         self.punching = Punching(is_dialer=is_dialer)
         self.transfer = Transfer()
         self.comparison = Comparison(self.transfer, self._settle)
-        self.earlier = EarlierEpochs()
+        self.earlier = EarlierEpochs(session_id)
         self._is_dialer = is_dialer
         self.is_relay = is_relay
         self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
@@ -442,7 +442,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
         ),
         _joined(
             messages.Earlier,
-            "say `earlier1`, and announce what rests where the two differ",
+            "say `earlier2`, and announce what rests in parts that differ",
             lambda s, topic, m: s.earlier.heard(topic, m),
             "unasked_earlier",
         ),

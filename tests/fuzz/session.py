@@ -280,7 +280,7 @@ class _Node:
             case LoadSummary(topic):
                 return SummaryLoaded(topic, (as_commit_id(ROOT),), 1, Digest(ROOT), self._last[topic])
             case LoadEarlier(topic):
-                return EarlierLoaded(topic, Digest(ROOT))
+                return EarlierLoaded(topic, ((topic, Digest(ROOT)),))
             case LoadPlan(topic):
                 self._planned.add(topic)
                 nums, unread = range(1, self._last[topic] + 1), range(-1, -self._unread[topic] - 1, -1)

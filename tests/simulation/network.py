@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from protocol.codec import DecodeError
-from protocol.crypto.hashing import block_id, earlier_digest
+from protocol.crypto.hashing import block_id
 from protocol.ids import AnnouncedTopic, CommitId, SessionId, TopicKey
 from protocol.limits.peers import BATCHES_IN_FLIGHT_MAX, FETCHED_COUNT_MAX, WANTED_COUNT_MAX
 from protocol.session.events import (
@@ -189,9 +189,11 @@ class Network:
 
     def _look_up_earlier(self, link: Link, end: End, load: LoadEarlier) -> None:
         if load.is_asked or (end.resting and load.topic == self.founding):
-            held = [(topic, end.node.store.digest(topic)) for topic in sorted(end.resting)]
-            digest = earlier_digest(one for one in held if end.node.store.topics[one[0]].commits)
-            answer = EarlierLoaded(load.topic, digest)
+            store = end.node.store
+            held = [
+                (topic, store.digest(topic)) for topic in sorted(end.resting) if store.topics[topic].commits
+            ]
+            answer = EarlierLoaded(load.topic, tuple(held))
             self.after(self.chance.uniform(*STORE_DELAY), lambda: self._give(link, end, answer))
 
     def _check_later(self, link: Link, end: End) -> None:
@@ -264,9 +266,9 @@ class Network:
             case LoadEarlier():
                 self._look_up_earlier(link, end, output)
             case EarlierCompared():
-                if not output.is_equal:
-                    end.waiting += sorted(end.resting)
-                    end.resting.clear()
+                found = end.resting.intersection(output.differing)
+                end.waiting += sorted(found)
+                end.resting -= found
             case HandOver() | OpenTopics() | FindPeers() | LearnPeers() | AddressSeen() | PresenceSeen():
                 raise AssertionError(
                     "nobody asks for blocks, deposits topics, introduces peers, sees any or opens texts here"

@@ -361,7 +361,7 @@ def messages() -> list[JsonObject]:
         Features(("documents", "files")),
         Announce((hashing.announced_topic(TopicKey(BRANCH_ID), SessionId(EPOCH), by_dialer=True),)),
         Summary(topic, 0, (ShortId(EPOCH[:16]),), 300, Digest(BRANCH_ID)),
-        Earlier(topic, Digest(BRANCH_ID)),
+        Earlier(topic, 2, bytes(BRANCH_ID)[:16]),
         Reconcile(topic, 0, b"a frame"),
         Publications(topic, (b"one", b"two")),
         Receipt(topic),

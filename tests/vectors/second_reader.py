@@ -144,7 +144,7 @@ MESSAGES: dict[str, Shapes] = {
     "features1": {"features": [str]},
     "announce2": {"topics": [ID]},
     "sum3": {"topic": ID, "round": range(5), "heads": [16], "count": NUMBER, "digest": ID},
-    "earlier1": {"topic": ID, "digest": ID},
+    "earlier2": {"topic": ID, "count": NUMBER, "fingerprints": bytes},
     "reconcile1": {"topic": ID, "kind": range(8), "frame": bytes},
     "publications1": {"topic": ID, "items": [bytes]},
     "receipt1": {"topic": ID},

@@ -39,10 +39,10 @@ def _in_use(node: Node) -> set[TopicKey]:
     return {*node.replica.tables.writing_topics(repo.num), founding.topic}
 
 
-async def _grow(alice: Node, *others: Node) -> None:
+async def _grow(alice: Node, *others: Node, renewals: int = _RENEWALS) -> None:
     """Have all of them hold a repo of several epochs, with a post in each."""
     await share(alice, *others)
-    for number in range(_RENEWALS):
+    for number in range(renewals):
         alice.author.start_epoch(alice.repo())
         alice.write(alice.branch(), f"post {number}")
     for other in others:
@@ -98,6 +98,28 @@ async def test_who_was_away_for_a_renewal_announces_no_earlier_epoch(
             assert not any(map(theirs.is_waiting, alice.replica.by_topic))
 
 
+async def test_who_missed_renewals_is_told_of_as_many_topics_however_old_the_repo_is(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """After k renewals of n: two topics for each of the k, those in use before, and what shares a part with them."""
+    missed, told = 3, []
+    for known in (4, 12):
+        names = ("alice", "bob")
+        with fail_after(120), open_nodes(tmp_path / str(known), *names) as (alice, bob):
+            await _grow(alice, bob, renewals=known)
+            for number in range(missed):
+                alice.author.start_epoch(alice.repo())
+                alice.write(alice.branch(), f"missed {number}")
+            async with connected(bob, alice) as (ours, theirs):
+                await _until(lambda: ids(bob) == ids(alice))
+                await wait_all_tasks_blocked()
+                assert not any(map(theirs.is_waiting, alice.replica.by_topic))
+                assert _joined(ours) == _joined(theirs)
+                told.append(len(_joined(ours)))
+    assert min(told) == 2 * missed + 3
+    assert max(told) <= min(told) + 2, "names that begin alike are of chance"
+
+
 async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -115,7 +137,7 @@ async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same
             assert len(_joined(ours)) == 3 + 1, "the writers' topic of the first epoch"
 
 
-async def test_ended_epochs_that_differ_are_compared_one_by_one(
+async def test_ended_epochs_that_differ_are_compared_and_no_others(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
@@ -128,7 +150,10 @@ async def test_ended_epochs_that_differ_are_compared_one_by_one(
         assert ids(bob) != ids(alice)
         async with connected(bob, alice) as (ours, theirs):
             await _until(lambda: ids(bob) == ids(alice))
-            assert len(_joined(ours)) == len(_joined(theirs)) == _TOPICS
+            await wait_all_tasks_blocked()
+            assert _joined(ours) == _joined(theirs)
+            assert _in_use(alice) < _joined(ours)
+            assert len(_joined(ours)) <= 3 + 1 + 2, "names that begin alike are of chance"
 
 
 async def test_two_who_renewed_apart_meet_by_the_founding_epoch(
