@@ -12,6 +12,7 @@ from storage.schema.document_schema import document_tips, documents
 from verifier.documents import OrderKey
 
 _BYTE_ORDER: Final = {"sqlite": "BINARY", "postgresql": "C"}
+_IS_LISTED: Final = func.substr(documents.c.name, 1, 1) != "."
 _KEYS: Final = (
     select(document_tips.c.key)
     .where(document_tips.c.doc_num == bindparam("doc"), document_tips.c.is_there)
@@ -81,7 +82,7 @@ def load_documents(
     own = case((documents.c.branch_num == branch_num, documents.c.num))
     query = (
         select(documents.c.kind, documents.c.name, func.min(own))
-        .where(documents.c.branch_num.in_(parts), func.substr(documents.c.name, 1, 1) != ".")
+        .where(documents.c.branch_num.in_(parts), _IS_LISTED)
         .group_by(documents.c.kind, documents.c.name)
         .order_by(first)
         .limit(limit)
@@ -123,12 +124,18 @@ def load_names(
 ) -> list[str]:
     """Load names of documents of these branches that begin so, after one, in the order of their UTF-8 bytes.
 
-    Costs O(limit and log n); on PostgreSQL, where an index has the order of a language, O(documents of the branches).
+    Names that begin with a dot are left out, as in lists. Costs O(limit and log n); on PostgreSQL, where an index has the
+    order of a language, O(documents of the branches).
     """
     name = collate(documents.c.name, _BYTE_ORDER[connection.dialect.name])
     query = (
         select(documents.c.name)
-        .where(documents.c.branch_num.in_(branch_nums), documents.c.kind == kind, name >= prefix)
+        .where(
+            documents.c.branch_num.in_(branch_nums),
+            documents.c.kind == kind,
+            name >= prefix,
+            _IS_LISTED,
+        )
         .group_by(documents.c.name)
         .order_by(name)
         .limit(limit)

@@ -75,6 +75,13 @@ async def test_documents_are_found_by_name_and_fields_in_an_order(alice: Node) -
         assert await _find(alice, prefix="list/") == ["list/a"]
 
 
+async def test_names_that_begin_with_a_dot_are_found_as_little_as_they_are_listed(alice: Node) -> None:
+    for name in (".hidden", "-", "a", ".titles"):
+        await _put(alice, name, status="open")
+    assert await _find(alice, prefix="", limit=2) == ["-", "a"], "and they take no place of an answer"
+    assert await _find(alice, prefix=".") == []
+
+
 async def test_an_answer_that_is_full_goes_on_from_its_cursor(alice: Node) -> None:
     with fail_after(30):
         await _cards(alice)
