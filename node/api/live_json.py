@@ -8,14 +8,16 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
-from typing import Final, Generic, TypeVar
+from functools import partial
+from typing import Generic, TypeVar
 
 import msgspec
 import trio
 from blake3 import blake3
 
 from node.api.event_streams import Event
-from node.content.document_queries import DocumentQueries, parse_query
+from node.content.document_queries import DocumentQueries, FollowedQuery, parse_query
+from node.content.document_windows import DIGEST_SIZE, digest_of
 from node.content.json_documents import JsonDocuments
 from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonDocumentView
@@ -25,8 +27,6 @@ from protocol.limits.users import JSON_PAUSE_SECONDS
 from storage.repos.repos import Branch
 
 S = TypeVar("S")
-_CURSOR_SIZE: Final = 16
-"""Bytes of the digest of a state: equal ones are taken for equal states."""
 
 
 class LiveJson:
@@ -47,20 +47,31 @@ class LiveJson:
     def follow(self, branch: str, name: str, cursor: str) -> "JsonSource":
         """Return a source of a document's states that are not the one with this cursor. Raises ServiceError."""
         target = self._find_branch(branch)
-        return JsonSource(self._hub, target, lambda: self._documents.show(branch, name), cursor)
+        return JsonSource(self._hub, target, partial(self._show, branch, name), cursor)
 
     def follow_query(
         self, branch: str, prefix: str, where: str, sort: str, limit: int, cursor: str
     ) -> "QuerySource":
         """Return a source of what changes in a query's result since the one with this cursor. Raises ServiceError."""
         target, query = self._find_branch(branch), parse_query(prefix, where, sort, limit)
-        return QuerySource(self._hub, target, lambda: self._queries.window(branch, query), cursor)
+        return QuerySource(self._hub, target, partial(_find, self._queries.follow(branch, query)), cursor)
+
+    async def _show(self, branch: str, name: str) -> tuple[JsonDocumentView, str]:
+        state = await self._documents.show(branch, name)
+        return state, await self._hub.run_blocking(_digest, state)
+
+
+async def _find(followed: FollowedQuery) -> tuple[list[FoundDocument], str]:
+    result = await followed.look()
+    return [one.document for one in result], digest_of(result)
 
 
 class _Source(ABC, Generic[S]):
-    """States of something in a branch as they come. A look costs as much as reading it."""
+    """States of something in a branch as they come, each with its digest. A look costs as much as reading it."""
 
-    def __init__(self, hub: Hub, branch: Branch, look: Callable[[], Awaitable[S]], cursor: str) -> None:
+    def __init__(
+        self, hub: Hub, branch: Branch, look: Callable[[], Awaitable[tuple[S, str]]], cursor: str
+    ) -> None:
         self._hub = hub
         self._branch = branch
         self._look = look
@@ -100,8 +111,7 @@ class _Source(ABC, Generic[S]):
             self._changed = trio.Event()
             self._read_at = trio.current_time()
             try:
-                state = await self._look()
-                cursor = await self._hub.run_blocking(_digest, state)
+                state, cursor = await self._look()
             except BaseException:  # cancelled before it was told: it has changed still
                 self._changed.set()
                 raise
@@ -172,4 +182,4 @@ def _find_moved(stayed: list[str], order: list[str]) -> list[str]:
 
 
 def _digest(state: object) -> str:
-    return blake3(msgspec.json.encode(state)).hexdigest(length=_CURSOR_SIZE)
+    return blake3(msgspec.json.encode(state)).hexdigest(length=DIGEST_SIZE)

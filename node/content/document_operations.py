@@ -27,6 +27,8 @@ from verifier.documents import (
 )
 
 _LOADED_AT_ONCE: Final = 500
+_OPERATION_SIZE: Final = 400
+"""Bytes of a body that weigh as much as an operation: values may have 256 KiB."""
 _COVERING: Final = {kind_name(kind.snapshot) for kind in DOCUMENT_KINDS if kind.snapshots_cover}
 
 
@@ -158,9 +160,10 @@ def find_depths(tables: Replica | Tables, connection: Connection, branch: Branch
 
 
 def _weight(opened: OpenedBody) -> int:
-    """Operations that it takes the place of: one for each commit, name and operation."""
+    """Operations that it takes the place of: one for each commit, name and operation, or by its bytes if they are more."""
     content = opened.content
-    return 1 if content is None else 1 + content.value_count + _replaced_count(content)
+    count = 0 if content is None else content.value_count + _replaced_count(content)
+    return 1 + max(count, opened.size // _OPERATION_SIZE)
 
 
 def _replaced_count(content: ValuesEdit | ValuesSnapshot) -> int:

@@ -3,35 +3,44 @@
 `storage.commits.document_rows` keeps the rows. Values stand in the commits' bodies, which are remembered once opened.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
 from node.authoring.write_queue import PlanMustWrite
-from node.content.document_operations import DocumentOperationReader, not_here
+from node.content.document_operations import DocumentOperationReader, OpenedBody, not_here
 from node.content.lineage import lineage, whole_lineage
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import ValuesEdit, ValuesKind, ValuesSnapshot
 from protocol.ids import CommitId
+from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.commits.commits import load_numbered
 from storage.commits.document_making import MadeDocument, make_document, plan_document
-from storage.commits.document_reading import Tip, load_keys, load_tips
+from storage.commits.document_reading import Tip, load_keys, load_tips, load_tips_of
 from storage.commits.document_rows import (
     Document,
     add_document,
     load_document,
+    load_documents_by_name,
 )
 from storage.engine.database import Database
+from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry, DocumentValue, ErasedValues
 
 T = TypeVar("T")
 NOTHING_SAID: Final = DocumentEntry(())
+_TOGETHER_COUNT_MAX: Final = 2048
+"""Entries of documents that are read at once, with their conflicts: some 2 MB, and 5 ms."""
+_TOGETHER_SIZE_MAX: Final = 4 * MIB
+"""Characters of their values; of more, each document is read for itself."""
+_OPENED_AT_ONCE: Final = 64
+"""Commits that are opened before their sizes are looked at: 32 MiB at most."""
 
 
 class DocumentState:
@@ -73,6 +82,25 @@ class DocumentState:
             make_document(database, connection, document, made)
             return load_document(connection, branch.num, kind.name, name)
 
+    def find_first(
+        self, connection: Connection, branch: Branch, kind: ValuesKind, names: Sequence[str]
+    ) -> list[Document | None]:
+        """Return documents whose rows can be read, as `find`, up to before the first that must be made anew.
+
+        Raises StaleDocument where that is the first of all. Costs O(names), each O(log n).
+        """
+        known = load_documents_by_name(connection, branch.num, kind.name, names)
+        is_fork = len(known) < len(names) and len(lineage(self._tables, connection, branch)) > 1
+        found: list[Document | None] = []
+        for name in names:
+            document = known.get(name)
+            if is_fork if document is None else document.is_stale:
+                if not found:
+                    raise StaleDocument
+                break
+            found.append(document)
+        return found
+
     def entries(
         self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str]
     ) -> dict[str, DocumentEntry]:
@@ -86,16 +114,10 @@ class DocumentState:
         tips = [tip for some in found.values() for tip in some]
         if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
             raise _too_large()
-        values = self._values(connection, tips)
-        entries: dict[str, DocumentEntry] = {}
-        for key, some in found.items():
-            standing: dict[tuple[CommitId, str | None], DocumentValue] = {}
-            for tip in some:
-                value = values.get((tip.source_num, tip.name, key.decode()), "") if tip.is_there else None
-                # What was carried twice shows once, at its first place.
-                standing.setdefault((tip.name, value), DocumentValue(tip.name, tip.place, value))
-            entries[key.decode()] = DocumentEntry(tuple(standing.values()))
-        return entries
+        values = self._values(connection, tips, DOCUMENT_SIZE_MAX)
+        if values is None:
+            raise _too_large()
+        return _entries(tips, values)
 
     def window(
         self, connection: Connection, kind: ValuesKind, document: Document | None, offset: int, limit: int
@@ -107,30 +129,53 @@ class DocumentState:
         entries = self.entries(connection, kind, document, keys)
         return [(key, entries[key]) for key in keys]
 
+    def read_whole(
+        self, connection: Connection, kind: ValuesKind, documents: Sequence[Document | None]
+    ) -> Iterator[dict[str, DocumentEntry]]:
+        """Yield all entries that are there in each document. Small ones are read together, by four statements for all.
+
+        Costs O(what stands of them). Raises ServiceError as `entries`.
+        """
+        for group in _small_groups(documents):
+            together = self._read_together(connection, group)
+            for document in group:
+                if document is None:
+                    yield {}
+                elif together is not None:
+                    yield together.get(document.num, {})
+                else:
+                    yield dict(self.window(connection, kind, document, 0, document.entry_count))
+
+    def _read_together(
+        self, connection: Connection, documents: Sequence[Document | None]
+    ) -> dict[int, dict[str, DocumentEntry]] | None:
+        """Load what is there in some documents, by their numbers; None where it is too much to be held together."""
+        nums = [document.num for document in documents if document is not None]
+        found = load_tips_of(connection, nums, _TOGETHER_COUNT_MAX) if nums else {}
+        if found is None:
+            return None
+        values = self._values(
+            connection, [tip for tips in found.values() for tip in tips], _TOGETHER_SIZE_MAX
+        )
+        return None if values is None else {num: _entries(tips, values) for num, tips in found.items()}
+
     def _values(
-        self, connection: Connection, tips: Sequence[Tip]
-    ) -> dict[tuple[int, CommitId, str], str | None]:
-        """Load the values of operations, by the commit whose body says them, name and key."""
-        nums = sorted({tip.source_num for tip in tips if tip.is_there})
+        self, connection: Connection, tips: Sequence[Tip], size_max: int
+    ) -> dict[tuple[int, CommitId, str], str | None] | None:
+        """Load the values of operations, by the commit whose body says them, name and key; None where they are too large."""
         wanted = {(tip.source_num, tip.name, tip.key.decode()) for tip in tips}
         found: dict[tuple[int, CommitId, str], str | None] = {}
         size = 0
-        for row, opened in self._reader.open(connection, load_numbered(connection, nums)):
-            if row.is_erased:
-                raise not_here(ErasedValues(1))
-            match opened.content:
-                case ValuesEdit() as edit:
-                    said = [((row.num, opened.name, key), value) for key, value in edit.values().items()]
-                case ValuesSnapshot() as snapshot:
-                    said = [((row.num, name, key), value) for name, key, value in snapshot.restated()]
-                case _:
-                    said = []
-            for place, value in said:
-                if place in wanted:
-                    found[place] = value
-                    size += len(value or "")
-            if size > DOCUMENT_SIZE_MAX:
-                raise _too_large()
+        for part in chunks(sorted({tip.source_num for tip in tips if tip.is_there}), _OPENED_AT_ONCE):
+            for row, opened in self._reader.open(connection, load_numbered(connection, part)):
+                if row.is_erased:
+                    raise not_here(ErasedValues(1))
+                for place, value in _said(row.num, opened):
+                    if place in wanted:
+                        found[place] = value
+                        size += len(value or "")
+                if size > size_max:
+                    return None
         return found
 
     def _make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:
@@ -170,6 +215,43 @@ def read_fresh(
         with database.write() as connection:
             refresh(connection)
             return read(connection)
+
+
+def _small_groups(documents: Sequence[Document | None]) -> Iterator[list[Document | None]]:
+    """Divide documents, in their order, into those that have few entries together, and single ones."""
+    group: list[Document | None] = []
+    count = 0
+    for document in documents:
+        more = 0 if document is None else document.entry_count
+        if group and count + more > _TOGETHER_COUNT_MAX:
+            yield group
+            group, count = [], 0
+        group.append(document)
+        count += more
+    if group:
+        yield group
+
+
+def _said(num: int, opened: OpenedBody) -> Iterator[tuple[tuple[int, CommitId, str], str | None]]:
+    match opened.content:
+        case ValuesEdit() as edit:
+            yield from (((num, opened.name, key), value) for key, value in edit.values().items())
+        case ValuesSnapshot() as snapshot:
+            yield from (((num, name, key), value) for name, key, value in snapshot.restated())
+        case _:
+            pass
+
+
+def _entries(
+    tips: Sequence[Tip], values: Mapping[tuple[int, CommitId, str], str | None]
+) -> dict[str, DocumentEntry]:
+    """Make entries of what stands of one document. What was carried twice shows once, at its first place."""
+    standing: dict[str, dict[tuple[CommitId, str | None], DocumentValue]] = {}
+    for tip in tips:
+        key = tip.key.decode()
+        value = values.get((tip.source_num, tip.name, key), "") if tip.is_there else None
+        standing.setdefault(key, {}).setdefault((tip.name, value), DocumentValue(tip.name, tip.place, value))
+    return {key: DocumentEntry(tuple(some.values())) for key, some in standing.items()}
 
 
 def _too_large() -> ServiceError:

@@ -35,7 +35,7 @@ from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
-from storage.commits.document_reading import load_names
+from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
 from storage.commits.document_rows import Document
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
@@ -259,21 +259,58 @@ class Documents:
 
         return id_text(target.branch_id), await self._hub.run_blocking(load)
 
-    async def read_many(
+    async def read_first(
         self,
         kind: ValuesKind,
         branch: str,
         names: Sequence[str],
         view: Callable[[Mapping[str, DocumentEntry]], T],
+        is_enough: Callable[[], bool],
     ) -> list[T]:
-        """Return what `view` makes of each of some documents, read at one moment. Costs O(what stands of them)."""
+        """Return what `view` makes of the first of some documents, read at one moment, until that is enough.
+
+        One is read at least. One that must be made anew is read alone, so that others write between it and the next.
+        Costs O(what stands of them).
+        """
         target = self._find_branch(branch)
 
         def read(connection: Connection) -> list[T]:
-            found = [self._state.find(connection, target, kind, name) for name in names]
-            return [view(self._look(connection, kind, document, None)) for document in found]
+            documents = self._state.find_first(connection, target, kind, names)
+            found: list[T] = []
+            for entries in self._state.read_whole(connection, kind, documents):
+                found.append(view(entries))
+                if is_enough():
+                    break
+            return found
 
-        return await self._read_fresh(target, kind, names, read)
+        return await self._read_fresh(target, kind, names[:1], read)
+
+    async def list_changes(
+        self, kind: ValuesKind, branch: str, since: int, limit: int
+    ) -> ChangedDocuments | None:
+        """List documents that have changed since a change, or must be made anew, and whether REMOVED has.
+
+        None where these are over `limit`. Costs O(changes since then).
+        """
+        target, mark = self._find_branch(branch), (SET.name, REMOVED)
+
+        def load() -> ChangedDocuments | None:
+            with self._hub.replica.database.read() as connection:
+                parts = [part.num for part, _ in lineage(self._hub.replica, connection, target)]
+                return load_changed(connection, parts, kind.name, mark, since, limit)
+
+        return await self._hub.run_blocking(load)
+
+    async def find_last_change(self, branch: str) -> int:
+        """Return the last change of a branch's documents, for `list_changes`."""
+        target = self._find_branch(branch)
+
+        def load() -> int:
+            with self._hub.replica.database.read() as connection:
+                parts = [part.num for part, _ in lineage(self._hub.replica, connection, target)]
+                return load_last_change(connection, parts)
+
+        return await self._hub.run_blocking(load)
 
     async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
         """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""

@@ -79,6 +79,11 @@ QUERY_LIMIT_MAX: Final = 1000
 """Documents of one answer to a query, and of a result that is followed."""
 QUERY_COUNT_MAX: Final = 5000
 """Documents that one query looks at; then it ends with a cursor."""
+QUERY_SIZE_MAX: Final = 8 * MIB
+"""Bytes of the documents of one answer, as JSON, and of a result that is followed. One document is answered whatever it has:
+DOCUMENT_SIZE_MAX bounds it."""
+QUERY_CHANGES_MAX: Final = 256
+"""Changed documents that are read again for one look of a follower. After more, the whole result is found anew."""
 QUERY_SECONDS: Final = 0.05
 """Seconds after which a query that has not looked at as many ends with a cursor: others wait for their reads meanwhile."""
 QUERY_WINDOW_SECONDS: Final = 2.0

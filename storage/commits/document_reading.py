@@ -21,29 +21,42 @@ _KEYS: Final = (
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
 )
+_TIP: Final = (
+    document_tips.c.key,
+    document_tips.c.depth,
+    document_tips.c.passed,
+    document_tips.c.rank,
+    document_tips.c.commit_id,
+    document_tips.c.source_num,
+)
 _TIPS: Final = (
-    select(
-        document_tips.c.key,
-        document_tips.c.depth,
-        document_tips.c.passed,
-        document_tips.c.rank,
-        document_tips.c.commit_id,
-        document_tips.c.source_num,
-        document_tips.c.name,
-        document_tips.c.is_there,
-    )
+    select(*_TIP, document_tips.c.name, document_tips.c.is_there)
     .where(
         document_tips.c.doc_num == bindparam("doc"),
         document_tips.c.key.in_(bindparam("keys", expanding=True)),
     )
-    .order_by(
-        document_tips.c.key,
-        document_tips.c.depth,
-        document_tips.c.passed,
-        document_tips.c.rank,
-        document_tips.c.commit_id,
-        document_tips.c.source_num,
+    .order_by(*_TIP)
+)
+_TIPS_OF: Final = (
+    select(document_tips.c.doc_num, *_TIP, document_tips.c.name, document_tips.c.is_there)
+    .where(document_tips.c.doc_num.in_(bindparam("keys", expanding=True)), document_tips.c.is_there)
+    .order_by(document_tips.c.doc_num, *_TIP)
+    .limit(bindparam("limit"))
+)
+_CHANGED: Final = (
+    select(documents.c.kind, documents.c.name, documents.c.changed_num)
+    .where(
+        documents.c.branch_num.in_(bindparam("keys", expanding=True)),
+        documents.c.is_stale == bindparam("stale"),
+        documents.c.changed_num > bindparam("since"),
+        ((documents.c.kind == bindparam("kind")) & _IS_LISTED)
+        | ((documents.c.kind == bindparam("mark_kind")) & (documents.c.name == bindparam("mark"))),
     )
+    .limit(bindparam("limit"))
+)
+_LAST_CHANGE: Final = select(func.max(documents.c.changed_num)).where(
+    documents.c.branch_num.in_(bindparam("keys", expanding=True)),
+    documents.c.is_stale == bindparam("stale"),
 )
 
 
@@ -117,6 +130,52 @@ def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> di
             place = (depth, passed, rank, commit_id)
             found.setdefault(key, []).append(Tip(key, place, num, name, bool(is_there)))
     return found
+
+
+def load_tips_of(connection: Connection, doc_nums: Sequence[int], limit: int) -> dict[int, list[Tip]] | None:
+    """Load what is there in some documents, by document, in the order of keys; None where it is over `limit` operations.
+
+    `doc_nums` are one at least, LOOKUP_COUNT_MAX at most. Costs O(what stands of them, up to the limit).
+    """
+    found: dict[int, list[Tip]] = {}
+    rows = list(select_in(connection, _TIPS_OF, doc_nums, limit=limit + 1))
+    for doc_num, key, depth, passed, rank, commit_id, num, name, is_there in rows:
+        place = (depth, passed, rank, commit_id)
+        found.setdefault(doc_num, []).append(Tip(key, place, num, name, bool(is_there)))
+    return None if len(rows) > limit else found
+
+
+class ChangedDocuments(NamedTuple):
+    """Names of documents that have changed or must be made anew; whether a mark has; the last change that this has seen."""
+
+    names: list[str]
+    has_marks: bool
+    upto: int
+
+
+def load_changed(
+    connection: Connection, parts: Sequence[int], kind: str, mark: tuple[str, str], since: int, limit: int
+) -> ChangedDocuments | None:
+    """Load which documents of a kind changed after `since` in a branch's `parts`, and whether the one of `mark` did.
+
+    None where these are more than `limit`. Costs O(changes after `since`, also of other kinds) and O(stale documents).
+    """
+    values = {"kind": kind, "mark_kind": mark[0], "mark": mark[1], "limit": limit + 1}
+    rows = [
+        *select_in(connection, _CHANGED, parts, stale=False, since=since, **values),
+        *select_in(connection, _CHANGED, parts, stale=True, since=-1, **values),
+    ]
+    if len(rows) > limit:
+        return None
+    names = {name for found_kind, name, _ in rows if (found_kind, name) != mark}
+    upto = max((changed for _, _, changed in rows), default=since)
+    return ChangedDocuments(sorted(names), len(names) < len({row[:2] for row in rows}), max(upto, since))
+
+
+def load_last_change(connection: Connection, parts: Sequence[int]) -> int:
+    """Return the last change of the documents of some branches. Costs O(parts), each O(log n)."""
+    found = (select_in(connection, _LAST_CHANGE, parts, stale=stale).scalars() for stale in (False, True))
+    return max(last or 0 for (last,) in found)
 
 
 def load_names(

@@ -27,6 +27,7 @@ documents = Table(
     Column("changed_num", BigInteger, nullable=False),  # of the sequence of `commits.num`
     UniqueConstraint("branch_num", "kind", "name", name="documents_in_branch"),
     Index("documents_forks", "kind", "name", "depth"),
+    Index("documents_changes", "branch_num", "is_stale", "changed_num"),
 )
 """Documents that anything was said of. A branch's own documents include what it continues."""
 

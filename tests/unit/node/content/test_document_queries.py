@@ -4,14 +4,14 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import cast
+from typing import TypeVar, cast
 
 import pytest
 import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
-from node.content import document_queries
+from node.content import document_queries, document_state
 from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
 from node.content.documents import REMOVED, Documents
@@ -26,6 +26,8 @@ from storage.commits.commits import load_first_of_kinds
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
 from tests.support.served import AUTH, served
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -111,8 +113,90 @@ async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
         with pytest.raises(ServiceError, match="would be looked at"):
             await _find(alice, sort="votes", prefix="card/")
         with pytest.raises(ServiceError, match="would be looked at"):
-            await _queries(alice).window("main", document_queries.parse_query("card/", "", "", 9))
+            await _queries(alice).follow("main", document_queries.parse_query("card/", "", "", 9)).look()
         assert found["cursor"] == "card/a", "at least one is looked at, so that it ends some time"
+
+
+async def test_the_documents_of_an_answer_have_a_bounded_number_of_bytes(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with fail_after(30):
+        for number in range(4):
+            await _put(alice, f"card/{number}", text="x" * 100)
+        size = len('{"name":"card/0","value":{"text":""},"conflict_count":0}') + 100
+        monkeypatch.setattr(document_queries, "QUERY_SIZE_MAX", 2 * size)
+        queries = _queries(alice)
+        assert await _find(alice, sort="text", limit=2) == ["0", "1"]
+        with pytest.raises(ServiceError, match="bytes together"):
+            await _find(alice, sort="text", limit=3)
+        with pytest.raises(ServiceError, match="bytes together"):
+            await queries.follow("main", document_queries.parse_query("card/", "", "", 3)).look()
+        monkeypatch.setattr(document_queries, "QUERY_SIZE_MAX", 2 * size - 1)
+        sizes, cursor = [], ""
+        while True:
+            found = await queries.find("main", "card/", "", "", cursor, 9)
+            sizes.append(len(found["documents"]))
+            if found["cursor"] is None:
+                break
+            cursor = found["cursor"]
+        assert sizes == [1, 1, 1, 1]
+        monkeypatch.setattr(document_queries, "QUERY_SIZE_MAX", 1)
+        assert await _find(alice, sort="text", limit=1) == ["0"], "one is answered whatever it has"
+
+
+@pytest.mark.parametrize("sort, limit", [("", 3), ("-votes,status", 2)])
+async def test_a_result_that_follows_changes_is_the_one_that_a_new_query_finds(
+    alice: Node, monkeypatch: pytest.MonkeyPatch, sort: str, limit: int
+) -> None:
+    monkeypatch.setattr(document_queries, "LOOKED_AT_ONCE", 2)
+    monkeypatch.setattr(document_queries, "QUERY_CHANGES_MAX", 3)
+    random = Random(limit)
+    listed = ListedDocuments(alice.hub, Documents(alice.hub, alice.author, alice.branch), alice.branch)
+    query = document_queries.parse_query("card/", '{"status":"open"}', sort, limit)
+    with fail_after(120):
+        await _cards(alice)
+        followed = _queries(alice).follow("main", query)
+        for _ in range(20):
+            for _ in range(random.choice((1, 1, 1, 2, 5))):
+                name = f"card/{random.randrange(8)}"
+                if random.random() < 0.1:
+                    await listed.remove("main", "json", name)
+                else:
+                    status = random.choice(("open", "open", "done"))
+                    await _put(alice, name, status=status, votes=random.randrange(4))
+            shown = [one.document for one in await followed.look()]
+            found = await _queries(alice).follow("main", query).look()
+            assert shown == [one.document for one in found]
+
+
+async def test_a_follower_reads_what_has_changed_and_no_more_however_much_there_is(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[int] = []
+    state = document_state.DocumentState
+    monkeypatch.setattr(
+        state, "read_whole", lambda *args, whole=state.read_whole: _counted(read, whole(*args))
+    )
+    counts: list[int] = []
+    with fail_after(60):
+        for count in (5, 20):
+            for number in range(count):
+                await _put(alice, f"card/{number:02}", status="open", votes=number)
+            for sort in ("", "votes"):
+                query = document_queries.parse_query("card/", '{"status":"open"}', sort, 10)
+                followed = _queries(alice).follow("main", query)
+                await followed.look()
+                read.clear()
+                await _put(alice, "card/03", votes=f"{count} {sort}")
+                assert len(await followed.look()) == min(count, 10)
+                counts.append(len(read))
+    assert counts == [1, 1, 1, 1]
+
+
+def _counted(read: list[int], entries: Iterator[T]) -> Iterator[T]:
+    for one in entries:
+        read.append(1)
+        yield one
 
 
 @pytest.mark.parametrize(

@@ -293,6 +293,11 @@ async def test_what_is_remembered_is_bounded_and_changes_no_answer(nodes: list[N
                 first, second = (list(reader.read(connection, branch, SET)) for _ in range(2))
             assert (first, len(first)) == (second, 5)
             assert reader.operations_cached <= most
+        await _put(alice, k="v" * 4000)
+        reader = DocumentOperationReader(alice.replica)
+        with alice.replica.database.read() as connection:
+            list(reader.read(connection, branch, DICT))
+        assert reader.operations_cached > 10, "long values weigh more"
 
 
 def _tips(count: int, start: int = 0) -> tuple[DocumentValue, ...]:

@@ -1,0 +1,92 @@
+"""Result of a query as it is found: the first documents of an order, which single changes keep right. Pure."""
+
+from bisect import bisect_left, insort
+from dataclasses import dataclass
+from typing import Final
+
+from blake3 import blake3
+
+from node.contract.document_queries import FoundDocument
+
+BEGIN: Final = b""
+"""Before the place of any document."""
+DIGEST_SIZE: Final = 16
+"""Bytes of a digest: equal ones are taken for equal documents and results."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A document that meets a query: its place in the order, its size as JSON, and a digest of it."""
+
+    place: bytes
+    document: FoundDocument
+    size: int
+    digest: bytes
+
+    @classmethod
+    def of(cls, place: bytes, document: FoundDocument, encoded: bytes) -> "Found":
+        """Make one of a document and its JSON."""
+        return cls(place, document, len(encoded), blake3(encoded).digest(length=DIGEST_SIZE))
+
+
+class ResultWindow:
+    """The documents of a query's order up to `bound`, as far as they meet it; the bound is None where it has all.
+
+    A change costs O(log n), and moving places in a list of n; what is told of the result costs O(`limit`).
+    """
+
+    def __init__(self, limit: int, spare: int) -> None:
+        self._limit = limit
+        self._spare = spare
+        self._places: list[bytes] = []
+        self._by_place: dict[bytes, Found] = {}
+        self._by_name: dict[str, bytes] = {}
+        self.bound: bytes | None = BEGIN
+
+    @property
+    def is_short(self) -> bool:
+        """Return True if it has less than is wanted, and more may come behind its bound."""
+        return self.bound is not None and len(self._places) < self._limit
+
+    def put(self, found: Found) -> None:
+        """Put a document in its place, if that is within the bound."""
+        self.drop(found.document["name"])
+        if self.bound is not None and found.place > self.bound:
+            return
+        insort(self._places, found.place)
+        self._by_place[found.place] = found
+        self._by_name[found.document["name"]] = found.place
+
+    def drop(self, name: str) -> None:
+        """Let go of a document, if it is here."""
+        place = self._by_name.pop(name, None)
+        if place is not None:
+            del self._by_place[place]
+            del self._places[bisect_left(self._places, place)]
+
+    def trim(self, size_max: int) -> bool:
+        """Let go of what is behind those that are wanted and some to spare: the bound is the last that stays.
+
+        Return False where what is wanted alone has over `size_max` bytes, and is several.
+        """
+        size = 0
+        for number, place in enumerate(self._places):
+            size += self._by_place[place].size
+            if number and size > size_max and number < self._limit:
+                return False
+            if number == self._limit + self._spare or (number >= self._limit and size > size_max):
+                self.bound = self._places[number - 1]
+                for gone in self._places[number:]:
+                    del self._by_name[self._by_place.pop(gone).document["name"]]
+                del self._places[number:]
+                break
+        return True
+
+    def first(self) -> list[Found]:
+        """Return the documents that are wanted."""
+        return [self._by_place[place] for place in self._places[: self._limit]]
+
+
+def digest_of(result: list[Found]) -> str:
+    """Return a digest of a result: of its documents in their order. Costs O(their number)."""
+    return blake3(b"".join(one.digest for one in result)).hexdigest(length=DIGEST_SIZE)
