@@ -1,0 +1,87 @@
+"""The page under a finger: everything to press is 44 pixels high, in every view, and nothing runs out sideways."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import join, peers, until_equal
+from tests.e2e.page_steps import PHONE, enter
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extended,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+_OF_BRANCH = (
+    *("", "about", "members", "branches", "files", "set", "dict", "text", "inbox", "quorum", "search"),
+    *("new", "join"),
+)
+_OF_NODE = (
+    *("settings", "people", "devices", "browsers", "peers", "backup", "health", "storage", "tokens"),
+    *("report", "log"),
+)
+# A link in the words that somebody wrote is as high as its line; a box counts with the words beside it.
+_SMALL = """(() => {
+  const found = [];
+  for (const one of document.querySelectorAll("a[href], button, summary, select, input, textarea, [role=option]")) {
+    if (one.closest(".said, .skip") || !one.checkVisibility({ visibilityProperty: true })) continue;
+    const box = ["checkbox", "radio"].includes(one.type) ? (one.closest("label") ?? one) : one;
+    let { left, right, top, bottom } = box.getBoundingClientRect();
+    for (let outer = box.parentElement; outer; outer = outer.parentElement) {
+      const { overflowY } = getComputedStyle(outer);
+      if (/auto|scroll/.test(overflowY)) break; // it comes into view as one scrolls
+      if (!/hidden|clip/.test(overflowY)) continue;
+      const clip = outer.getBoundingClientRect();
+      [left, right] = [Math.max(left, clip.left), Math.min(right, clip.right)];
+      [top, bottom] = [Math.max(top, clip.top), Math.min(bottom, clip.bottom)];
+    }
+    const [width, height] = [right - left, bottom - top];
+    if (width <= 1 || height <= 1) continue; // for readers alone
+    if (height < 43.9 || width < 43.9) found.push(`${box.outerHTML.slice(0, 120)} ${width}x${height}`);
+  }
+  return found;
+})()"""
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        _, branch = join(alice, bob)
+        bob.client.state_me("Benjamin Theodor Maximilian von Hohenstein-Wittelsbach", color=8)
+        post = alice.client.write_post(branch, "Who shuts the cold frames on **Friday**?\n" * 16)
+        alice.client.reply_to_post(post["commit"], "I do.")
+        alice.client.add_file(branch, b"1,2\n", name="seed-budget.csv")
+        alice.client.edit_set(branch, add=["hose", "pots"])
+        alice.client.edit_set(branch, add=["twine"])
+        alice.client.edit_dict(branch, put={"rain": "12 mm"})
+        alice.client.create_branch(alice.client.list_repos()["repos"][0]["repo"], "tools")
+        until_equal(alice, bob, branch)
+        enter(page, alice)
+        page.show(*PHONE, "light")
+        small: dict[str, list[str]] = {}
+        for view in (*_OF_BRANCH, f"commit/{post['commit']}", *_OF_NODE):
+            page.evaluate(f"location.hash = '#/{branch}/{view}'")
+            page.until("document.querySelector('.panel, #timeline') && !document.querySelector('.skeleton')")
+            page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+            page.until("!document.querySelector('.skeleton')")
+            small[view] = page.evaluate(_SMALL)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), view
+        page.evaluate("location.hash = '#/'")
+        page.until("document.getElementById('repos').checkVisibility()")
+        small["list"] = page.evaluate(_SMALL)
+        page.click("#commands")
+        page.until("document.querySelectorAll('#found li').length > 5")
+        small["palette"] = page.evaluate(_SMALL)
+        page.press("Escape", 27)
+        page.evaluate("sessionStorage.clear(); location.reload()")
+        page.until("document.getElementById('login')")
+        small["login"] = page.evaluate(_SMALL)
+        assert "\n".join(f"{view}: {one}" for view, found in small.items() for one in found) == ""
+        assert page.complaints() == []
