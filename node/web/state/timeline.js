@@ -11,6 +11,14 @@ const DRAW_MS = 100; // between two drawings, however many edits come
 const DRAWN_MAX = 25; // new rows of one drawing: a key that is pressed meanwhile waits for all of them
 const REST_MS = 20; // until the next ones of those that came together
 
+/** A commit to go to, once its timeline is loaded: `{ branch, commit }`. Null: none. */
+export const wanted = signal(null);
+
+/** Puts the keyboard on a commit in its branch's timeline, else on the row that it left last: now, or when that is shown. */
+export function showInTimeline(branch, commit = "") {
+  wanted.value = { branch, commit };
+}
+
 export class Timeline {
   /** Of one branch. `onError` is called with what goes wrong while nobody waits. */
   constructor(api, branch, onError) {

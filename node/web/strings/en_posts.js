@@ -6,6 +6,8 @@ const DAY_OF_YEAR = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "nu
 export const ofPosts = {
   jumpTo: "Jump to",
   newest: "Newest",
+  newPosts: (count) => (count === 1 ? "1 new post" : `${count} new posts`),
+  cameAbove: (count) => `${count} came in above`,
   newer: "Show newer",
   older: "Show older",
   more: "Show all",

@@ -20,6 +20,9 @@ const drafts = new Map(); // branch -> text that was not sent
 /** What is written about a post, instead of a post: `{ mode, item }`, `reply` or `edit`. Null: a post. */
 export const about = signal(null);
 
+/** The branch in which this page has just written a post: its reader goes to the end. */
+export const written = signal("");
+
 /** Answers or edits a post in the field at the foot. */
 export function writeAbout(mode, item) {
   about.value = { mode, item };
@@ -79,6 +82,7 @@ export function Compose({ repo, branch }) {
       }
       setDoing(text.working);
       if (said.trim()) await write(id, said, of);
+      if (of?.mode !== "edit") written.value = id;
       end();
     });
     setDoing("");

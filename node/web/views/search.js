@@ -5,9 +5,9 @@ import { when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, go } from "../state/node.js";
 import { api } from "../state/session.js";
+import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
-import { showInTimeline } from "./timeline.js";
 
 const PAGE = 20;
 const PAUSE_MS = 300; // after the last letter

@@ -3,34 +3,29 @@
 import { Empty, Skeleton } from "../parts/form.js";
 import { dayOf, whoOf } from "../parts/format.js";
 import { Icon } from "../parts/face.js";
+import { useArrivals, useEye } from "../parts/eye.js";
 import { groupsOf, keysOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { chosenBranch, current, go, me, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
 import { attemptItself } from "../state/session.js";
+import { showInTimeline, wanted } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
 import { Changes, authorsOf } from "./changes.js";
+import { written } from "./compose.js";
 import { Post } from "./post_row.js";
 
 const NEAR = "800px"; // to the end of what is shown: then more is loaded
 const FILLED_MAX = 1000; // commits up to which more are loaded by themselves where few rows show them
 const RUN_SECONDS = 300; // within which posts of one author stand together under one name
 const FRAMES_MAX = 60; // of the screen, in which what was asked for is drawn
-const END_PIXELS = 40; // from the end: who is so near follows what comes
 
 /** The window that is shown, and which of its rows has the keyboard. */
 export const shown = signal(null);
 const focused = signal("");
 let keys = new Map(); // commit -> the key of the group of several that shows it
-
-const wanted = signal(null); // a commit to go to, once its timeline is loaded
-
-/** Puts the keyboard on a commit in its branch's timeline, else on the row that it left last: now, or when that is shown. */
-export function showInTimeline(branch, commit = "") {
-  wanted.value = { branch, commit };
-}
 
 effect(() => {
   const [asked, timeline] = [wanted.value, shown.value];
@@ -67,7 +62,16 @@ export function Posts({ timeline, branch }) {
   const colors = useMemo(() => new Map((members.value ?? []).map((one) => [one.user, one.color])), [members.value]);
   const scroller = useRef(null);
   const list = useRef(null);
-  useEnd(scroller, list, timeline);
+  const toEnd = useEye({ scroller, list, drawn: rows, of: timeline, isLast: () => !timeline?.hasNewer.peek() });
+  const own = me.value?.user ?? status.value?.user;
+  const arrived = useMemo(() => (rows ?? []).filter((row) => row.isNew && isSaid(row) && row.item.author !== own).map(({ item }) => item.commit).reverse(), [rows, own]);
+  const { above, below } = useArrivals({ scroller, rowOf, arrived });
+  useEffect(() => {
+    if (!written.value) return;
+    written.value = "";
+    if (timeline?.hasNewer.peek()) attemptItself(() => timeline.load().then(toEnd));
+    else toEnd();
+  }, [written.value]);
   useKeyboardPlace();
   if (!rows) return html`<div class="scroll posts-wrap"><${Skeleton} lines=${6} /></div>`;
   const newer = () => timeline.hasNewer.value && attemptItself(() => timeline.loadNewer());
@@ -110,14 +114,16 @@ export function Posts({ timeline, branch }) {
       ${timeline.hasNewer.value && html`<button type="button" class="quiet" onClick=${newer}>${text.newer}</button>`}
     <//></div>
     <div class="jump">
-      ${oldest > 0 && html`<${FirstUnread} commit=${groups[oldest].key} />`}
+      ${oldest > 0 && html`<${To} id="first-unread" commit=${groups[oldest].key} icon="up">${text.firstUnread}<//>`}
+      ${above.length > 0 && html`<${To} id="new-above" commit=${above[0]} icon="up">${text.cameAbove(above.length)}<//>`}
+      ${below.length > 0 && html`<${To} id="new-below" commit=${below[0]} icon="down">${text.newPosts(below.length)}<//>`}
       ${timeline.hasNewer.value && html`<button type="button" id="newest" onClick=${() => attemptItself(() => timeline.load())}><${Icon} name="down" size="s" />${text.newest}</button>`}
     </div>`;
 }
 
-/** The way to the oldest commit that is new, until it was taken. */
-function FirstUnread({ commit }) {
-  return html`<button type="button" id="first-unread" onClick=${() => focusRow(commit)}><${Icon} name="up" size="s" />${text.firstUnread}</button>`;
+/** The way to a row that came while one reads elsewhere. */
+function To({ id, commit, icon, children }) {
+  return html`<button type="button" id=${id} onClick=${() => focusRow(commit)}><${Icon} name=${icon} size="s" />${children}</button>`;
 }
 
 /** Whether a post stands under the name of the one before it. */
@@ -141,45 +147,6 @@ function keptOf(groups, repo) {
   if (unheld > 0) return { key: last.key, said: text.keptHere };
   const named = parts.find(({ code }) => code === "in_sync")?.peers?.find((one) => one.name);
   return named ? { key: last.key, said: text.keptToo(named.name) } : null;
-}
-
-/** Whoever is at the end of the newest window stays there while posts come; who reads further up keeps the place. */
-function useEnd(scroller, list, timeline) {
-  const isAtEnd = useRef(true);
-  const drawn = useRef({ oldest: "", height: 0 });
-  const rows = timeline?.rows.value;
-  useEffect(() => {
-    isAtEnd.current = true;
-  }, [timeline]);
-  const follow = () => {
-    const place = scroller.current;
-    if (place && isAtEnd.current && !timeline?.hasNewer.peek()) place.scrollTop = place.scrollHeight;
-  };
-  useLayoutEffect(() => {
-    follow();
-    const place = scroller.current;
-    if (!place) return;
-    // A browser keeps what one reads at its place when rows come above it, but not at the very top.
-    const oldest = rows?.at(-1)?.item.commit ?? "";
-    const isOlder = drawn.current.oldest && drawn.current.oldest !== oldest && rows?.some(({ item }) => item.commit === drawn.current.oldest);
-    if (isOlder && place.scrollTop < 1) place.scrollTop += place.scrollHeight - drawn.current.height;
-    drawn.current = { oldest, height: place.scrollHeight };
-  }, [rows]);
-  useEffect(() => {
-    const [place, all] = [scroller.current, list.current];
-    if (!all) return undefined;
-    const note = () => {
-      isAtEnd.current = place.scrollHeight - place.scrollTop - place.clientHeight <= END_PIXELS;
-    };
-    const observer = new ResizeObserver(follow); // rows are measured as they come into view, and pictures as they load
-    observer.observe(all);
-    observer.observe(place);
-    place.addEventListener("scroll", note, { passive: true });
-    return () => {
-      observer.disconnect();
-      place.removeEventListener("scroll", note);
-    };
-  }, [timeline, rows === null || rows === undefined]);
 }
 
 /** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */
