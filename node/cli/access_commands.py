@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from node.cli.answers import JsonOption, Table, print_fields, print_table, prints
+from node.cli.answers import JsonOption, Table, advice_of, print_fields, print_table, prints
 from node.cli.inputs import read_input
 from node.cli.shared import client
 from node.cli.wording import parse_duration, time_of
@@ -162,7 +162,7 @@ def print_revoked(answer: "Revoked") -> None:
                 one["repo_name"] or one["repo"] or "",
                 date_text(one["made_at"]),
                 _state_of(one),
-                one["advice"],
+                advice_of(one),
             )
             for one in answer["made"]
         ),

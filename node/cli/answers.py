@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, get_args
 import typer
 from typer.models import ArgumentInfo
 
+from node.cli.hints import as_called
 from node.cli.printing import (
     ID_WIDTH,
     Says,
@@ -25,7 +26,7 @@ from node.cli.printing import (
     print_table,
     verbosely,
 )
-from node.cli.shared import called, client, repo_in_use, settings
+from node.cli.shared import client, repo_in_use, settings
 from node.runtime.errors import EXIT_OK, ServiceError
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Outcome",
     "Says",
     "Table",
+    "advice_of",
     "marks",
     "print_fields",
     "print_json",
@@ -116,6 +118,11 @@ def marks(*names: str | tuple[str, str]) -> Callable[[Item], str]:
     return lambda item: ", ".join(said for said, field in pairs if item[field])
 
 
+def advice_of(item: Item) -> str:
+    """Return what an item says is to be done, with commands called as `ravel` was."""
+    return as_called(item["advice"])
+
+
 def _heading(column: Column) -> str:
     return column if isinstance(column, str) else column[0]
 
@@ -185,7 +192,7 @@ def prints(
             else:
                 shown: Any = outcome.answer if outcome.shown is None else outcome.shown
                 with verbosely(verbose):
-                    show(_named_values(values, shown, called(context)) if isinstance(show, Says) else shown)
+                    show(_named_values(values, shown) if isinstance(show, Says) else shown)
                     if verbose and isinstance(show, Says):
                         print_fields(outcome.answer.items())
             if outcome.exit_code != EXIT_OK:
@@ -210,13 +217,13 @@ def prints(
     return decorate
 
 
-def _named_values(arguments: Mapping[str, object], answer: Item, ravel: str) -> dict[str, Any]:
+def _named_values(arguments: Mapping[str, object], answer: Item) -> dict[str, Any]:
     """Return what a sentence may name: `X` of the answer, `X_given` of the command, and ids as `X_short` for commands."""
     given = {f"{name}_given": value for name, value in arguments.items()}
     short_ids = {
         f"{name}_short": value[:ID_WIDTH] for name, value in answer.items() if isinstance(value, str)
     }
-    return {**arguments, **given, **answer, **short_ids, "ravel": ravel}
+    return {**arguments, **given, **answer, **short_ids}
 
 
 def _with_pending(error: ServiceError, api: Any) -> ServiceError:  # noqa: ANN401  # the folder's client

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from node.cli import words
-from node.cli.answers import Outcome, Table, print_fields, prints
+from node.cli.answers import Outcome, Table, advice_of, print_fields, prints
+from node.cli.hints import as_called
 from node.cli.printing import is_terminal, is_verbose, paint, say_wrapped, terminal_width, wrap
 from node.cli.shared import settings, unlocked
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, LOST_STORE_ADVICE, ServiceError
@@ -52,7 +53,7 @@ def backup(
 def _print_restored(shown: tuple[Mapping[str, object], str]) -> None:
     answer, advice = shown
     print_fields(answer.items())
-    print(advice)
+    print(as_called(advice))
 
 
 @prints(_print_restored)
@@ -213,7 +214,7 @@ def _print_findings(findings: "CheckFindings", *, is_repaired: bool) -> None:
         print(display_safe(f"{problem.kind}: {problem.about}: {problem.detail}"))
     advice = {_ADVICE.get(kind, _ELSE if is_repaired else _REPAIR) for kind in findings.kinds}
     for one in sorted(advice):
-        print(f"what to do: {one}")
+        print(f"what to do: {as_called(one)}")
     print(counted(findings.kinds.total(), "problem") if findings.kinds else "all is as it must be")
 
 
@@ -288,7 +289,7 @@ def collect(
     }
 
 
-_CHECKS = Table("checks", ("check", "name"), "state", ("what was seen", "detail"), ("what to do", "advice"))
+_CHECKS = Table("checks", ("check", "name"), "state", ("what was seen", "detail"), ("what to do", advice_of))
 
 
 class _DoctorPrinter:
@@ -315,7 +316,7 @@ class _DoctorPrinter:
                 before = one["name"] if number == 0 else ""
                 print(f"  {before:<{width}}  {paint(line, 'act' if one['state'] == 'problem' else 'look')}")
             for line in (
-                wrap(display_safe(one["advice"]), max(terminal_width() - width - 11, 20))
+                wrap(display_safe(as_called(one["advice"])), max(terminal_width() - width - 11, 20))
                 if one["advice"]
                 else ()
             ):

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from node.cli.answers import Outcome, Table, marks, print_table, prints, short
+from node.cli.answers import Outcome, Table, advice_of, marks, print_table, prints, short
 from node.cli.links import QrOption, demanded_reach, link_notes, link_outcome, print_link, read_link
 from node.cli.printing import id_text_shown, say_wrapped
 from node.cli.shared import LocalOption, YesOption, confirm
@@ -66,7 +66,7 @@ def _print_devices(answer: "DeviceList") -> None:
         for lacking in item["repos"]:
             if lacking["advice"]:
                 held = lacking["permission"] or "nothing"
-                print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {lacking['advice']}")
+                print(f"{item['user'][:12]} holds {held} in {lacking['name']}: {advice_of(lacking)}")
 
 
 @device.command("join")
@@ -90,7 +90,7 @@ def list_devices(api: "Client") -> "DeviceList":
 
 
 @device.command("sync")
-@prints(Table("given", short("device"), ("repo", "name"), ("what to do", "advice")))
+@prints(Table("given", short("device"), ("repo", "name"), ("what to do", advice_of)))
 def sync(api: "Client") -> "DeviceSync":
     """Hand repos to this person's other devices again, including repos taken from them since. Run it on the first device.
 
@@ -105,7 +105,7 @@ _DONE = marks("excluded", ("taken back", "taken_back"), "left")
 @device.command("remove")
 @prints(
     Table(
-        "repos", ("repo", "name"), ("done", lambda item: _DONE(item) or "nothing"), ("what to do", "advice")
+        "repos", ("repo", "name"), ("done", lambda item: _DONE(item) or "nothing"), ("what to do", advice_of)
     )
 )
 def remove(api: "Client", device: DeviceArgument, yes: YesOption = False) -> "RemovedDevice":

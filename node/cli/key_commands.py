@@ -11,7 +11,7 @@ from node.cli import words
 from node.cli.answers import Outcome, Says, prints
 from node.cli.founding import Founding, check_founded, wanted_protection
 from node.cli.inputs import read_typed
-from node.cli.shared import settings, unlocked
+from node.cli.shared import say, settings, unlocked
 from node.runtime.errors import ServiceError
 
 if TYPE_CHECKING:
@@ -30,10 +30,14 @@ NewPassphraseOption = Annotated[
         help="A file with the new passphrase; - for standard input. By default the command asks.",
     ),
 ]
-CLEAR_WARNING = (
-    "warning: the keys lie in the clear: anyone who copies the folder is this user, and reads all that it reads.\n"
-    "         Seal them with `ravel key seal`, or see that the disk is encrypted."
-)
+
+
+def warn_of_clear_keys() -> None:
+    """Say what keys in the clear are open to, and how to end that."""
+    say(
+        "warning: the keys lie in the clear: anyone who copies the folder is this user, and reads all that it reads."
+    )
+    say("         Seal them with `ravel key seal`, or see that the disk is encrypted.")
 
 
 @prints(Says("{said}"))
@@ -103,7 +107,7 @@ def init(
         check_founded(home, Founding(name, given, wanted))
     file = read_keys(home.path)
     if is_new and file.protection == "none":
-        print(CLEAR_WARNING, file=sys.stderr)
+        warn_of_clear_keys()
     answer = {
         "home": str(home.path),
         "config": str(home.config_path),
@@ -173,7 +177,7 @@ def change_passphrase(
 def unseal(context: typer.Context) -> Mapping[str, object]:
     """Keep the keys in the clear from now on: a machine can then start the node by itself."""
     answer = _change(context, _opened(context), "none", b"")
-    print(CLEAR_WARNING, file=sys.stderr)
+    warn_of_clear_keys()
     return answer
 
 

@@ -65,7 +65,7 @@ def print_link(shown: Mapping[str, object]) -> None:
 def note_reach(reach: str) -> None:
     """Say so where a link does not reach everybody."""
     if reach != "anywhere":
-        print(_NEAR_NOTES[reach], file=sys.stderr)
+        say(_NEAR_NOTES[reach])
 
 
 def link_notes(api: "Client", reach: str, addresses: Sequence[str]) -> tuple[str, ...]:

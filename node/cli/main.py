@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from node.cli.command_table import LazyGroup
+from node.cli.hints import note_options
 from node.cli.shared import Settings, fail
 from node.cli.streams import OutputFailed, end_output, open_streams
 from node.runtime.errors import EXIT_OK, ServiceError, kind_of
@@ -59,7 +60,17 @@ def configure(
     ] = False,
 ) -> None:
     """Take the options that stand before the command."""
-    context.obj = Settings(Path(home) if home else None, passphrase_file)
+    context.obj = found = Settings(Path(home) if home else None, passphrase_file)
+    # What the environment says, it says again to the next command.
+    note_options(
+        found.home if home and _is_typed(context, "home") else None,
+        passphrase_file if _is_typed(context, "passphrase_file") else None,
+    )
+
+
+def _is_typed(context: typer.Context, option: str) -> bool:
+    source = context.get_parameter_source(option)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import typer
 
 from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
-from node.cli.printing import is_terminal, is_verbose, print_table
+from node.cli.printing import is_terminal, is_verbose, print_table, say_wrapped
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
@@ -198,7 +198,7 @@ def _subject(one: "ProposalView") -> str:
 
 def _print_quorum(answer: "QuorumState") -> None:
     if not answer["quorums"]:
-        print("no quorum is named: `ravel quorum set` names one")
+        say_wrapped("no quorum is named: `ravel quorum set` names one")
     for one in answer["quorums"]:
         covers = "checkpoints and removals" if one["removals"] else "checkpoints"
         signers = ", ".join(map(person, one["signer_names"], one["signers"]))

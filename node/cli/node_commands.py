@@ -7,7 +7,7 @@ import typer
 
 from node.cli.answers import Outcome, Table, print_fields, prints
 from node.cli.printing import is_verbose, size_text
-from node.cli.shared import SetOption, called, client, note_faults, note_requests, settings, unlocked
+from node.cli.shared import SetOption, client, note_faults, note_requests, settings, unlocked
 from node.cli.status_view import damaged_line, lost_line, print_overview, print_standings
 from node.cli.streams import lose_output
 from node.cli.wording import path_line, progress_line, topic_name
@@ -76,13 +76,13 @@ class _StatusPrinter:
 
     has_more = True
 
-    def __call__(self, shown: "tuple[NodeStatus, list[RepoView], str, str]") -> None:
+    def __call__(self, shown: "tuple[NodeStatus, list[RepoView], str]") -> None:
         """Print it."""
-        status, repos, name, ravel = shown
+        status, repos, name = shown
         if is_verbose():
             _print_status(status, repos)
         else:
-            print_overview(status, repos, name, ravel)
+            print_overview(status, repos, name)
         note_requests(repos)
         if is_verbose():
             note_faults(status["faults"])
@@ -124,7 +124,7 @@ def status(context: typer.Context) -> Outcome:
     answer, repos = api.show_status(), api.list_repos()["repos"]
     standings = [{"repo": one["repo"], "name": one["name"], **one["standing"]} for one in repos]
     name = api.show_me()["name"] or ""
-    return Outcome({**answer, "standings": standings}, shown=(answer, repos, name, called(context)))
+    return Outcome({**answer, "standings": standings}, shown=(answer, repos, name))
 
 
 def _print_storage(answer: "StorageUse") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli.answers import Fields, Outcome, Says, Table, prints, short
+from node.cli.hints import as_called
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import PROFILE_COLOR_COUNT
 
@@ -27,7 +28,7 @@ def _repos_line(answer: "OwnName") -> str:
 @prints(
     Fields(
         "user",
-        ("name", lambda answer: answer["name"] or "none: `ravel me --name NAME` states one"),
+        ("name", lambda answer: answer["name"] or as_called("none: `ravel me --name NAME` states one")),
         "color",
         ("repos", _repos_line),
     )

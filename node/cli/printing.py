@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from itertools import zip_longest
 from typing import Any, Final
 
+from node.cli import hints
 from node.runtime.wording import counted, date_text, duration_text
 from ravel.characters import display_safe
 
@@ -197,8 +198,11 @@ def pad(text: str, width: int) -> str:
 
 
 def say_wrapped(text: str, state: str = "", *, indent: str = "") -> None:
-    """Print a sentence, in the colour of a state; on a terminal it is broken between words."""
-    safe = display_safe(text)
+    """Print a sentence, in the colour of a state; on a terminal it is broken between words.
+
+    Commands in it are called as `ravel` was.
+    """
+    safe = display_safe(hints.as_called(text))
     for line in wrap(safe, min(terminal_width(), _SENTENCE_MAX), indent) if is_terminal() else [safe]:
         print(paint(line, state))
 
@@ -288,8 +292,7 @@ def fill_command(command: str | tuple[str, str], values: Mapping[str, Item]) -> 
     """Return a command with its values quoted for a shell, called as `ravel` was called."""
     words, why = command if isinstance(command, tuple) else (command, "")
     quoted = {name: shlex.quote(display_safe(str(value))) for name, value in values.items()}
-    ravel = "ravel" if words.startswith("--home ") else values.get("ravel", "ravel")
-    found = f"{ravel} {words.format_map(quoted)}"
+    found = hints.command(words.format_map(quoted))
     return (found, why) if why else found
 
 

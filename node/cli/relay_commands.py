@@ -6,6 +6,7 @@ import typer
 
 from node.cli import words
 from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
+from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
 from node.cli.printing import size_text
 from node.cli.shared import YesOption, confirm
@@ -56,7 +57,7 @@ def _print_status(one: "RelayStatus") -> None:
     ]
     if one["blocks_damaged"]:
         damaged = counted(one["blocks_damaged"], "block")
-        shown.append(("damaged", f"{damaged} of files: look at the disk, then `ravel fsck`"))
+        shown.append(("damaged", as_called(f"{damaged} of files: look at the disk, then `ravel fsck`")))
     print_fields(shown)
     print()
     Table(

@@ -22,7 +22,6 @@ from node.cli.printing import calendar_text, is_terminal, is_verbose, say_wrappe
 from node.cli.shared import (
     LocalOption,
     YesOption,
-    called,
     client,
     confirm,
     note_faults,
@@ -259,7 +258,7 @@ def list_repos(context: typer.Context) -> Outcome:
     """List the repos of this node, and how each stands with others."""
     api = client(context)
     answer, faults = api.list_repos(), api.show_status()["faults"]
-    return Outcome(answer, shown={"repos": answer["repos"], "faults": faults, "ravel": called(context)})
+    return Outcome(answer, shown={"repos": answer["repos"], "faults": faults})
 
 
 @repo.command("fork")

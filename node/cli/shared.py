@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from node.cli.hints import as_called
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, kind_of
 from ravel.characters import display_safe
 from ravel.home import find_home
@@ -104,15 +105,6 @@ def _check_store(home: Path) -> None:
         pass
 
 
-def called(context: typer.Context) -> str:
-    """Return how `ravel` was called, for commands that people are told: with --home where it was given."""
-    from ravel.home import command_for
-
-    source = context.find_root().get_parameter_source("home")
-    is_given = source is not None and source.name == "COMMANDLINE"
-    return command_for(settings(context).home) if is_given else "ravel"
-
-
 def repo_in_use(home: Path, api: "Client") -> str:
     """Return the repo that is meant where none is named: the one in use, else the only one. Raises ServiceError."""
     from node.home.default_repo import load_default_repo
@@ -135,7 +127,7 @@ def repo_in_use(home: Path, api: "Client") -> str:
 
 def say(text: str) -> None:
     """Tell the user, beside what the command prints, what it is about."""
-    print(display_safe(text), file=sys.stderr, flush=True)
+    print(display_safe(as_called(text)), file=sys.stderr, flush=True)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -154,16 +146,16 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(error.as_json(), ensure_ascii=False), flush=True)
     else:
-        print(f"error: {display_safe(error.message)}", file=sys.stderr)
+        print(f"error: {display_safe(as_called(error.message))}", file=sys.stderr)
         if error.advice:
-            print(f"next:  {display_safe(error.advice)}", file=sys.stderr)
+            print(f"next:  {display_safe(as_called(error.advice))}", file=sys.stderr)
     return kind_of(error).exit_code
 
 
 def note_requests(repos: "Iterable[RepoView]") -> None:
     """Say how to answer those who ask to be let into one of these repos, if any does."""
     if any(one["requests"] for one in repos):
-        print("note: `ravel requests list` shows who asks to be let in", file=sys.stderr)
+        say("note: `ravel requests list` shows who asks to be let in")
 
 
 def note_faults(faults: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from node.cli.hints import command
 from node.cli.printing import (
     calendar_text,
     cell_width,
@@ -39,7 +40,7 @@ _ACT: Final = ("cut_off", "damaged")
 """States of a repo in which somebody has to do something."""
 
 
-def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str, ravel: str) -> None:
+def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str) -> None:
     """Print how the node is, in some ten lines."""
     problems = [*_problems(status)]
     state, colour = "all well", "well"
@@ -50,21 +51,20 @@ def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str,
     print(f"{display_safe(name or 'No name yet')}, this computer · {paint(state, colour)}")
     if problems:
         print()
-        for problem, command in problems:
+        for problem, words in problems:
             say_wrapped(f"  {problem}", "act", indent="  ")
-            if command:
-                print(f"    {display_safe(command)}")
+            print(f"    {command(words)}")
     print()
     if repos:
         print_standings(repos)
     else:
         print("No repo yet.")
-        print_next([f"{ravel} repo create NAME", f"{ravel} repo join -"])
+        print_next([command("repo create NAME"), command("repo join -")])
     if status["peers"]:
         print()
         print_table(("computer", "how", "state"), map(_peer_row, status["peers"]))
     if is_terminal():
-        print(f"\ndetails: {ravel} status --verbose")
+        print(f"\ndetails: {command('status --verbose')}")
 
 
 def print_standings(repos: "Sequence[RepoView]") -> None:
@@ -105,20 +105,20 @@ def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
 
 
 def _problems(status: "NodeStatus") -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with the node itself, and the command that helps or explains."""
+    """Yield what is wrong with the node itself, and the words of the command that helps or explains."""
     for fault in status["faults"]:
-        yield f"What is written or comes may not be stored here: {fault}.", "ravel doctor"
+        yield f"What is written or comes may not be stored here: {fault}.", "doctor"
     use = status["key_use"]
     for said in filter(None, (displaced_sentence(use), own_commits_sentence(use))):
-        yield f"{said[0].upper()}{said[1:]}.", "ravel doctor"
+        yield f"{said[0].upper()}{said[1:]}.", "doctor"
     if clock := clock_sentence(status["clock"]):
-        yield f"This computer's clock is {clock}.", "ravel doctor"
+        yield f"This computer's clock is {clock}.", "doctor"
     if any(status["damaged"].values()):
-        yield f"{damaged_line(status['damaged'])}.", "ravel doctor"
+        yield f"{damaged_line(status['damaged'])}.", "doctor"
     if lost := lost_line(status["lost_writes"]):
-        yield f"{lost[0].upper()}{lost[1:]}.", "ravel doctor"
+        yield f"{lost[0].upper()}{lost[1:]}.", "doctor"
     if status["export"]["last_error"]:
-        yield f"The export failed: {status['export']['last_error']}.", "ravel export"
+        yield f"The export failed: {status['export']['last_error']}.", "export"
 
 
 def damaged_line(damaged: "DamagedCounts") -> str:

@@ -1,6 +1,5 @@
 """CLI: up and down: a node's daemon in the background, made first where there is none."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,12 +9,12 @@ import typer
 from node.cli.answers import Outcome, Says, prints
 from node.cli.founding import Founding, settle_addresses, wanted_protection
 from node.cli.key_commands import (
-    CLEAR_WARNING,
     ClearFlag,
     KeyringFlag,
     PassphraseFlag,
     choose_protection,
     print_words,
+    warn_of_clear_keys,
 )
 from node.cli.links import passing_note
 from node.cli.shared import say, settings
@@ -87,7 +86,7 @@ def up(
     if is_new:
         secret = chosen if protection == "passphrase" else None
         if protection == "none":
-            print(CLEAR_WARNING, file=sys.stderr)
+            warn_of_clear_keys()
     is_started = not is_locked(folder)
     if not is_new:
         wanted = wanted_protection(passphrase=passphrase, keyring=keyring, clear=clear)

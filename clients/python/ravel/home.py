@@ -109,7 +109,7 @@ def read_token(path: Path) -> str:
         token = b""
     if len(token) != _TOKEN_SIZE:
         raise RavelError(
-            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: ravel --home {path} init"
+            "bad_config", f"{path / TOKEN_NAME} is no token", f"remove it, and: {command_for(path)} init"
         )
     return token.hex()
 

@@ -124,15 +124,15 @@ def test_sizes_have_units(size: int, said: str) -> None:
 
 def test_a_sentence_names_values_and_commands_quote_them(terminal: None, capsys: Capture) -> None:
     says = Says("Created {name}, {size:size}, {count:post}.", "write {name}:main 'hello'")
-    says({"name": "my garden", "size": 2048, "count": 1, "ravel": "ravel --home x"})
+    says({"name": "my garden", "size": 2048, "count": 1})
     assert capsys.readouterr().out.splitlines() == [
         "Created my garden, 2.0 KiB, 1 post.",
-        "  ravel --home x write 'my garden':main 'hello'",
+        "  ravel write 'my garden':main 'hello'",
     ]
 
 
 def test_what_others_wrote_steers_no_terminal(terminal: None, capsys: Capture) -> None:
-    Says("Created {name}.", "log {name}")({"name": "a\x1b[2Jb", "ravel": "ravel"})
+    Says("Created {name}.", "log {name}")({"name": "a\x1b[2Jb"})
     say_wrapped("a\x1b[2Jb", "well")
     assert "\x1b[2J" not in capsys.readouterr().out
 

@@ -1,0 +1,62 @@
+"""Commands that people are told: one function calls them as `ravel` was called, so that they can be pasted.
+
+Sentences, answers of the daemon and errors name commands as `ravel COMMAND`. Those for this node get the options that the
+user gave before the command. Those for another person's node stay as they are.
+"""
+
+import re
+import shlex
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final
+
+from node.cli.command_table import COMMANDS
+from ravel.home import command_for
+
+_KEY_COMMANDS: Final = frozenset({"fsck", "gc", "init", "key", "run", "up"})
+"""Commands that open the folder's keys, and so take a passphrase."""
+_COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel (?=({'|'.join(COMMANDS)})\b)")
+_BEFORE_ANOTHERS: Final = re.compile(r"(?:\bthere: |\b(?:an admin|who runs it)\b[^;.]*)$")
+"""Words before a command that somebody else types."""
+_BEHIND_ANOTHERS: Final = re.compile(
+    r"[^`;]*` (?:there\b|on (?:the other|their|that) node|on the first device)"
+)
+"""The rest of a command that is typed on another node, and the words behind it."""
+_options: Final[ContextVar[tuple[str, str]]] = ContextVar("options", default=("ravel", ""))
+"""How the user called `ravel`, and the option that names a passphrase, empty where none was given."""
+
+
+def note_options(home: Path | None, passphrase_file: str | None) -> None:
+    """Remember the options that the user typed before the command; None for those that come from elsewhere."""
+    # What came by standard input does not come again.
+    is_file = passphrase_file not in (None, "-")
+    option = (
+        f" --passphrase-file {shlex.quote(str(Path(passphrase_file or '').absolute()))}" if is_file else ""
+    )
+    _options.set(("ravel" if home is None else command_for(home), option))
+
+
+def as_called(text: str) -> str:
+    """Return a text in which commands for this node have the options that were given before the command."""
+    ravel, secret = _options.get()
+    if not secret and ravel == "ravel":
+        return text
+    if ravel != "ravel":  # some errors name the folder already
+        text = text.replace(f"{ravel} ", "ravel ")
+
+    def call(found: re.Match[str]) -> str:
+        before, behind = text[: found.start()], text[found.end() :]
+        is_anothers = _BEFORE_ANOTHERS.search(before.rstrip("`")) or _BEHIND_ANOTHERS.match(behind)
+        return found[0] if is_anothers else _called(found[1])
+
+    return _COMMAND.sub(call, text)
+
+
+def command(words: str) -> str:
+    """Return a command that calls `ravel` as the user did. `--home NEW` before the words means another folder."""
+    return f"ravel {words}" if words.startswith("--home ") else _called(words.partition(" ")[0]) + words
+
+
+def _called(name: str) -> str:
+    ravel, secret = _options.get()
+    return f"{ravel}{secret if name in _KEY_COMMANDS else ''} "

@@ -1,0 +1,13 @@
+"""Options before a command are those of one test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from node.cli.hints import note_options
+
+
+@pytest.fixture(autouse=True)
+def _called_without_options() -> Iterator[None]:
+    yield
+    note_options(None, None)
