@@ -15,7 +15,6 @@ from node.observe.standing_view import Outlook
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.links import find_kept_ask
-from storage.repos.deletion import forget_repo
 from storage.repos.repos import Repo
 
 
@@ -70,8 +69,7 @@ class Repos:
         if target.has_members and not accept_loss:
             outlook = self._standings.outlook(target)
             await self._hub.run_blocking(self._check_elsewhere, target, outlook)
-        await self._hub.write(self._forget, target)
-        self._hub.topics_changed()
+        await self._sharing.forget(target)
         return {}
 
     def _check_elsewhere(self, repo: Repo, outlook: Outlook) -> None:
@@ -92,14 +90,3 @@ class Repos:
                 "(`ravel peer add --relay HOST:PORT PEER-ID`), and `ravel backup` keeps a copy; "
                 "`ravel repo forget REPO --accept-loss` deletes it all the same",
             )
-
-    def _forget(self, repo: Repo) -> None:
-        replica = self._hub.replica
-        with replica.change() as change:
-            if (
-                repo.has_members
-            ):  # first: a crash between leaves a feed that waits for a peer, and no forked one
-                replica.own_feeds.note_deletion(repo.repo_id)
-            forget_repo(change.connection, repo.num)
-            change.changed_repos.add(repo.repo_id)
-            replica.forget_membership(repo.repo_id)

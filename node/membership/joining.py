@@ -46,6 +46,7 @@ from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, ObjectId, RepoId, TopicKey, UserId
 from storage.engine.database import StorageError
+from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch
 from storage.repos.repos import Repo, add_branch_alone, add_repo
 
@@ -209,6 +210,22 @@ class Joiner:
         if repo is not None and not repo.has_members:
             return repo
         raise ServiceError("bad_link", "the branch is here already, as another repo's than the link says")
+
+    async def forget(self, repo: Repo) -> None:
+        """Delete a repo from this node; its topics are followed no more."""
+        await self._hub.write(self._forget, repo)
+        self.refused.pop(repo.repo_id, None)
+        self._hub.topics_changed()
+
+    def _forget(self, repo: Repo) -> None:
+        replica = self._hub.replica
+        with replica.change() as change:
+            if repo.has_members:
+                # First: a crash between leaves a feed that waits for a peer, and no forked one.
+                replica.own_feeds.note_deletion(repo.repo_id)
+            forget_repo(change.connection, repo.num)
+            change.changed_repos.add(repo.repo_id)
+            replica.forget_membership(repo.repo_id)
 
     async def _keep(self, repo: Repo, epoch: Epoch) -> Repo:
         try:

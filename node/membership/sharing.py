@@ -192,19 +192,28 @@ class Sharing:
         return DeviceLink(self._author.user, encode(parse_invitation(made["invitation"]))), made
 
     async def join_as_device(self, text: str) -> Repo:
-        """Become a device by such a link; as `join`. Raises ServiceError `expired` for one that makes no device any more."""
+        """Become a device by such a link; as `join`.
+
+        Raises ServiceError `expired` for one that makes no device any more. The list of devices that it opened does not stay.
+        """
         link = _parse(parse_device_link, pasted_word(text), "a link for a device")
         if link.person == self._author.user:
             raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
-        repo = await self._join(link.opened(), link.person)
-        if repo.repo_id in self._joiner.refused:
-            raise ServiceError(
-                "expired",
-                f"the link makes you no device: {self._joiner.refused[repo.repo_id]}. It still opened the list of the "
-                "person's devices, which this node now reads",
-                "make a new link there: ravel device add; to read no more: ravel repo forget devices",
-            )
-        return repo
+        opened = link.opened()
+        was_here = find_repo(self._hub.replica, opened.repo) is not None
+        repo = await self._join(opened, link.person)
+        reason = self._joiner.refused.get(repo.repo_id)
+        if reason is None:
+            return repo
+        if not was_here:
+            await self._joiner.forget(repo)
+        raise ServiceError(
+            "expired", f"the link makes you no device: {reason}", "make a new link there: ravel device add"
+        )
+
+    async def forget(self, repo: Repo) -> None:
+        """Delete a repo from this node."""
+        await self._joiner.forget(repo)
 
     async def _join(self, link: InvitationLink, person: UserId | None = None) -> Repo:
         self._check_time(link, "the invitation")

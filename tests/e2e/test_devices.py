@@ -98,5 +98,4 @@ def test_a_link_that_was_used_makes_no_device_and_says_so(tmp_path: Path) -> Non
         refused = run_ravel(other, "device", "join", "-", stdin=link, code=ERROR_KINDS["expired"].exit_code)
         assert "makes you no device: it has been used up" in refused.stderr
         assert "ravel device add" in refused.stderr
-        run_ravel(other, "repo", "forget", "devices", "--yes")
-        assert _held(other) == {}
+        assert _held(other) == {}, "nothing of that person's stays"

@@ -42,8 +42,8 @@ def _called_for_a_folder() -> None:
         ("an admin runs `ravel member grant a b`",) * 2,
         ("run `ravel device remove` on the first device too",) * 2,
         (
-            "make a new link there: ravel device add; to read no more: ravel repo forget devices",
-            f"make a new link there: ravel device add; to read no more: {CALLED} repo forget devices",
+            "make a new link there: ravel device add; here: ravel device list",
+            f"make a new link there: ravel device add; here: {CALLED} device list",
         ),
     ],
 )

@@ -13,11 +13,12 @@ from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.membership import pairing
 from node.membership.devices import find_devices, find_home
+from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body, Join, Permission
 from protocol.formats.devices import DevicesRepo, HandOn
-from protocol.formats.links import DeviceLink, parse_device_link
+from protocol.formats.links import DeviceLink, device_link_text, parse_device_link
 from protocol.formats.proofs import prove_invitation
 from protocol.formats.text import id_text
 from protocol.ids import UserId, root_branch
@@ -356,3 +357,20 @@ async def test_a_person_adds_so_many_devices(
     assert len((await service.people.pairing.list_all())["devices"]) == DEVICE_COUNT_MAX
     with pytest.raises(ServiceError, match="at most"):
         await service.people.pairing.add(3600)
+
+
+@pytest.mark.slow
+async def test_a_refused_link_for_a_device_leaves_nothing_of_that_person_here(
+    people: list[Node], tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    laptop, phone, other, _ = people
+
+    async def reach(*_: object) -> None:
+        """Dial nobody: the two are connected."""
+
+    monkeypatch.setattr(Sharing, "_reach", reach)
+    link = device_link_text(await join(phone, laptop, tmp_path))
+    async with connected(other, laptop):
+        with pytest.raises(ServiceError, match="the link makes you no device: it has been used up"):
+            await service_of(other, tmp_path).people.pairing.join(link)
+    assert not other.replica.repos
