@@ -9,11 +9,11 @@ from node.cli.answers import Fields, Outcome, Table, print_fields, prints, short
 from node.cli.completion import complete_branches
 from node.cli.inputs import read_input, write_lines
 from node.cli.links import capability_outcome, print_link
-from node.cli.printing import is_terminal, is_verbose
+from node.cli.printing import id_text_shown, is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
 from node.cli.timeline_view import print_days
-from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of
+from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
 from protocol.limits.formats import TEXT_SIZE_MAX
@@ -27,7 +27,6 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.commits import CommitItem, CommitView, VerdictView, VoidList
     from ravel.types.members import MembershipChange
     from ravel.types.quorums import Proposal
-    from ravel.types.repos import TagList
     from ravel.types.timelines import BranchState, PastCommits, TimelineDigest, TimelineWindow
     from ravel.types.values import RootCommit
 
@@ -224,10 +223,18 @@ def set_tag(api: "Client", repo: RepoArgument, name: str, commit: str) -> "RootC
 
 
 @tag.command("list")
-@prints(Table("tags", "name", short("commit"), short("branch")))
-def list_tags(api: "Client", repo: RepoArgument = "") -> "TagList":
+@prints(
+    Table(
+        "tags",
+        "name",
+        short("commit"),
+        ("branch", lambda item: item["branch_name"] or id_text_shown(item["branch"])),
+    )
+)
+def list_tags(api: "Client", repo: RepoArgument = "") -> Outcome:
     """List the tags of a repo. `ravel log BRANCH --at NAME` shows a branch as it was there."""
-    return api.list_tags(repo)
+    answer = api.list_tags(repo)
+    return Outcome(answer, shown={"tags": with_branch_names(api, repo, answer["tags"])})
 
 
 @tag.command("rm")
@@ -308,7 +315,7 @@ class _TimelinePrinter:
             _TIMELINE(answer)
 
 
-_DIGEST = Fields("digest", "commits", ("heads", "head_count"))
+_DIGEST = Fields("digest", ("commits of the branch", "commits"), ("heads", "head_count"))
 
 
 @prints(_TimelinePrinter())

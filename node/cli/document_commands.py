@@ -280,6 +280,13 @@ def import_text(api: "Client", branch: BranchArgument, path: UpdateArgument) -> 
 def _write_text(shown: "tuple[TextView, str | None, Path]") -> None:
     """Print or write a text or an update, and say on stderr what it lacks. Raises ServiceError."""
     answer, root, out = shown
+    if root is None and str(out) == "-" and sys.stdout.isatty():
+        raise ServiceError(
+            "bad_request",
+            "an update is bytes for editors, and nothing that a terminal shows",
+            "`ravel text pull BRANCH --root NAME` prints a text (the page calls its first one `text`); --out FILE writes "
+            "the update",
+        )
     if root is not None and not answer["text"]:
         say(f"note: no text called {root!r} has words here")
     for one in answer["faults"]:

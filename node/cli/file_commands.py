@@ -17,7 +17,7 @@ from node.cli.downloads import check_target, receive
 from node.cli.printing import say_wrapped, size_text
 from node.cli.progress import Progress, show_progress
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
-from node.cli.wording import author_of, time_of
+from node.cli.wording import author_of, peer_names, time_of
 from node.contract.files import find_path_fault
 from node.observe.sentences import refusal_advice, refusal_sentence
 from node.runtime.errors import ServiceError
@@ -84,8 +84,8 @@ def add(
     return Outcome(answer)
 
 
-def _print_files(shown: "tuple[list[FileView], FileList]") -> None:
-    found, answer = shown
+def _print_files(shown: "tuple[list[FileView], FileList, Mapping[str, str]]") -> None:
+    found, answer, names = shown
     uses_relays = answer["uses_relays"]
     relays = [("relays", lambda row: row["relays"] or "none")] if uses_relays else []
     columns = (
@@ -101,7 +101,8 @@ def _print_files(shown: "tuple[list[FileView], FileList]") -> None:
     if lacking:
         print(f"on no relay: {lacking} of {counted(len(found), 'file')}")
         for one in answer["refusals"]:
-            say_wrapped(f"relay {one['relay'][:12]} takes no more: {refusal_sentence(one['reason'])}")
+            relay = names.get(one["relay"], one["relay"][:12])
+            say_wrapped(f"relay {relay} takes no more: {refusal_sentence(one['reason'])}")
             if advice := refusal_advice(one["reason"]):
                 say_wrapped(f"next:  {advice}", indent="       ")
 
@@ -111,7 +112,8 @@ def _print_files(shown: "tuple[list[FileView], FileList]") -> None:
 def list_files(api: "Client", branch: BranchArgument) -> Outcome:
     """List the files of a branch."""
     found, answer = _all_files(api, branch)
-    return Outcome({"files": found}, shown=(found, answer))
+    names = peer_names(api) if answer["refusals"] else {}
+    return Outcome({"files": found}, shown=(found, answer, names))
 
 
 def _all_files(api: "Client", branch: str) -> "tuple[list[FileView], FileList]":

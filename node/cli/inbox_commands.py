@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli import words
-from node.cli.answers import ID_WIDTH, Table, prints, short
+from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument, print_merge
+from node.cli.printing import id_text_shown
 from node.cli.repo_commands import RepoArgument
-from node.cli.wording import author, first_line, post_text, time_of
+from node.cli.wording import author, first_line, post_text, time_of, with_branch_names
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.branches import MergeResult
-    from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade
+    from ravel.types.inbox import CommentList, OfferAnswer, OfferMade
 
 inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits offered by others.")
 
@@ -32,7 +33,7 @@ _TEXT_WIDTH = 72
         "offers",
         short("offer"),
         "kind",
-        ("on branch", lambda item: item["branch"][:ID_WIDTH]),
+        ("on branch", lambda item: item["branch_name"] or id_text_shown(item["branch"])),
         ("author", author),
         "commits",
         ("status", lambda item: item["status"] if item["readable"] else f"{item['status']}, unreadable"),
@@ -44,9 +45,10 @@ def list_offers(
     repo: RepoArgument = "",
     status: Annotated[str, typer.Option(help="Only those that are open, accepted or refused.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=1000, help="List this many of the latest.")] = 100,
-) -> "OfferList":
+) -> Outcome:
     """List the offers to a repo and their state. The note of a comment is its text."""
-    return api.list_offers(repo, status=status, limit=limit)
+    answer = api.list_offers(repo, status=status, limit=limit)
+    return Outcome(answer, shown={"offers": with_branch_names(api, repo, answer["offers"])})
 
 
 @inbox.command("comment")

@@ -17,6 +17,7 @@ from node.observe.sentences import (
     own_commits_sentence,
 )
 from node.runtime.wording import counted, date_text
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from collections.abc import Iterator, Mapping
@@ -108,7 +109,9 @@ def _print_status(answer: "NodeStatus", repos: "list[RepoView]") -> None:
         print_standings(repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
-        print(f"\n{kind} {peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})")
+        name = f"{peer['name']}  " if peer["name"] else ""
+        said = f"{name}{peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})"
+        print(f"\n{kind} {display_safe(said)}")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
         print_fields(("  version", one) for one in _version_lines(peer))

@@ -7,11 +7,13 @@ import typer
 from node.cli import words
 from node.cli.answers import Outcome, Table, prints, short
 from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment
-from node.cli.wording import path_line, progress_line, time_of, topic_name
+from node.cli.wording import called_peer, path_line, peer_names, progress_line, time_of, topic_name
 from node.runtime.wording import counted
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from collections.abc import Mapping
+
     from ravel import Client
     from ravel.types.peers import PeerBan, PeerList
     from ravel.types.values import Empty
@@ -77,8 +79,9 @@ class _PeersPrinter:
 
     has_more = True
 
-    def __call__(self, answer: "PeerList") -> None:
+    def __call__(self, shown: "tuple[PeerList, Mapping[str, str]]") -> None:
         """Print them."""
+        answer, names = shown
         if is_terminal() and not is_verbose():
             if answer["peers"]:
                 _COMPUTERS(answer)
@@ -87,12 +90,12 @@ class _PeersPrinter:
             if hidden := len(answer["known"]):
                 print(f"{counted(hidden, 'further address', 'further addresses')} known: --verbose")
         else:
-            _print_all(answer)
+            _print_all(answer, names)
         for banned in answer["banned"]:
-            print(f"banned  {id_text_shown(banned)}")
+            print(display_safe(f"banned  {id_text_shown(banned)}  {names.get(banned, '')}").rstrip())
 
 
-def _print_all(answer: "PeerList") -> None:
+def _print_all(answer: "PeerList", names: "Mapping[str, str]") -> None:
     _PEERS(answer)
     for item in answer["peers"]:
         for topic in item["topics"]:
@@ -101,14 +104,16 @@ def _print_all(answer: "PeerList") -> None:
                 print(f"{who}  {what}: {progress_line(topic['progress'])}")
     reached = time_of("reached_at")
     for known in answer["known"]:
-        print(f"known   {known['peer']}  {known['address']}  {known['source']}  {reached(known)}")
+        said = f"{known['peer']}  {known['address']}  {known['source']}  {reached(known)}"
+        print(display_safe(f"known   {said}  {names.get(known['peer'], '')}").rstrip())
 
 
 @peer.command("list")
 @prints(_PeersPrinter())
-def list_peers(api: "Client") -> "PeerList":
+def list_peers(api: "Client") -> Outcome:
     """List peers and connections, the source of each address, and the last contact."""
-    return api.list_peers()
+    answer = api.list_peers()
+    return Outcome(answer, shown=(answer, peer_names(api)))
 
 
 @peer.command("remove")
@@ -120,13 +125,17 @@ def remove(api: "Client", peer: str) -> "Empty":
 
 @peer.command("ban")
 @prints(words.PEER_BANNED)
-def ban(api: "Client", peer: str) -> "PeerBan":
+def ban(api: "Client", peer: str) -> Outcome:
     """Block a peer: disconnect it, and neither dial nor serve it again."""
-    return api.ban_peer(peer)
+    return _named(api, api.ban_peer(peer))
 
 
 @peer.command("unban")
 @prints(words.PEER_UNBANNED)
-def unban(api: "Client", peer: str) -> "PeerBan":
+def unban(api: "Client", peer: str) -> Outcome:
     """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
-    return api.unban_peer(peer)
+    return _named(api, api.unban_peer(peer))
+
+
+def _named(api: "Client", answer: "PeerBan") -> Outcome:
+    return Outcome(answer, shown={**answer, "called": called_peer(api, answer["peer"])})

@@ -10,10 +10,13 @@ from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
 from node.cli.printing import size_text
 from node.cli.shared import YesOption, confirm
-from node.cli.wording import parse_duration, parse_size, spoken_duration, time_of
+from node.cli.wording import called_peer, parse_duration, parse_size, peer_names, spoken_duration, time_of
 from node.runtime.wording import counted
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from collections.abc import Mapping
+
     from ravel import Client
     from ravel.types.peers import RelayAllowance, RelayCircuits, RelayedTopic, RelayedTopicList, RelayStatus
     from ravel.types.relay_accounts import JoinedRelay, RelayAccount, RelayAccountList
@@ -109,7 +112,8 @@ def show_status(api: "Client") -> "RelayStatus":
     return api.show_relay()
 
 
-def _print_topics(answer: "RelayedTopicList") -> None:
+def _print_topics(shown: "tuple[RelayedTopicList, Mapping[str, str]]") -> None:
+    answer, names = shown
     Table(
         "topics",
         short("topic"),
@@ -123,14 +127,15 @@ def _print_topics(answer: "RelayedTopicList") -> None:
     print(f"{size_text(answer['size'])} of {size_text(answer['size_max'])} are used.")
     print("Anyone may add topics." if answer["takes_strangers"] else "Only known peers may add topics.")
     for peer in answer["allowed"]:
-        print(f"allowed  {peer}")
+        print(display_safe(f"allowed  {peer}  {names.get(peer, '')}").rstrip())
 
 
 @relay.command("list")
 @prints(_print_topics)
-def list_topics(api: "Client") -> "RelayedTopicList":
+def list_topics(api: "Client") -> Outcome:
     """List the stored topics and their size, most recently used first."""
-    return api.list_relayed_topics()
+    answer = api.list_relayed_topics()
+    return Outcome(answer, shown=(answer, peer_names(api)))
 
 
 @relay.command("pin")
@@ -151,9 +156,9 @@ def unpin(api: "Client", topic: TopicArgument) -> "RelayedTopic":
 @prints(words.PEER_ALLOWED)
 def allow(
     api: "Client", peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")]
-) -> "RelayAllowance":
+) -> Outcome:
     """Trust a peer: its topics are accepted where strangers' are refused, and strangers' topics do not displace them."""
-    return api.allow_peer(peer)
+    return _named(api, api.allow_peer(peer))
 
 
 @relay.command("deny")
@@ -161,9 +166,13 @@ def allow(
 def deny(
     api: "Client",
     peer: Annotated[str, typer.Argument(help="The node's id, or a unique prefix of one that is allowed.")],
-) -> "RelayAllowance":
+) -> Outcome:
     """Stop trusting a peer; `ravel peer ban` blocks it."""
-    return api.deny_peer(peer)
+    return _named(api, api.deny_peer(peer))
+
+
+def _named(api: "Client", answer: "RelayAllowance") -> Outcome:
+    return Outcome(answer, shown={**answer, "called": called_peer(api, answer["peer"])})
 
 
 @relay.command("invite")

@@ -172,7 +172,9 @@ def print_synced(shown: Mapping[str, Any]) -> None:
     """Print who holds what is here, and first what no other computer has."""
     standing = shown["standing"]
     when = calendar_text if is_terminal() else date_text
-    much = f"{counted(shown['commits'], 'commit')} of {counted(shown['branches'], 'branch', 'branches')}"
+    # More than `ravel log --digest` counts of the branches: who is a member is said by commits, too.
+    branches = counted(shown["branches"], "branch", "branches")
+    much = f"{counted(shown['commits'], 'commit')} in all, those of {branches} and of the membership"
     if shown["holders"]:
         say_wrapped(f"{shown['name']} is in sync with {' and '.join(shown['holders'])}: {much}.", "well")
     elif standing is not None:

@@ -1,14 +1,15 @@
 """Names and words of commands for people, posts, connections, sizes and transfers."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from node.cli.printing import ID_WIDTH, moment
+from node.cli.printing import ID_WIDTH, id_text_shown, moment
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, duration_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
+    from ravel import Client
     from ravel.types.peers import PeerView, TopicView
     from ravel.types.values import SyncProgress
 
@@ -94,6 +95,24 @@ def _answered(reply: Mapping[str, Any]) -> str:
     who = person(reply["author_name"], reply["author"], ID_WIDTH) if "author" in reply else ""
     state = "" if reply["state"] in ("shown", "erased") else f", {reply['state']}"
     return f"{who}{' ' if who else ''}[{reply['commit'][:ID_WIDTH]}{state}]"
+
+
+def called_peer(api: "Client", peer: str) -> str:
+    """Return what this user calls a peer, else as much of its id as commands need."""
+    return peer_names(api).get(peer) or id_text_shown(peer)
+
+
+def peer_names(api: "Client") -> dict[str, str]:
+    """Map ids of peers to what this user calls them."""
+    return {one["user"]: one["name"] for one in api.list_petnames()["peers"]}
+
+
+def with_branch_names(
+    api: "Client", repo: str, items: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return items of a repo that name a `branch`, each with the branch's name; empty for one that is not here."""
+    names = {one["branch"]: one["name"] for one in api.list_branches(repo)["branches"]} if items else {}
+    return [{**one, "branch_name": names.get(one["branch"], "")} for one in items]
 
 
 def topic_name(topic: "TopicView") -> str:

@@ -246,9 +246,9 @@ def _peer_added(values: _Values) -> str:
 PEER_ADDED: Final = Says(_peer_added, ("peer list", "see whether it answers"))
 PEER_REMOVED: Final = Says("Removed: this node does not dial it any more.")
 PEER_BANNED: Final = Says(
-    "Banned {peer:id}: this node neither dials nor serves it.", "peer unban {peer_short}"
+    "Banned {called}: this node neither dials nor serves it.", "peer unban {peer_short}"
 )
-PEER_UNBANNED: Final = Says("{peer:id} may connect again. `ravel peer add` dials it.")
+PEER_UNBANNED: Final = Says("{called} may connect again. `ravel peer add` dials it.")
 
 # --- relays
 RELAY_JOINED: Final = Says(
@@ -257,8 +257,8 @@ RELAY_JOINED: Final = Says(
 )
 TOPIC_PINNED: Final = Says("Pinned: it is never deleted to make room.")
 TOPIC_UNPINNED: Final = Says("Unpinned: it may be deleted to make room.")
-PEER_ALLOWED: Final = Says("{peer:id} is trusted: its topics are taken.")
-PEER_DENIED: Final = Says("{peer:id} is trusted no more. `ravel peer ban` blocks it.")
+PEER_ALLOWED: Final = Says("{called} is trusted: its topics are taken.")
+PEER_DENIED: Final = Says("{called} is trusted no more. `ravel peer ban` blocks it.")
 ACCOUNT_CHANGED: Final = Says("{name} may bring {quota:size} now; {used:size} are used.")
 ACCOUNT_REVOKED: Final = Says(
     "Deleted the account {account}. What its nodes brought stays until there is no room."

@@ -128,7 +128,7 @@ def test_a_file_that_a_relay_did_not_take_is_said_with_what_to_do(
     print_synced({**state.answer("garden"), **state.told(api, "garden")})
     shown = capsys.readouterr().out
     assert "garden is in sync with relay" in shown
-    assert "6 commits of 1 branch" in shown
+    assert "6 commits in all, those of 1 branch and of the membership" in shown
     assert "1 of your files is on this computer alone" in shown
     assert f"takes no more: {why}" in shown
     assert advice in shown

@@ -13,7 +13,7 @@ from node.cli.command_table import COMMANDS
 from node.cli.printing import Says
 from tests.unit.node.cli.test_answers import TYPES
 
-_MADE: Final = {"asks", "role", "where", "passing", "hidden"}
+_MADE: Final = {"called", "asks", "role", "where", "passing", "hidden"}
 """Values that commands add for their sentences."""
 
 
