@@ -54,6 +54,8 @@ OTHERS: Final = {
     "protocol.formats.epochs.Box": "a ciphertext",
     "protocol.formats.epochs.SealedTopic": "a ciphertext",
     "protocol.formats.epochs.StartParts.keys": "an encoded object of a commit, not a key",
+    "protocol.crypto.hashing.earlier_fingerprint": "the first bytes of a digest",
+    "protocol.session.messages.Earlier.fingerprints": "many, one after another",
     "protocol.crypto.hashing.box_pad.shared": "what a key agreement gives",
     "protocol.crypto.hashing.wait_mark.what": "a tag of what is waited for",
     "protocol.formats.document_kinds.YjsUpdate": "an encoding",

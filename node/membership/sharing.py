@@ -194,7 +194,7 @@ class Sharing:
     async def join_as_device(self, text: str) -> Repo:
         """Become a device by such a link; as `join`.
 
-        Raises ServiceError `expired` for one that makes no device any more. The list of devices that it opened does not stay.
+        The list of devices that it opened does not stay where it makes no device any more: ServiceError `expired`.
         """
         link = _parse(parse_device_link, pasted_word(text), "a link for a device")
         if link.person == self._author.user:

@@ -35,7 +35,7 @@ def test_a_user_asks_and_is_let_in(tmp_path: Path) -> None:
         bob.kill()
         [request] = _waiting(alice)
         listed = run_ravel(alice, "requests", "list").stdout
-        code = re.split("[;\n]", asked.partition("code: ")[2])[0]
+        code = re.split("[;.\n]", asked.partition("code: ")[2])[0]
         assert code in listed
         assert "1 user asks to be let in" in run_ravel(alice, "repo", "list").stdout
         run_ravel(alice, "requests", "accept", "photos", request[:8])

@@ -9,5 +9,6 @@ from node.cli.hints import note_options
 
 @pytest.fixture(autouse=True)
 def _called_without_options() -> Iterator[None]:
+    note_options(None, None)  # tests elsewhere call the program in this process too
     yield
     note_options(None, None)

@@ -22,6 +22,7 @@ from protocol.ids import (
     Signature,
     TopicKey,
 )
+from protocol.limits.peers import EARLIER_FINGERPRINT_SIZE
 from protocol.session.events import (
     CheckDue,
     Event,
@@ -156,7 +157,7 @@ def _messages(topic: BlindTopic, number: int) -> list[Message]:
         DepositFiles(topic, (FileDeposit(ObjectId(BlockId(b"f" * 32)), 7, Signature(b"s" * 64)),)),
         SettledFiles(topic, (SHORT,), ""),
         Summary(topic, number, (), *SMALLER),
-        Earlier(topic, Digest(b"e" * 32)),
+        Earlier(topic, 1, b"e" * EARLIER_FINGERPRINT_SIZE),
         Reconcile(topic, 1, b"frame"),
         Publications(topic, (b"x",)),
         Receipt(topic),
