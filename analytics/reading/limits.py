@@ -48,5 +48,3 @@ CSV_ROWS_MAX: Final = 10_000
 """Rows of a table that is written as CSV unasked: a spreadsheet takes them at once, and all such tables take a second."""
 NAMES_SIZE_MAX: Final = 16 << 20
 """Bytes of JSON that say what keys are called: over 100,000 names of the longest kind."""
-STATE_SIZE_MAX: Final = 64 * MIB
-"""Bytes of what an analysis says of itself for the next one: some 250 for each part of the export and each file."""

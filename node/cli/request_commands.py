@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from node.cli import words
-from node.cli.answers import ID_WIDTH, Fields, Table, prints, short
+from node.cli.answers import ID_WIDTH, Table, prints, short
 from node.cli.printing import is_terminal
 from node.cli.repo_commands import InvitedPermission, RepoArgument
 from node.cli.shared import say
@@ -23,9 +23,6 @@ RequestArgument = Annotated[
         help="Its id, as `ravel requests list` shows it, a unique prefix, or the name of who asks."
     ),
 ]
-_ANSWERED = Fields(
-    ("user", lambda answer: person(answer["name"], answer["user"])), ("repo", "repo_name"), "status"
-)
 _LINKS = Table(
     "links",
     ("link", lambda item: item["lobby"][:ID_WIDTH]),

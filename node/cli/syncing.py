@@ -144,14 +144,14 @@ def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
             if now - begun > (SECONDS_MAX if timeout is None else timeout) or (
                 timeout is None and now - hopeless_from > alone_max
             ):
-                raise _not_in_sync(state, repo, reason, now - begun)
+                raise _not_in_sync(repo, reason, now - begun)
             time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
         if is_moving and state.view is not None:
             synced(state.view["commits"], state.view["commits"])
     return state
 
 
-def _not_in_sync(state: SyncState, repo: str, reason: str, seconds: float) -> ServiceError:
+def _not_in_sync(repo: str, reason: str, seconds: float) -> ServiceError:
     if reason == _NOBODY:
         advice = (
             f"`ravel repo invite {repo}` gives somebody a link; "

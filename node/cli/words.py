@@ -220,13 +220,6 @@ REQUEST_ANSWERED: Final = Says(
 )
 
 # --- people and peers
-PEER_NAMED: Final = Says(
-    lambda values: (
-        f"You call {id_text_shown(values.get('user') or values.get('peer') or '')} {values['name']} now."
-        if values.get("name")
-        else "The name is taken away."
-    )
-)
 
 
 _ROLES: Final = {

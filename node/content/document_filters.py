@@ -15,7 +15,6 @@ from typing import Final
 
 from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX, JSON_DEPTH_MAX
 
-Scalar = None | bool | int | float | str
 FieldPath = tuple[str, ...]
 """Map keys from the outside in."""
 FILTER_TERMS_MAX: Final = 64

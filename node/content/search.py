@@ -273,7 +273,7 @@ class _Reader:
         origin = item.get("origin")
         if origin is not None and not self._is_by(row, UserId(parse_id(origin["author"]))):
             return
-        said = self._compare_text(row) if row.num in self._text_nums else self._compare_post(row, item, names)
+        said = self._compare_text(row) if row.num in self._text_nums else self._compare_post(item, names)
         if said is None:
             return
         branch = self._branches[row.branch_num]
@@ -306,7 +306,7 @@ class _Reader:
             hit["mentions"] = item["mentions"]
         self._hits.append(hit)
 
-    def _compare_post(self, row: TimelineRow, item: TimelineItem, names: Sequence[str]) -> _Fitting | None:
+    def _compare_post(self, item: TimelineItem, names: Sequence[str]) -> _Fitting | None:
         terms, text = self._question.terms, Words(item["text"] or "")
         files = [name for name in names if Words(name).has(terms)]
         if not files and not text.has(terms):
