@@ -19,7 +19,7 @@ from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
 from node.home.home import hold_content
 from node.ingest.publication_parsing import Opened
-from node.ingest.replica import load_blocks_of, load_membership, open_stored
+from node.ingest.replica import is_snapshot_wrong, load_blocks_of, load_membership, open_stored
 from node.ingest.stored_commits import (
     UNREADABLE,
     open_kept,
@@ -164,6 +164,9 @@ def _judge_all(connection: Connection, findings: CheckFindings) -> None:
             findings.add("repo", repo.name, f"its membership cannot be computed: {error!r}")
             continue
         _check_epochs(tables, repo, memberships[repo.num], findings)
+        findings.checked["memberships"] += 1
+        if is_snapshot_wrong(connection, tables, repo.repo_id):
+            findings.add("membership", repo.name, "its snapshot says otherwise than its commits do")
     for topic in tables.topics.values():
         judging: dict[int, _Judging] = {}
         for branch_num, nums in load_nums_on(connection, topic.num, _BATCH):

@@ -78,6 +78,7 @@ from storage.engine.database import DATABASE_NAME, Database, LostStore, StorageE
 from storage.engine.id_keys import PackedIds, chunks, pack_ids, unpack_ids
 from storage.engine.losses import Loss, discard_lost_store, read_loss, settle_loss
 from storage.repos.epochs import Topic
+from storage.repos.membership_parts import drop_all_parts
 from storage.repos.repos import Branch
 from storage.schema.schema import files
 
@@ -193,6 +194,8 @@ class _Work:
         changed["sketches"] += drop_wrong_sketches(connection, {} if tables is None else tables.by_topic)
         changed["waiting"] += drop_wrong_pending(connection)
         changed["relayed"] += repair_relayed(connection)
+        if found.kinds["membership"] or +changed:  # as for the index
+            changed["memberships"] += drop_all_parts(connection)
         if found.kinds["document"] or +changed:  # as for the index
             changed["documents"] += reset_documents(self._database, connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now

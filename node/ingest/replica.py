@@ -49,6 +49,7 @@ from storage.repos.repos import Branch, Repo, finish_join
 from storage.repos.row_changes import forget_row_changes, row_changes
 from storage.topics.sketches import Sketches
 from verifier.membership import Membership
+from verifier.membership_snapshots import encode_parts
 from verifier.posts import Hidden
 from verifier.refusal import CommitRefused
 
@@ -428,6 +429,22 @@ def load_membership(connection: Connection, tables: Tables, repo_id: RepoId) -> 
     if root is not None:
         _judge_again(connection, tables, root, membership, iterate_arrivals(connection, [root.num]))
     return membership
+
+
+def is_snapshot_wrong(connection: Connection, tables: Tables, repo_id: RepoId) -> bool:
+    """Return True if judging the commits of a membership's snapshot, in its order, says something else than it does.
+
+    Costs as `load_membership`. Raises StorageError.
+    """
+    root = tables.roots.get(repo_id)
+    if root is None:
+        return False
+    restored, _ = restore_membership(connection, root.num, repo_id)
+    names = [one.commit_id for one in restored.operations.since(0)]
+    rows = load_rows(connection, names)
+    judged = Membership(repo_id)
+    _judge_again(connection, tables, root, judged, (rows[name] for name in names))
+    return list(encode_parts(judged, repo_id, 0)) != list(encode_parts(restored, repo_id, 0))
 
 
 def _judge_again(

@@ -41,6 +41,11 @@ def load_parts(connection: Connection, branch_num: int) -> Iterator[bytes]:
         yield content
 
 
+def drop_all_parts(connection: Connection) -> int:
+    """Forget the parts of all repos; returns their count."""
+    return connection.execute(delete(membership_parts)).rowcount
+
+
 def drop_parts(connection: Connection, branch_num: int, first: int = 0) -> None:
     """Forget the parts from the one on that begins with this operation."""
     columns = membership_parts.c

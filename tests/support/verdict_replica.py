@@ -27,6 +27,7 @@ from storage.repos.repos import Repo, add_repo
 from storage.schema.schema import pending
 from tests.support.builders import STORE_KEY
 from tests.verdicts.comparing import differences
+from verifier.membership import Membership
 
 History = dict[str, Any]
 _TAGS: Final = (b"\xacpublication1\xc4\x20", b"\xa5bare1\xc4\x20")
@@ -39,6 +40,15 @@ class VerdictReplica:
         folder.mkdir()
         self._replica = Replica(folder, STORE_KEY)
         self._clock = count(1_800_000_000_000)
+
+    @property
+    def repo_ids(self) -> list[RepoId]:
+        """Ids of the repos that were judged, in order."""
+        return sorted(repo.repo_id for repo in self._replica.repos.values())
+
+    def membership(self, repo_id: RepoId) -> Membership:
+        """Return what was concluded of a repo's members."""
+        return self._replica.membership(repo_id)
 
     def close(self) -> None:
         """Close the store."""

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blake3 import blake3
 
-from tests.support.verdict_replica import differing_in_replica
+from tests.support.verdict_replica import VerdictReplica, differing_in_replica
 from tests.verdicts.histories import VECTORS, written
+from verifier.membership_snapshots import SNAPSHOT_VERSION, encode_parts
 
 QUICK = 16
 """Every so manieth history is in the quick tier."""
@@ -21,6 +23,20 @@ def _load() -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_a_replica_comes_to_some_verdicts_in_two_orders_of_arrival(tmp_path: Path) -> None:
     assert list(differing_in_replica(_load()[::QUICK], tmp_path)) == []
+
+
+@pytest.mark.slow
+def test_snapshots_of_memberships_are_those_of_their_version(tmp_path: Path) -> None:
+    # Where this fails, a rule or a type has changed. Raise the version, or a store keeps what the old one concluded.
+    judge = VerdictReplica(tmp_path / "node")
+    for history in _load()[::QUICK]:
+        judge.judge(history)
+    said = [
+        part for repo_id in judge.repo_ids for _, part in encode_parts(judge.membership(repo_id), repo_id, 0)
+    ]
+    assert len(said) > 30
+    assert (SNAPSHOT_VERSION, blake3(b"".join(said)).hexdigest()[:16]) == (1, "315e18e52cb012a6")
+    judge.close()
 
 
 @pytest.mark.slow

@@ -6,16 +6,21 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 from sqlalchemy import Connection, delete, func, insert, select, text
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
+from node.care.fsck import check_store
+from node.care.repair import repair_store
 from node.ingest import replica as replica_module
 from node.ingest.replica import Replica, load_membership
+from protocol.codec import encode
 from protocol.crypto.keys import StoreKey, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Grant, Permission
 from storage.repos.deletion import forget_repo
+from storage.repos.membership_parts import add_part, load_parts
 from storage.schema.schema import branches, membership_parts
 from tests.support.builders import STORE_KEY
 from tests.support.restored import state_of
@@ -204,6 +209,26 @@ def test_a_part_of_another_version_is_made_anew(home: Home, monkeypatch: pytest.
     home.grow(20)
     monkeypatch.setattr(membership_snapshots, "SNAPSHOT_VERSION", membership_snapshots.SNAPSHOT_VERSION + 1)
     assert home.saved() == 0
+    assert home.restored() == 21
+
+
+def test_the_check_finds_a_part_that_says_what_does_not_follow_and_the_repair_drops_it(home: Home) -> None:
+    home.grow(20)
+    part = membership_snapshots._decoder
+
+    def lie(connection: Connection) -> None:
+        (content,) = load_parts(connection, 1)
+        said = part.decode(content)
+        granted = structs.replace(said.operations[-1], timestamp=1)
+        add_part(connection, 1, 0, encode(structs.replace(said, operations=(*said.operations[:-1], granted))))
+
+    assert check_store(home.folder, STORE_KEY).problems == []
+    home.change(lie)
+    found = check_store(home.folder, STORE_KEY)
+    assert [(one.kind, one.about) for one in found.problems] == [("membership", "repo")]
+    repair = repair_store(home.folder, STORE_KEY)
+    assert (repair.changed["memberships"], repair.left.problems) == (1, [])
+    assert home.restored() == 0
     assert home.restored() == 21
 
 
