@@ -62,6 +62,7 @@ export const ENDPOINTS = {
   compactBranch: {"method": "POST", "path": "/branches/{branch}/compactions", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   writePost: {"method": "POST", "path": "/branches/{branch}/commits", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   writePosts: {"method": "POST", "path": "/branches/{branch}/commits/batch", "query": [], "body": "json", "events": false, "key": true, "seconds": 3600},
+  streamPosts: {"method": "POST", "path": "/branches/{branch}/commits/stream", "query": [], "body": "lines", "events": false, "key": false, "seconds": 3600},
   showCommit: {"method": "GET", "path": "/commits/{commit}", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   explainVerdict: {"method": "GET", "path": "/commits/{commit}/verdict", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   listVoids: {"method": "GET", "path": "/branches/{branch}/voids", "query": [], "body": null, "events": false, "key": false, "seconds": 60},

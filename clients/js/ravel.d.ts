@@ -62,6 +62,16 @@ export class JsonDocument {
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
 }
 
+/** Writes posts into a branch. */
+export class PostWriter {
+  /** Settles when fewer than 256 posts are not answered. */
+  readonly ready: Promise<void>;
+  /** Gives the commit once it is durable. */
+  post(text: string): Promise<WrittenCommitView>;
+  /** Waits until all are answered, and throws the first failure. */
+  close(): Promise<void>;
+}
+
 /** What a query finds now, and names of what has changed since the result before. */
 export interface LiveResult {
   documents: FoundDocument[];
@@ -925,6 +935,20 @@ export interface WrittenPosts {
 /** Writes posts, one after the other. */
 export interface PostsRequest {
   texts: string[];
+}
+
+/** What became of a line: the commit, or the error. */
+export interface StreamedOutcome {
+  branch?: string;
+  commit?: string;
+  error?: ErrorDetail;
+  rank?: number;
+}
+
+/** Line of a stream of posts. */
+export interface StreamedPost {
+  text: string;
+  key?: string;
 }
 
 /** A commit with all it states. Of one that was not accepted, the verdict alone. */
@@ -2249,6 +2273,8 @@ export interface ReportStatus {
 export class Ravel {
   /** A JSON document of a branch, whether it has been written to or not. */
   document(branch: string, name?: string): JsonDocument;
+  /** Writes posts without waiting for each: their answers come in order. */
+  writer(branch: string, options?: RequestOptions): PostWriter;
   /** JSON documents of a branch that have such a name and meet a filter. */
   documents(branch: string, query?: { prefix?: string; where?: object; sort?: string[]; limit?: number }): JsonDocuments;
   // The node

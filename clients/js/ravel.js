@@ -12,6 +12,7 @@ const ATTEMPTS = 3; // of a request that changes nothing, or that the node knows
 const SILENCE_MS = 45_000; // three comments of the node: without them the connection is dead, also where it is open
 const EVENT_SIZE_MAX = 16 * 2 ** 20; // characters of one event; the longest list of repos is far below
 const FOUND_MAX = 100; // documents of a query that states no other limit
+const OWED_MAX = 256; // posts of a writer that are not answered, as the node takes them
 const HEAD_SIZE_MAX = 4096; // bytes of a line before a file of a batch
 
 /**
@@ -68,11 +69,12 @@ export class Ravel {
     const { path, body } = this.#fill(name, endpoint, values);
     const isRead = endpoint.method === "GET";
     const key = endpoint.key ? newKey() : "";
-    if (key && !this.#run) await this.#learnRun(options.signal);
+    const isKeyed = endpoint.key || endpoint.body === "lines"; // each line has a key of its own
+    if (isKeyed && !this.#run) await this.#learnRun(options.signal);
     const run = this.#run; // a node that states none knows no keys, and would write twice
-    const attempts = (isRead || (key && run)) && !options.once ? ATTEMPTS : 1;
+    const attempts = (isRead || (isKeyed && run)) && !options.once ? ATTEMPTS : 1;
     for (let attempt = 1; ; attempt += 1) {
-      const keyed = key ? { "Idempotency-Key": key, ...(attempt > 1 && { "Ravel-Run": run }) } : {};
+      const keyed = { ...(key && { "Idempotency-Key": key }), ...(isKeyed && attempt > 1 && { "Ravel-Run": run }) };
       try {
         return await this.#once(endpoint, path, body, options, keyed);
       } catch (error) {
@@ -151,6 +153,11 @@ export class Ravel {
     };
   }
 
+  /** Writes posts into a branch without waiting for each (a `PostWriter`). */
+  writer(branch, options) {
+    return new PostWriter((lines) => this.request("streamPosts", { branch, lines }, options));
+  }
+
   /** A file's content: an async iterable of bytes that goes on where it was cut. */
   async getFile(values, options = {}) {
     const endpoint = endpointOf("getFile");
@@ -187,6 +194,9 @@ export class Ravel {
     } else if (endpoint.body === "files") {
       body = batchOf(left.files ?? []);
       delete left.files;
+    } else if (endpoint.body === "lines") {
+      body = left.lines;
+      delete left.lines;
     } else if (endpoint.body === "json") {
       return { path, body: JSON.stringify(left) };
     }
@@ -218,7 +228,7 @@ export class Ravel {
     const answer = await this.#send(endpoint.method, path, { headers, body, signal: AbortSignal.any(signals), isWrite });
     if (!answer.ok) throw await errorOf(answer);
     try {
-      return await answer.json();
+      return endpoint.body === "lines" ? linesOf(await answer.text()) : await answer.json();
     } catch (error) {
       throw options.signal?.aborted ? options.signal.reason : lost(error, isWrite, isStreamed(endpoint));
     }
@@ -241,7 +251,7 @@ export class Ravel {
 
 for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
   const define = (called, value) => Object.defineProperty(Ravel.prototype, called, { value, configurable: true });
-  if (name !== "getFile") {
+  if (name !== "getFile" && endpoint.body !== "lines") {
     define(name, function call(values, options) {
       return this.request(name, values, options);
     });
@@ -304,6 +314,74 @@ export class JsonDocument {
   async *live(options) {
     for await (const { data } of this.#ravel.watchJson(this.#at, options)) yield data;
   }
+}
+
+/** Writes posts in order, as many by one request as wait for it. A post is written once, also where answers are lost. */
+export class PostWriter {
+  #send;
+  #waiting = [];
+  #owed = 0;
+  #running = null;
+  #failure = null;
+  #room = later();
+
+  constructor(send) {
+    this.#send = send;
+    this.#room.resolve();
+  }
+
+  /** Settles when fewer than 256 posts are not answered. */
+  get ready() {
+    return this.#room.promise;
+  }
+
+  /** Gives the commit once it is durable. `close` throws the failure, also where nobody looks at this. */
+  post(text) {
+    const { promise, resolve, reject } = later();
+    promise.catch((error) => (this.#failure ??= error));
+    this.#waiting.push({ line: `${JSON.stringify({ text, key: newKey() })}\n`, resolve, reject });
+    this.#owed += 1;
+    if (this.#owed === OWED_MAX) this.#room = later();
+    this.#running ??= this.#run();
+    return promise;
+  }
+
+  /** Waits until all are answered, and throws the first failure. */
+  async close() {
+    await this.#running;
+    if (this.#failure) throw this.#failure;
+  }
+
+  async #run() {
+    await null; // so that posts of one turn go together
+    while (this.#waiting.length) {
+      const posts = this.#waiting.splice(0, OWED_MAX);
+      try {
+        const answers = await this.#send(posts.map(({ line }) => line).join(""));
+        if (answers.length !== posts.length) throw new RavelError("incompatible", "not one answer for each post");
+        posts.forEach(({ resolve, reject }, at) => {
+          const { error } = answers[at];
+          if (error) reject(errorFrom(error, 200));
+          else resolve(answers[at]);
+        });
+      } catch (error) {
+        for (const { reject } of posts) reject(error); // of those that were answered, this changes nothing
+      }
+      this.#owed -= posts.length;
+      if (this.#owed < OWED_MAX) this.#room.resolve();
+    }
+    this.#running = null;
+  }
+}
+
+function later() {
+  const parts = {};
+  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
+  return parts;
+}
+
+function linesOf(text) {
+  return text.split("\n").filter(Boolean).map((line) => JSON.parse(line));
 }
 
 /** Results, each with the names of what was added, changed, moved and removed since the one before. */

@@ -23,8 +23,9 @@ from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
 from node.api.files import FileHandlers, archive_response
 from node.api.openapi import encode_document
+from node.api.post_streams import PostStreams
 from node.api.repeats import Repeats, StatesRun, new_run
-from node.api.requests import Handler, answer_json, json_response
+from node.api.requests import Handler, answer_json, json_response, refusal_of
 from node.api.routing import Routes
 from node.api.search import SearchHandler
 from node.api.services import Services
@@ -40,6 +41,7 @@ from node.api.web_page import (
 )
 from node.contract.browsers import MAKE_PAIRING_CODE
 from node.contract.care import OPEN_REPORT
+from node.contract.commits import STREAM_POSTS
 from node.contract.document_queries import FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
@@ -51,11 +53,9 @@ from node.contract.table import ROUTED, AnyEndpoint
 from node.contract.timelines import FOLLOW_EDITS
 from node.contract.tokens import SHOW_TOKEN
 from node.observe.watching import Monitoring
-from node.runtime.errors import ServiceError, damaged, storage_failed
+from node.runtime.errors import ServiceError
 from node.runtime.metrics import CONTENT_TYPE
 from node.runtime.resolve import preferred_repo
-from storage.commits.blocks import DamagedBlock
-from storage.engine.database import StorageError
 
 log = structlog.get_logger()
 
@@ -102,6 +102,7 @@ def create_app(
     probes = _Probes(node.watching)
     access = Access(services.targets, callers, run_blocking)
     handlers = _other_handlers(services, streams or EventStreams(), access)
+    handlers[STREAM_POSTS] = PostStreams(services.branches.posts, repeats, callers, run_blocking).open
     handlers[MAKE_PAIRING_CODE] = pairing_code
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
@@ -202,24 +203,11 @@ def _mapped(handler: Handler) -> Handler:
         preferred_repo.set(request.headers.get(REPO_HEADER, ""))  # for this request: each has its own context
         try:
             return await handler(request)
-        except ServiceError as error:
-            return error_response(error)
         except ClientDisconnect:
             log.info("client left", path=request.url.path)
             return Response()
-        except DamagedBlock as error:
-            log.error("damaged", path=request.url.path, error=str(error))
-            return error_response(damaged(error))
-        except StorageError as error:
-            log.error("storage failed", path=request.url.path, error=str(error))
-            return error_response(
-                storage_failed(error, "make room on the disk, or mend it: `ravel doctor` tells more")
-            )
-        except Exception:  # the API's last border: a defect answers 500 without details, and is logged whole
-            log.exception("request failed", path=request.url.path)
-            return error_response(
-                ServiceError("internal", "a defect in Ravel", "the daemon's log has the details")
-            )
+        except Exception as error:  # the API's last border
+            return error_response(refusal_of(error, request.url.path))
 
     return run
 

@@ -11,9 +11,10 @@ from typing import Any, Final, TypedDict
 
 import msgspec
 
-from node.contract.endpoint import KEY_HEADER, PREFIX, HeaderParameter, QueryParameter, Stability
+from node.contract.endpoint import KEY_HEADER, LINES_TYPE, PREFIX, HeaderParameter, QueryParameter, Stability
 from node.contract.node import JsonObject
 from node.contract.table import ENDPOINTS, SUBJECTS, AnyEndpoint
+from node.contract.values import ErrorDetail
 from node.runtime.errors import ERROR_KINDS
 from node.runtime.version import VERSION
 from protocol.limits.users import IDEMPOTENCY_KEY_SIZE_MAX
@@ -22,14 +23,6 @@ OPENAPI_VERSION: Final = "3.1.0"
 _SCHEMAS: Final = "#/components/schemas/{name}"
 _BYTES: Final = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 _JSON_TYPES: Final = {int: "integer", str: "string"}
-
-
-class ErrorDetail(TypedDict):
-    """Code, message and advice of an error."""
-
-    code: str
-    message: str
-    next: str
 
 
 class ErrorAnswer(TypedDict):
@@ -112,6 +105,7 @@ def _schemas(endpoints: Iterable[AnyEndpoint]) -> tuple[dict[str, JsonObject], J
         types += [one.answer] if not one.is_download else []
         types += [one.request] if one.request is not None else []
         types += [one.entry] if one.entry is not None else []
+        types += [one.line] if one.line is not None else []
         types += [event.data for event in one.events]
     unique = list({str(kind): kind for kind in types}.values())
     schemas, components = msgspec.json.schema_components(unique, ref_template=_SCHEMAS)
@@ -164,6 +158,12 @@ def _operation(endpoint: AnyEndpoint, subject: str, schemas: Mapping[str, JsonOb
             "Contents, streamed: before each stands a line of JSON, which `x-entry` describes, and ends with a line feed."
         )
         found["x-entry"] = schemas[str(endpoint.entry)]
+    if endpoint.line is not None:
+        found["requestBody"]["description"] = (
+            "Lines of JSON, which `x-line` describes. Each ends with a line feed."
+        )
+        found["requestBody"]["content"] = {LINES_TYPE: {"schema": {"type": "string"}}}
+        found["x-line"] = schemas[str(endpoint.line)]
     found["responses"] = _good_responses(endpoint, schemas) | _error_responses(endpoint, schemas)
     if endpoint.events:
         found["x-events"] = {
@@ -197,7 +197,8 @@ def _good_responses(endpoint: AnyEndpoint, schemas: Mapping[str, JsonObject]) ->
             "206": {"description": "The range that was asked for.", "content": _BYTES},
             "416": {"description": "The range lies behind the end."},
         }
-    content: JsonObject = {"application/json": {"schema": schemas[str(endpoint.answer)]}}
+    kind = "application/json" if endpoint.line is None else LINES_TYPE
+    content: JsonObject = {kind: {"schema": schemas[str(endpoint.answer)]}}
     if endpoint.events:
         content["text/event-stream"] = {
             "schema": {

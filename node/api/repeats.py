@@ -39,14 +39,23 @@ _LOOK: Final = "look whether it was done before you do it again"
 
 
 @dataclass(slots=True, eq=False)
-class _Kept:
+class Kept:
     """A request under way, or its answer. With neither an answer nor an error at its end, nobody knows what was done."""
 
+    place: tuple[str, str]
     fingerprint: bytes
     since: float
     is_over: trio.Event = field(default_factory=trio.Event)
     answer: bytes | None = None
     error: ServiceError | None = None
+
+    def say(self) -> bytes:
+        """Return the answer to a request that is over. Raises its error, and ServiceError `answer_lost`."""
+        if self.error is not None:
+            raise ServiceError(self.error.code, self.error.message, self.error.advice)
+        if self.answer is None:
+            raise ServiceError("answer_lost", "the request was cut short", _LOOK)
+        return self.answer
 
 
 def new_run() -> str:
@@ -59,7 +68,7 @@ class Repeats:
 
     def __init__(self, run: str) -> None:
         self._run = run
-        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()  # the oldest first
+        self._kept: OrderedDict[tuple[str, str], Kept] = OrderedDict()  # the oldest first
         self._size = 0  # bytes of answers
 
     async def answer(
@@ -77,62 +86,83 @@ class Repeats:
         key = _key_of(request)
         if not key:
             return json_response(await act())
+        self.check_run(request)
+        fingerprint = find_fingerprint()
+        while True:
+            kept, is_new = self.begin(caller, key, fingerprint)
+            if is_new:
+                break
+            if kept.is_over.is_set():
+                return Response(kept.say(), media_type="application/json")
+            await kept.is_over.wait()
+        try:
+            response = json_response(await act())
+        except Exception as error:
+            self.finish(kept, error)
+            raise
+        else:
+            self.finish(kept, bytes(response.body))
+            return response
+        finally:
+            kept.is_over.set()
+
+    def check_run(self, request: Request) -> None:
+        """Raise ServiceError `answer_lost` where a request is for another run of the daemon."""
         if request.headers.get(RUN_HEADER, self._run) != self._run:
             raise ServiceError(
                 "answer_lost", "the node was started again since the request was first sent", _LOOK
             )
-        self._forget()
-        fingerprint = find_fingerprint()
+
+    def begin(self, caller: Caller, key: str, fingerprint: bytes) -> tuple[Kept, bool]:
+        """Return what is kept of a request, and True if it is new: then it is to be done, and `finish` to be called.
+
+        Raises ServiceError `key_reused`.
+        """
+        self._forget_old()
         place = ("" if caller.token is None else caller.token.digest, key)
-        while (kept := self._kept.get(place)) is not None:
-            if kept.fingerprint != fingerprint:
-                raise ServiceError(
-                    "key_reused",
-                    f"{KEY_HEADER} {key!r} came with another request",
-                    "make up a key for each request",
-                )
-            if kept.is_over.is_set():
-                return _said(kept)
-            await kept.is_over.wait()
-        kept = self._kept[place] = _Kept(fingerprint, trio.current_time())
-        try:
-            return await self._act(place, kept, act)
-        finally:
-            kept.is_over.set()
+        kept = self._kept.get(place)
+        if kept is None:
+            kept = self._kept[place] = Kept(place, fingerprint, trio.current_time())
+            return kept, True
+        if kept.fingerprint != fingerprint:
+            raise ServiceError(
+                "key_reused",
+                f"{KEY_HEADER} {key!r} came with another request",
+                "make up a key for each request",
+            )
+        return kept, False
 
-    async def _act(
-        self, place: tuple[str, str], kept: _Kept, act: Callable[[], Awaitable[object]]
-    ) -> Response:
-        try:
-            response = json_response(await act())
-        except ServiceError as error:
-            if _passes(error):
-                del self._kept[place]
-            kept.error = error
-            raise
-        except (
-            Exception
-        ):  # of any kind: the store's failure, which undid the write. A repetition tries again.
-            del self._kept[place]
-            raise
-        kept.answer = bytes(response.body)
-        self._size += len(kept.answer)
-        return response
+    def finish(self, kept: Kept, outcome: bytes | Exception) -> None:
+        """Keep the answer to a request, or its refusal. What undid the write is not kept: a repetition tries again."""
+        if isinstance(outcome, bytes):
+            kept.answer = outcome
+            self._size += len(outcome)
+        elif isinstance(outcome, ServiceError) and not _passes(outcome):
+            kept.error = outcome
+        else:
+            del self._kept[kept.place]
+        kept.is_over.set()
 
-    def _forget(self) -> None:
+    def forget(self, kept: Kept) -> None:
+        """Forget a request that is over, if it is still kept."""
+        if self._kept.get(kept.place) is kept:
+            del self._kept[kept.place]
+            self._size -= len(kept.answer or b"")
+
+    def _forget_old(self) -> None:
         """Forget what is too old or too much, the oldest first. What is under way stays; connections bound it."""
         latest = trio.current_time() - IDEMPOTENCY_SECONDS
-        count, forgotten = len(self._kept), []
-        for place, kept in self._kept.items():
-            is_too_much = count >= IDEMPOTENCY_COUNT_MAX or self._size > IDEMPOTENCY_SIZE_MAX
+        count, size, forgotten = len(self._kept), self._size, []
+        for kept in self._kept.values():
+            is_too_much = count >= IDEMPOTENCY_COUNT_MAX or size > IDEMPOTENCY_SIZE_MAX
             if kept.since > latest and not is_too_much:
                 break
             if kept.is_over.is_set():
-                forgotten.append(place)
+                forgotten.append(kept)
                 count -= 1
-                self._size -= len(kept.answer or b"")
-        for place in forgotten:
-            del self._kept[place]
+                size -= len(kept.answer or b"")
+        for kept in forgotten:
+            self.forget(kept)
 
 
 def _passes(error: ServiceError) -> bool:
@@ -194,11 +224,3 @@ def _key_of(request: Request) -> str:
             "bad_request", f"{KEY_HEADER} is one text of 1 to {IDEMPOTENCY_KEY_SIZE_MAX} characters of ASCII"
         )
     return keys[0]
-
-
-def _said(kept: _Kept) -> Response:
-    if kept.error is not None:
-        raise ServiceError(kept.error.code, kept.error.message, kept.error.advice)
-    if kept.answer is None:
-        raise ServiceError("answer_lost", "the request was cut short", _LOOK)
-    return Response(kept.answer, media_type="application/json")

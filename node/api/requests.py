@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import msgspec
+import structlog
 import trio
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -17,10 +18,14 @@ from node.contract.endpoint import QueryParameter
 from node.contract.values import find_repeated_key
 from node.http.connection import BodyStopped
 from node.runtime.blocking import RunBlocking
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ServiceError, damaged, storage_failed
 from protocol.codec import DecodeError
 from protocol.limits.formats import KIB
 from protocol.limits.users import BODY_WAIT_SECONDS, REQUEST_SIZE_MAX
+from storage.commits.blocks import DamagedBlock
+from storage.engine.errors import StorageError
+
+log = structlog.get_logger()
 
 T = TypeVar("T")
 _PARSED_AT_ONCE_SIZE_MAX: Final = 16 * KIB
@@ -28,6 +33,21 @@ _PARSED_AT_ONCE_SIZE_MAX: Final = 16 * KIB
 _ENCODED_AT_ONCE_MAX: Final = 256
 """Items of a list that are encoded without giving others their turn: a seventh of a millisecond of topics."""
 Handler = Callable[[Request], Awaitable[Response]]
+
+
+def refusal_of(error: Exception, path: str) -> ServiceError:
+    """Return what to say of an error, which is logged unless it is one of the caller's."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, DamagedBlock):
+        log.error("damaged", path=path, error=str(error))
+        return damaged(error)
+    if isinstance(error, StorageError):
+        log.error("storage failed", path=path, error=str(error))
+        return storage_failed(error, "make room on the disk, or mend it: `ravel doctor` tells more")
+    # A defect is answered without details, and logged whole.
+    log.error("request failed", path=path, exc_info=error)
+    return ServiceError("internal", "a defect in Ravel", "the daemon's log has the details")
 
 
 def json_response(

@@ -41,6 +41,15 @@ async def write_commits(
     return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_epoch))
 
 
+async def write_each(
+    hub: Hub, author: Author, branch: Branch, bodies: Sequence[Body]
+) -> list[WrittenCommit | Exception]:
+    """Write commits one after the other, each whole or not at all; returns each, or the error that `write_commit` raises."""
+    requests = [WriteRequest(branch, [as_draft(body)]) for body in bodies]
+    outcomes = await hub.write_each(author.write_group, requests)
+    return [outcome if isinstance(outcome, Exception) else outcome[0] for outcome in outcomes]
+
+
 async def write_job(hub: Hub, job: Callable[[IngestResult], T]) -> T:
     """Run a job that writes in a thread, and announce all that it has added to its argument, even if it raises."""
     stored = IngestResult()

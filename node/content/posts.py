@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.writing import write_commit, write_commits
+from node.authoring.writing import write_commit, write_commits, write_each
 from node.content.mentions import resolve_mentions
 from node.contract.commits import WrittenCommitView, WrittenPosts
 from node.contract.posts import HiddenPost, PostVersion, PostVersions, Thread, WrittenPost
@@ -86,6 +86,15 @@ class Posts:
             "commits": [id_text(one.commit_id) for one in commits],
             "rank": _rank_of(commits[-1]),
         }
+
+    async def write_each(self, branch: str, texts: Sequence[str]) -> list[WrittenCommitView | Exception]:
+        """Write posts one after the other; returns each once it is durable, or the error of its own that `write` raises.
+
+        Raises ServiceError where there is no such branch.
+        """
+        target = self._find_branch(branch)
+        outcomes = await write_each(self._hub, self._author, target, [Post(text) for text in texts])
+        return [one if isinstance(one, Exception) else _written_view(target, one) for one in outcomes]
 
     async def reply(self, commit: str, text: str, resolve_mentions: bool = False) -> WrittenPost:
         """Write a reply to a commit. A reply to a reply is of the same thread, and one to an edit answers the post."""

@@ -5,9 +5,15 @@ from typing import Annotated, Final, NotRequired, TypedDict
 from msgspec import Meta
 
 from node.contract.access import READ_BRANCH, READ_COMMIT, WRITE_BRANCH
-from node.contract.endpoint import LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
-from node.contract.values import ByteCount, Id, PersonText, Request, Text, UnixSeconds, one_of
-from protocol.limits.users import POSTS_COUNT_MAX
+from node.contract.endpoint import KEY_ERRORS, LONG_WRITE_SECONDS, WRITE_ERRORS, Endpoint
+from node.contract.values import ByteCount, ErrorDetail, Id, PersonText, Request, Text, UnixSeconds, one_of
+from protocol.limits.users import (
+    BODY_WAIT_SECONDS,
+    IDEMPOTENCY_KEY_SIZE_MAX,
+    POSTS_COUNT_MAX,
+    WRITE_STREAM_COUNT_MAX,
+    WRITE_STREAM_KEYS_MAX,
+)
 
 Rank = Annotated[int, Meta(ge=0, description="The length of the longest path from a root.")]
 BodyKind = Annotated[str, Meta(description="The kind of the body: `post`, `imported`, `files`, ...")]
@@ -36,6 +42,19 @@ class PostsRequest(Request, frozen=True):
     """Writes posts, one after the other."""
 
     texts: Annotated[list[Text], Meta(min_length=1, max_length=POSTS_COUNT_MAX)]
+
+
+class StreamedPost(Request, frozen=True):
+    """Line of a stream of posts."""
+
+    text: Text
+    key: Annotated[
+        str,
+        Meta(
+            pattern=f"^[!-~]{{0,{IDEMPOTENCY_KEY_SIZE_MAX}}}$",
+            description="As `Idempotency-Key`: a line that comes again with the same key is written once.",
+        ),
+    ] = ""
 
 
 class AuthorFields(TypedDict):
@@ -243,6 +262,15 @@ class WrittenCommitView(TypedDict):
     branch: Id
 
 
+class StreamedOutcome(TypedDict):
+    """What became of a line: the commit, or the error."""
+
+    commit: NotRequired[Id]
+    rank: NotRequired[Rank]
+    branch: NotRequired[Id]
+    error: NotRequired[ErrorDetail]
+
+
 class WrittenPosts(TypedDict):
     """Posts that were written, durably."""
 
@@ -275,6 +303,23 @@ WRITE_POSTS: Final = Endpoint(
     details=(
         "They are stored some hundred at a time. Where that fails in between, the error says how many are written: "
         "these are the first, and they stay."
+    ),
+    seconds_max=LONG_WRITE_SECONDS,
+)
+STREAM_POSTS: Final = Endpoint(
+    name="stream_posts",
+    method="POST",
+    path="/branches/{branch}/commits/stream",
+    scopes=WRITE_BRANCH,
+    summary="Write posts, a line of JSON each. Each is durable when its line of the answer comes.",
+    takes_bytes=True,
+    line=StreamedPost,
+    answer=StreamedOutcome,
+    errors=(*WRITE_ERRORS, *KEY_ERRORS),
+    details=(
+        "Answers have the order of the lines, and come while more lines may be sent. A line that is refused ends nothing. "
+        f"The node reads on while it owes fewer than {WRITE_STREAM_COUNT_MAX} answers, so read them. A pause of "
+        f"{BODY_WAIT_SECONDS} s ends the stream. It knows keys of the last {WRITE_STREAM_KEYS_MAX} lines."
     ),
     seconds_max=LONG_WRITE_SECONDS,
 )

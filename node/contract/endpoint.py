@@ -25,6 +25,8 @@ REPO_HEADER: Final = "Ravel-Repo"
 """Of a request: the id of the repo whose branches are meant first where a branch is given by its name alone."""
 KEY_HEADER: Final = "Idempotency-Key"
 """Of a request that writes: one that comes again with the same key is done once."""
+LINES_TYPE: Final = "application/x-ndjson"
+"""Content type of lines of JSON."""
 RUN_HEADER: Final = "Ravel-Run"
 """Of every answer: the run of the daemon, another after each start. Of a request with a key: it is for that run alone."""
 _NAMED: Final = re.compile(r"\{(\w+)\}")
@@ -180,6 +182,7 @@ class Endpoint(Generic[A]):
     - `is_keyless`: a write that takes no idempotency key, since each request shall be done.
     - `takes_bytes`: the body is content of any length, streamed, and not JSON.
     - `entry`: of such a body: it is many contents, each after a line of JSON of this type, which says its `size`.
+    - `line`: of such a body: it is lines of JSON of this type, and the answer has a line of `answer` for each.
     - `events`: what is sent instead of the answer to requests that accept `text/event-stream`.
     - `errors`: codes beside those that follow from path, query and body.
     - `seconds_max`: how long an answer may take, in seconds.
@@ -199,6 +202,7 @@ class Endpoint(Generic[A]):
     takes_bytes: bool = False
     is_keyless: bool = False
     entry: type[Request] | None = None
+    line: type[Request] | None = None
     events: tuple[StreamedEvent, ...] = ()
     errors: tuple[str, ...] = ()
     details: str = ""

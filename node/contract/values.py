@@ -45,6 +45,14 @@ Text = Annotated[str, Meta(max_length=TEXT_SIZE_MAX)]
 """A text in a request, in characters."""
 
 
+class ErrorDetail(TypedDict):
+    """Code, message and advice of an error."""
+
+    code: str
+    message: str
+    next: str
+
+
 def one_of(*values: str, description: str) -> Meta:
     """Return the annotation of a text that is one of a few."""
     return Meta(

@@ -228,14 +228,22 @@ class Hub:
 
         `work` gives an outcome for each request, in order; what was accepted is announced.
         """
+        [outcome] = await self.write_each(work, [request])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def write_each(
+        self, work: Callable[[Sequence[Q]], tuple[list[T | Exception], IngestResult]], requests: Sequence[Q]
+    ) -> list[T | Exception]:
+        """Return the outcome of each of one client's requests, written in this order. As `write_grouped`."""
 
         async def run(requests: Sequence[Q]) -> list[T | Exception]:
             outcomes, ingested = await self.run_blocking(work, requests)
             self.announce(ingested)
             return outcomes
 
-        outcome: T = await self._groups.run(request, run)
-        return outcome
+        return await self._groups.run_each(requests, run)
 
     def find_followed(self, topic: TopicKey) -> Topic | KeptTopic | None:
         """Find what a topic is on this node: one that it opens, or one that is kept for others."""

@@ -10,6 +10,14 @@ GROWTH_DAY_COUNT_MAX: Final = 30
 """Days that are told of it."""
 WRITE_GROUP_COUNT_MAX: Final = 64
 """Requests to write that share one transaction."""
+WRITE_STREAM_COUNT_MAX: Final = 256
+"""Lines of a stream of writes that are not answered yet: some 40 ms of writing."""
+WRITE_STREAM_SIZE_MAX: Final = 4 * MIB
+"""Bytes of these lines, at one line more."""
+WRITE_STREAM_LINE_SIZE_MAX: Final = 2 * MIB
+"""Bytes of a line: the longest text with each byte escaped, and its key."""
+WRITE_STREAM_KEYS_MAX: Final = 2 * WRITE_STREAM_COUNT_MAX
+"""Keys of a stream's latest lines that are known: of what a client has no answer to, and as many before."""
 WRITE_GATHER_SECONDS: Final = 0.001
 """Wait for further requests after a transaction of several: what one transaction costs, whatever is in it."""
 WRITE_GROUP_COMMITS_MAX: Final = 256

@@ -187,7 +187,7 @@ def _calls_module(subject: str, endpoints: list[AnyEndpoint]) -> str:
         if is_typeddict(endpoint.answer):
             types.setdefault(_subject(endpoint.answer), set()).add(endpoint.answer.__name__)
     operations = [_operation(endpoint) for endpoint in endpoints]
-    called = [endpoint for endpoint in endpoints if not endpoint.is_download]
+    called = [endpoint for endpoint in endpoints if not endpoint.is_download and endpoint.line is None]
     waiting = [line for endpoint in called for line in _methods(endpoint, is_async=False)]
     awaiting = [line for endpoint in called for line in _methods(endpoint, is_async=True)]
     body = "\n".join([*operations, *waiting, *awaiting])
@@ -316,6 +316,8 @@ def _braced(values: Mapping[str, str]) -> str:
 
 def call_text(endpoint: AnyEndpoint) -> str:
     """How the method of an endpoint is called: names of what must be given by position, and of what may be named."""
+    if endpoint.line is not None:
+        return "writer(branch)"
     given = [one.name for one in _required(endpoint)] + (["content"] if endpoint.takes_bytes else [])
     named = [f"{one.name}={one.default}" for one in _optional(endpoint)]
     return f"{endpoint.name}({', '.join([*given, *named])})"

@@ -54,7 +54,9 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     lines += ["", _MAY_CHANGE] if endpoint.stability != "stable" else []
     if endpoint.details:
         lines += ["", endpoint.details]
-    clients = f"Clients: `{call_text(endpoint)}`, `{camel(endpoint.name)}`"
+    clients = (
+        f"Clients: `{call_text(endpoint)}`, `{camel(endpoint.name) if endpoint.line is None else 'writer'}`"
+    )
     if endpoint.events:
         watch = endpoint.name.replace("follow_", "watch_", 1)
         clients += f"; to follow: `{watch}`, `{camel(watch)}`"
@@ -72,6 +74,12 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
     if endpoint.entry is not None:
         entry = _link(endpoint.entry.__name__)
         lines += ["", f"The body is many contents, streamed. Before each stands a line of JSON, a {entry}."]
+    elif endpoint.line is not None:
+        line = _link(endpoint.line.__name__)
+        lines += [
+            "",
+            f"The body is lines of JSON, each a {line}. Each ends with a line feed, and so do the answer's.",
+        ]
     elif endpoint.takes_bytes:
         lines += ["", "The body is the content, streamed, of any length."]
     lines += ["", f"Answer: {_answer_text(endpoint)}"]
@@ -90,6 +98,8 @@ def _endpoint_lines(endpoint: AnyEndpoint) -> list[str]:
 def _answer_text(endpoint: AnyEndpoint) -> str:
     if endpoint.is_download:
         return "the bytes."
+    if endpoint.line is not None:
+        return f"for each line, in order, a {_link(endpoint.answer.__name__)}."
     if is_typeddict(endpoint.answer):
         return f"{_link(endpoint.answer.__name__)}."
     return "a JSON object."
@@ -122,7 +132,7 @@ def _types() -> list[Any]:
     found: dict[str, Any] = {}
     ahead: list[Any] = [endpoint.answer for endpoint in ENDPOINTS]
     ahead += [event.data for endpoint in ENDPOINTS for event in endpoint.events]
-    ahead += [endpoint.entry for endpoint in ENDPOINTS if endpoint.entry is not None]
+    ahead += [kind for endpoint in ENDPOINTS for kind in (endpoint.entry, endpoint.line) if kind is not None]
     for endpoint in ENDPOINTS:
         ahead += get_type_hints(endpoint.request).values() if endpoint.request is not None else ()
     while ahead:

@@ -85,6 +85,16 @@ export class JsonDocument {
   live(options?: StreamOptions): AsyncGenerator<JsonDocumentView>;
 }
 
+/** Writes posts into a branch. */
+export class PostWriter {
+  /** Settles when fewer than 256 posts are not answered. */
+  readonly ready: Promise<void>;
+  /** Gives the commit once it is durable. */
+  post(text: string): Promise<WrittenCommitView>;
+  /** Waits until all are answered, and throws the first failure. */
+  close(): Promise<void>;
+}
+
 /** What a query finds now, and names of what has changed since the result before. */
 export interface LiveResult {
   documents: FoundDocument[];
@@ -120,6 +130,8 @@ def camel(name: str) -> str:
 
 def _body_of(endpoint: AnyEndpoint) -> str | None:
     if endpoint.takes_bytes:
+        if endpoint.line is not None:
+            return "lines"
         return "bytes" if endpoint.entry is None else "files"
     return "json" if endpoint.request is not None else None
 
@@ -151,6 +163,8 @@ def _types() -> str:
     lines.append("export class Ravel {")
     lines.append(_comment("A JSON document of a branch, whether it has been written to or not.", "  "))
     lines.append("  document(branch: string, name?: string): JsonDocument;")
+    lines.append(_comment("Writes posts without waiting for each: their answers come in order.", "  "))
+    lines.append("  writer(branch: string, options?: RequestOptions): PostWriter;")
     lines.append(_comment("JSON documents of a branch that have such a name and meet a filter.", "  "))
     lines.append(
         "  documents(branch: string, query?: { prefix?: string; where?: object; sort?: string[]; limit?: number }): "
@@ -159,6 +173,8 @@ def _types() -> str:
     for subject, endpoints in SUBJECTS.items():
         lines.append(f"  // {subject}")
         for endpoint in endpoints:
+            if endpoint.line is not None:
+                continue  # `writer` calls it
             operation = document["paths"][endpoint.path][endpoint.method.lower()]
             lines += _method(endpoint, operation)
     lines += ["}", ""]

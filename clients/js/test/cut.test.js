@@ -41,6 +41,37 @@ function failing(code, extra = {}) {
 
 const edit = (id) => `id: ${id}\nevent: edit\ndata: {"commit":"${id}"}\n\n`;
 
+test("a writer sends what waits by one request, and again where the answer was lost", async (context) => {
+  const bodies = [];
+  const { ravel, asked } = await serving(context, async (request, response, count) => {
+    if (request.url === "/healthz") return json(response, 200, {}, { "Ravel-Run": "r1" });
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const lines = body.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    bodies.push(lines);
+    if (count === 2) return response.destroy();
+    response.writeHead(200, { "Content-Type": "application/x-ndjson", "Ravel-Run": "r1" });
+    const refused = { error: { code: "not_permitted", message: "no", next: "" } };
+    for (const { text } of lines) response.write(`${JSON.stringify(text === "bad" ? refused : { commit: text })}\n`);
+    response.end();
+  });
+  const writer = ravel.writer("main");
+  const [one, bad, two] = ["one", "bad", "two"].map((text) => writer.post(text));
+  assert.equal((await one).commit, "one");
+  await assert.rejects(bad, failing("not_permitted"));
+  assert.equal((await two).commit, "two");
+  assert.deepEqual(bodies[0], bodies[1], "with the same keys");
+  assert.deepEqual(asked.map(({ headers }) => headers["ravel-run"]), [undefined, undefined, "r1"]);
+  assert.ok(asked.every(({ headers }) => !headers["idempotency-key"]));
+  let settled = 0;
+  for (let number = 0; number < 256; number += 1) writer.post(String(number));
+  const ready = writer.ready.then(() => (settled += 1));
+  await null;
+  assert.equal(settled, 0, "256 are not answered");
+  await ready;
+  await assert.rejects(writer.close(), failing("not_permitted"));
+});
+
 test("a cut stream goes on after its last whole event", async (context) => {
   const { ravel, asked } = await serving(context, (request, response, count) => {
     response.writeHead(200, { "Content-Type": "text/event-stream" });

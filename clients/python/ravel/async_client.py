@@ -1,19 +1,29 @@
 """The client to be awaited, under asyncio or trio: as `ravel.client`, by the same rules, over httpx."""
 
 import math
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing, asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 import anyio
+import anyio.abc
 import httpx
 
 from ravel.calls.all_calls import AsyncAllCalls
 from ravel.calls.files import GET_FILE
 from ravel.client import RAW_SECONDS_MAX
-from ravel.errors import error_of, incompatible
+from ravel.errors import RavelError, error_of, incompatible
 from ravel.event_streams import AsyncEventStream, Following, StreamCut
 from ravel.exchange import (
     RUN_HEADER,
@@ -31,8 +41,10 @@ from ravel.exchange import (
 from ravel.files import Download, cut_short, download_of, pieces_of, range_headers
 from ravel.json_documents import AsyncJsonDocument, AsyncJsonDocuments
 from ravel.operations import Operation, Request, raw_path, request_of
+from ravel.post_writers import OWED_MAX, BegunPost, Outbox
 from ravel.target import Target, find_target
 from ravel.transport import LINE_SIZE_MAX
+from ravel.types.commits import WrittenCommitView
 
 _TIMEOUT_SECONDS: Final = 60.0
 A = TypeVar("A")
@@ -111,6 +123,10 @@ class AsyncClient(AsyncAllCalls):
     ) -> AsyncJsonDocuments:
         """Return the JSON documents of a branch that have such a name and meet a filter (docs/apps/json.md)."""
         return AsyncJsonDocuments(self, branch, prefix, where, sort, limit)
+
+    def writer(self, branch: str) -> "AsyncPostWriter":
+        """Return a writer of many posts that does not wait for each: `async with client.writer(branch) as writer: ...`."""
+        return AsyncPostWriter(self._run, branch)
 
     @asynccontextmanager
     async def get_file(
@@ -198,6 +214,75 @@ class AsyncClient(AsyncAllCalls):
     async def _stream_lines(self, step: Send) -> AsyncIterator[AsyncIterator[str]]:
         async with self._opened(step) as response, aclosing(_lines(response)) as lines:
             yield lines
+
+
+class AsyncPosted(BegunPost):
+    """A post that is being written."""
+
+    def __init__(self, text: str, is_over: anyio.Event) -> None:
+        super().__init__(text)
+        self.is_over: Final = is_over
+
+    async def result(self) -> WrittenCommitView:
+        """Wait until it is durable; returns its commit. Raises RavelError."""
+        await self.is_over.wait()
+        return self.say()
+
+
+class AsyncPostWriter:
+    """Writer of posts into a branch, for one task. A task of its own sends them."""
+
+    def __init__(self, send: Callable[[Request], Awaitable[bytes]], branch: str) -> None:
+        self._send = send
+        self._outbox: Outbox[AsyncPosted] = Outbox(branch)
+        self._changed = anyio.Event()
+        self._is_closed = False
+        self._tasks: anyio.abc.TaskGroup
+
+    async def __aenter__(self) -> Self:
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        self._tasks.start_soon(self._run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_closed = True
+        self._change()
+        await self._tasks.__aexit__(kind, error, trace)
+        if kind is None:
+            self._outbox.check()
+
+    async def post(self, text: str) -> AsyncPosted:
+        """Write a post behind those before it. Waits while 256 are not answered. Raises RavelError `bad_request`."""
+        posted = AsyncPosted(text, anyio.Event())
+        while self._outbox.owed >= OWED_MAX:
+            await self._changed.wait()
+        self._outbox.add(posted)
+        self._change()
+        return posted
+
+    def _change(self) -> None:
+        self._changed.set()
+        self._changed = anyio.Event()
+
+    async def _run(self) -> None:
+        while True:
+            while not self._outbox.waiting:
+                if self._is_closed:
+                    return
+                await self._changed.wait()
+            posts, request = self._outbox.take()
+            outcome: bytes | RavelError
+            try:
+                outcome = await self._send(request)
+            except RavelError as error:
+                outcome = error
+            self._outbox.settle(posts, outcome)
+            for one in posts:
+                one.is_over.set()
+            self._change()
 
 
 def _built(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ravel.exchange import Outcome
     from ravel.files import Download
     from ravel.json_documents import JsonDocument, JsonDocuments
+    from ravel.post_writers import PostWriter
 
 _TIMEOUT_SECONDS: Final = 60.0
 _PIECE_SIZE: Final = 1 << 20
@@ -110,6 +111,12 @@ class Client(AllCalls):
         from ravel.json_documents import JsonDocuments
 
         return JsonDocuments(self, branch, prefix, where, sort, limit)
+
+    def writer(self, branch: str) -> PostWriter:
+        """Return a writer of many posts that does not wait for each: `with client.writer(branch) as writer: ...`."""
+        from ravel.post_writers import PostWriter
+
+        return PostWriter(self._run, branch)
 
     @contextmanager
     def get_file(

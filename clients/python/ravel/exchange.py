@@ -102,7 +102,8 @@ def exchange(
     Raises RavelError as the daemon does, and `not_running`; `answer_lost` where nothing tells whether a write
     was done, and `interrupted` where that is an upload.
     """
-    if request.key and not memory.target.run and not memory.has_asked:  # an address alone does not tell it
+    has_key = bool(request.key) or request.has_line_keys
+    if has_key and not memory.target.run and not memory.has_asked:  # an address alone does not tell it
         memory.has_asked = True
         found = yield Send(memory.target, _HEALTH)
         if isinstance(found, Answer):
@@ -122,7 +123,7 @@ def exchange(
         was_sent = was_sent or outcome.was_sent
         if outcome.is_slow:
             raise too_slow()
-        is_known = bool(request.key and run)
+        is_known = has_key and bool(run)
         if wait is None or (was_sent and (is_streamed or not (request.method == "GET" or is_known))):
             break
         if is_known and was_sent:

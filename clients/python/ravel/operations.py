@@ -49,7 +49,7 @@ class Operation(Generic[A]):
 class Request:
     """A request: its path below the daemon's address, its query and headers, and its JSON body as bytes.
 
-    `key` is the request's idempotency key; empty where it has none.
+    `key` is the request's idempotency key; empty where it has none. `has_line_keys`: each line of its body has one.
     """
 
     method: str
@@ -59,6 +59,7 @@ class Request:
     body: bytes | None = None
     seconds_max: float = 60.0
     key: str = ""
+    has_line_keys: bool = False
 
 
 def request_of(operation: Operation[Any], arguments: Mapping[str, object], key: str = "") -> Request:

@@ -54,6 +54,14 @@ def test_a_read_is_repeated_for_a_while() -> None:
     assert _code(exchange(_memory(), READ), [CUT] * 4) == "not_running"
 
 
+def test_lines_with_keys_of_their_own_are_repeated_for_the_run_that_they_were_sent_to() -> None:
+    lines = Request("POST", "/api/v1/branches/main/commits/stream", body=b"{}", has_line_keys=True)
+    _, sent, _ = _play(exchange(_memory(), lines), [CUT, Answer(200, b"{}")])
+    assert [one.headers for one in sent] == [{}, {"Ravel-Run": "r1"}]
+    refused = Answer(409, b'{"error":{"code":"answer_lost","message":"m","next":"n"}}', "r2")
+    assert _code(exchange(_memory(), lines), [CUT, refused]) == "answer_lost"
+
+
 def test_a_write_is_repeated_with_its_key_for_the_run_that_it_was_sent_to() -> None:
     _, sent, _ = _play(exchange(_memory(), WRITE), [CUT, Answer(200, b"{}")])
     assert sent[0].headers == {"Idempotency-Key": "k"}

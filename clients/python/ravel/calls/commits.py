@@ -10,7 +10,14 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Sequence
 
-    from ravel.types.commits import CommitView, VerdictView, VoidList, WrittenCommitView, WrittenPosts
+    from ravel.types.commits import (
+        CommitView,
+        StreamedOutcome,
+        VerdictView,
+        VoidList,
+        WrittenCommitView,
+        WrittenPosts,
+    )
 
 WRITE_POST: Final[Operation[WrittenCommitView]] = Operation(
     name="write_post",
@@ -26,6 +33,14 @@ WRITE_POSTS: Final[Operation[WrittenPosts]] = Operation(
     path="/branches/{branch}/commits/batch",
     answer="commits.WrittenPosts",
     body=("texts",),
+    seconds_max=3600.0,
+)
+STREAM_POSTS: Final[Operation[StreamedOutcome]] = Operation(
+    name="stream_posts",
+    method="POST",
+    path="/branches/{branch}/commits/stream",
+    answer="commits.StreamedOutcome",
+    takes_bytes=True,
     seconds_max=3600.0,
 )
 SHOW_COMMIT: Final[Operation[CommitView]] = Operation(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from ravel.types.values import ErrorDetail
+
 
 class WrittenCommitView(TypedDict):
     """A commit that was written, durably."""
@@ -22,6 +24,16 @@ class WrittenPosts(TypedDict):
     """One for each text, in order."""
     rank: int
     """Of the last."""
+
+
+class StreamedOutcome(TypedDict):
+    """What became of a line: the commit, or the error."""
+
+    commit: NotRequired[str]
+    rank: NotRequired[int]
+    """The length of the longest path from a root."""
+    branch: NotRequired[str]
+    error: NotRequired[ErrorDetail]
 
 
 class CommitView(TypedDict):

@@ -27,6 +27,14 @@ class RootCommit(TypedDict):
     repo: str
 
 
+class ErrorDetail(TypedDict):
+    """Code, message and advice of an error."""
+
+    code: str
+    message: str
+    next: str
+
+
 class SyncProgress(TypedDict):
     """Progress of a transfer of commits, as far as this node knows."""
 

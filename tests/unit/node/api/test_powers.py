@@ -70,6 +70,7 @@ GIVES_NOTHING: Final = {
     *(
         "write_post",
         "write_posts",
+        "stream_posts",
         "reply_to_post",
         "edit_post",
         "delete_post",

@@ -122,7 +122,7 @@ async def test_an_upload_takes_no_key(tmp_path: Path) -> None:
 def test_every_write_but_uploads_codes_and_presences_takes_a_key() -> None:
     without = {one.name for one in ENDPOINTS if one.method != "GET" and not one.takes_key}
     codes = {"make_export_code", "make_page_code", "make_pairing_code", "open_report"}
-    assert without == {"add_file", "add_files", "tell_presence", *codes}
+    assert without == {"add_file", "add_files", "stream_posts", "tell_presence", *codes}
 
 
 def _request(key: str) -> Request:
@@ -237,14 +237,14 @@ async def test_what_ends_by_itself_is_tried_again_and_a_refusal_is_repeated(code
 
 
 class _Looked(OrderedDict[tuple[str, str], Any]):
-    """A dict that counts the items that were looked at."""
+    """A dict that counts the values that were looked at."""
 
     count = 0
 
-    def items(self) -> Any:  # noqa: ANN401  # as the one of the base
-        for item in super().items():
+    def values(self) -> Any:  # noqa: ANN401  # as the one of the base
+        for value in super().values():
             self.count += 1
-            yield item
+            yield value
 
 
 async def test_a_write_looks_at_what_it_forgets_and_at_no_other_answer() -> None:

@@ -44,6 +44,7 @@ def test_an_entry_is_written_as_others_are(endpoint: AnyEndpoint) -> None:
     assert endpoint.request is None or not endpoint.query
     assert endpoint.is_download or is_typeddict(endpoint.answer) or endpoint.name == "describe_api"
     assert endpoint.entry is None or endpoint.takes_bytes
+    assert endpoint.line is None or (endpoint.takes_bytes and endpoint.entry is None)
     for one in endpoint.query:
         if one.type is int and one.default is not None:
             assert one.minimum <= int(one.default) <= one.maximum

@@ -217,3 +217,54 @@ async def test_a_leader_that_leaves_while_it_gathers_harms_nobody(autojump_clock
                 await trio.sleep(0.2)
                 scope.cancel()
     assert [requests for _, requests in gathered.groups] == [[1, 2], [4]]
+
+
+async def test_requests_of_one_client_are_worked_on_in_order_and_each_gets_its_own_answer() -> None:
+    async with trio.open_nursery() as nursery:
+        asking = Asking(nursery, count_max=3)
+        await asking.ask(1)
+        answers: list[int | Exception] = []
+
+        async def ask_each() -> None:
+            answers.extend(await asking.lane.run_each([2, -3, 4, 5, 6], asking.work))
+
+        nursery.start_soon(ask_each)
+        await wait_all_tasks_blocked()
+        await asking.ask(7)
+        for number in range(3):
+            await asking.let(number)
+        assert asking.work.groups == [[1], [2, -3, 4], [5, 6, 7]]
+    assert [type(answer) if isinstance(answer, Exception) else answer for answer in answers] == [
+        4,
+        ValueError,
+        8,
+        10,
+        12,
+    ]
+    assert asking.outcomes == {1: 2, 7: 14}
+
+
+async def test_a_client_that_leaves_takes_back_what_no_group_has_taken() -> None:
+    async with trio.open_nursery() as nursery:
+        asking = Asking(nursery, count_max=2)
+        scope = trio.CancelScope()
+
+        async def ask_each() -> None:
+            with scope:
+                await asking.lane.run_each([1, 2, 3, 4, 5], asking.work)
+
+        nursery.start_soon(ask_each)
+        await wait_all_tasks_blocked()
+        await asking.ask(6)
+        scope.cancel()
+        await asking.let(0)
+        await asking.let(1)
+    assert asking.work.groups == [[1, 2], [6]]
+    assert asking.outcomes == {6: 12}
+
+
+async def test_one_client_of_many_requests_never_waits_for_others(autojump_clock: MockClock) -> None:
+    gathered = _Gathered()
+    for _ in range(2):
+        await gathered.lane.run_each([1, 2, 3], gathered.work)
+    assert gathered.groups == [(0.0, [1, 2, 3])] * 2
