@@ -9,7 +9,7 @@ where several acks meet, for it follows from one ack otherwise.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Generic
+from typing import Final, Generic, cast
 
 import msgspec
 
@@ -132,16 +132,17 @@ def encode_parts(membership: Membership, repo_id: RepoId, first: int) -> Iterato
     """Yield the parts of all operations from number `first` on, each with that of its first. Costs O(what is encoded)."""
     fresh = membership.operations.since(first)
     while fresh:
-        named, kept, size = _Named(), list[_Kept](), 0
+        named, kept, size = _Named(), list[msgspec.Raw](), 0
         for operation in fresh[:PART_COUNT_MAX]:
-            kept.append(_keep(membership, operation, named))
-            size += len(encode(kept[-1]))
+            kept.append(msgspec.Raw(encode(_keep(membership, operation, named))))
+            size += len(kept[-1])
             if size + named.size > PART_SIZE_MAX:
                 break
         del fresh[: len(kept)]
         overruled = None if fresh else dict(membership.now().settled.overruled)
         users, epochs, settled = named.users.names(), named.epochs.names(), tuple(named.settled)
-        part = _Part(SNAPSHOT_VERSION, repo_id, first, users, epochs, tuple(kept), settled, overruled)
+        operations = cast("tuple[_Kept, ...]", tuple(kept))  # encoded once, to be weighed
+        part = _Part(SNAPSHOT_VERSION, repo_id, first, users, epochs, operations, settled, overruled)
         yield first, encode(part)
         first += len(kept)
 

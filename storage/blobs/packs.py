@@ -21,9 +21,9 @@ from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId
 from storage.commits.blocks import (
     DamagedBlock,
+    find_shared_block,
     find_shared_blocks,
     put_shared_blocks,
-    read_shared_blocks,
 )
 from storage.engine.bulk import insert_rows, select_in, select_rows
 from storage.engine.database import Database, StorageError
@@ -98,9 +98,7 @@ class Packs:
         for packed, name, offset, size in select_rows(connection, _BY_KEY, key=id_key(block_id)):
             if packed == block_id:
                 return _checked(block_id, self._read(name, offset, size))
-        for found in read_shared_blocks(connection, [block_id]):
-            return _checked(block_id, found.encoded)
-        return None
+        return find_shared_block(connection, block_id)
 
     def find_held(self, connection: Connection, ids: Sequence[BlockId]) -> set[BlockId]:
         """Return those of these blocks that are here. Costs O(ids)."""

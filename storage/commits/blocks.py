@@ -6,16 +6,18 @@ index entry at a random place, of its own id, and not three.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, bindparam, select
 
+from protocol.codec import DecodeError
 from protocol.crypto.hashing import block_id
-from protocol.formats.block import Block
+from protocol.formats.block import Block, decode_block
 from protocol.ids import BlockId
 from storage.engine.bulk import insert_rows, select_in
 from storage.engine.database import Database, StorageError
-from storage.engine.id_keys import chunks, id_keys
+from storage.engine.id_keys import chunks, id_key, id_keys
 from storage.schema.schema import blocks as table
 
 SHARED_SIZE_MIN: Final = 4096
@@ -90,6 +92,16 @@ def read_shared_blocks(connection: Connection, ids: Collection[BlockId]) -> Iter
             if actual in wanted:
                 wanted.remove(actual)
                 yield SharedBlock(actual, num, encoded)
+
+
+def find_shared_block(connection: Connection, wanted: BlockId) -> Block | None:
+    """Find one shared block by its id, hashed again once. Costs O(block), and O(log n)."""
+    for _, encoded in select_in(connection, _SHARED, [id_key(wanted)]):
+        with suppress(DecodeError):  # damaged, or another one whose id begins so
+            block = decode_block(encoded)
+            if block.block_id == wanted:
+                return block
+    return None
 
 
 def find_shared_blocks(connection: Connection, ids: Collection[BlockId]) -> dict[BlockId, int]:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from protocol.codec import encode
 from protocol.crypto.keys import BlockKey
 from protocol.formats.block import Reference
 from protocol.formats.body import Adopt, Answer, Body, BranchAdd, Hide, Offer, Permission
@@ -33,6 +34,22 @@ def test_a_part_takes_no_more_than_so_many_operations(
     assert [first for first, _ in parts] == [0, 5, 10]
     assert [first for first, _ in encode_parts(grown, REPO, 5)] == [5, 10]
     assert state_of(restored(REPO, [part for _, part in parts])) == state_of(grown)
+
+
+def test_each_operation_is_encoded_once(grown: Membership, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[object] = []
+
+    def note(value: object) -> bytes:
+        encoded.append(value)
+        return encode(value)
+
+    monkeypatch.setattr(membership_snapshots, "encode", note)
+    [(_, part)] = encode_parts(grown, REPO, 0)
+    *operations, whole = encoded
+    assert len(operations) == len(grown.operations)
+    assert isinstance(whole, membership_snapshots._Part)
+    assert {type(one).__name__ for one in whole.operations} == {"Raw"}
+    assert state_of(restored(REPO, [part])) == state_of(grown)
 
 
 def test_a_part_ends_with_the_operation_that_goes_beyond_its_bytes(

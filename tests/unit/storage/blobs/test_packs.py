@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select, update
 
+from protocol.crypto import hashing
+from protocol.crypto.hashing import block_id
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import Block, encrypt_block
 from protocol.ids import BlockId
 from storage.blobs import packs as packs_module
 from storage.blobs.packs import PackDraft, Packs
+from storage.commits import blocks as blocks_module
 from storage.commits.blocks import DamagedBlock
 from storage.engine.database import Database, StorageError
 from storage.engine.quarantine import empty_quarantine, measure_quarantine
@@ -60,6 +63,25 @@ def test_what_was_kept_is_found_again_in_packs_and_rows(database: Database) -> N
         assert packs.find(connection, BlockId(b"x" * 32)) is None
     assert len(_files(database)) == 1, "small ones are rows"
     assert _files(database)[0].stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("size", [40, LARGE])
+def test_a_block_that_is_found_is_hashed_once(
+    database: Database, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    packs, block = Packs(database), _block(1, size)
+    _add(database, packs, [block])
+    hashed: list[int] = []
+
+    def note(encoded: bytes) -> BlockId:
+        hashed.append(len(encoded))
+        return block_id(encoded)
+
+    for module in (hashing, blocks_module):
+        monkeypatch.setattr(module, "block_id", note)
+    with database.read() as connection:
+        assert packs.find(connection, block.block_id) == block
+    assert hashed == [len(block.encoded)]
 
 
 def test_equal_blocks_are_stored_once(database: Database) -> None:
