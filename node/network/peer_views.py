@@ -16,6 +16,7 @@ from protocol.formats.web_address import is_web_address
 from protocol.limits.peers import STALLED_SECONDS
 from protocol.session.topic_progress import IN_SYNC, TopicProgress
 from storage.repos.epochs import Topic
+from storage.repos.repos import Branch, Repo
 
 
 def peer_view(
@@ -48,8 +49,41 @@ def peer_view(
     }
 
 
+class TopicNames:
+    """Names of topics as views show them, which are kept while a topic, its repo and its branch stay as they are.
+
+    Peers have thousands of topics in common, and pages look every second: to write ids as text took most of a look.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[Topic, Repo, Branch | None, TopicName]] = {}  # by the topic's number
+
+    def begin_look(self, tables: Tables) -> None:
+        """Forget all once as many are kept as there are topics, and more: some are of topics that have gone."""
+        if len(self._kept) > len(tables.topics):
+            self._kept.clear()
+
+    def find(self, tables: Tables, topic: Topic) -> TopicName:
+        """Return the name of a topic. Costs O(1)."""
+        repo = tables.repos[topic.repo_num]
+        branch = None if topic.branch_num is None else tables.branches[topic.branch_num]
+        kept = self._kept.get(topic.num)
+        if kept is not None and kept[0] is topic and kept[1] is repo and kept[2] is branch:
+            return kept[3]
+        epochs = topic.epochs or topic.writers_of
+        epoch_id = topic.channel.epoch if topic.channel is not None else epochs[0].epoch_id
+        name: TopicName = {
+            "repo": id_text(repo.repo_id),
+            "name": repo.name if branch is None else branch.name,
+            "kind": "branch" if topic.is_link else "epoch" if topic.epochs else "writers",
+            "epoch": id_text(epoch_id),
+        }
+        self._kept[topic.num] = (topic, repo, branch, name)
+        return name
+
+
 def view_topics(
-    state: PeerState, tables: Tables, waiting: Mapping[int, int], now: int
+    state: PeerState, tables: Tables, waiting: Mapping[int, int], now: int, names: TopicNames
 ) -> Iterator[TopicView]:
     """Yield the state of each topic with a connected peer, at `now` in unix seconds.
 
@@ -65,7 +99,7 @@ def view_topics(
         if row is None:
             continue
         yield {
-            **_name_topic(tables, row),
+            **names.find(tables, row),
             "state": _state_of(topic, waiting.get(row.num, 0)),
             "behind": topic.behind,
             "progress": topic_progress(topic, rates, at),
@@ -81,18 +115,6 @@ def view_topics(
 def _state_of(topic: TopicProgress, waiting: int) -> str:
     """Return what stands between this node and a peer on a topic: not "in sync" while commits wait here for others."""
     return "waiting" if waiting and topic.state == IN_SYNC else topic.state
-
-
-def _name_topic(tables: Tables, topic: Topic) -> TopicName:
-    repo = tables.repos[topic.repo_num]
-    epochs = topic.epochs or topic.writers_of
-    epoch_id = topic.channel.epoch if topic.channel is not None else epochs[0].epoch_id
-    return {
-        "repo": id_text(repo.repo_id),
-        "name": repo.name if topic.branch_num is None else tables.branches[topic.branch_num].name,
-        "kind": "branch" if topic.is_link else "epoch" if topic.epochs else "writers",
-        "epoch": id_text(epoch_id),
-    }
 
 
 def learned_view(learned: Learned, reached_at: int | None) -> LearnedAddress:

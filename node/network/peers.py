@@ -9,7 +9,7 @@ from node.contract.peers import PeerBan, PeerList, PeerSettings, PeerView, Topic
 from node.contract.values import Empty
 from node.home.config import address_problem, is_dialable
 from node.network.network import Network
-from node.network.peer_views import learned_view, peer_view, view_topics
+from node.network.peer_views import TopicNames, learned_view, peer_view, view_topics
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.addresses import AddressSource
@@ -33,6 +33,7 @@ class Peers:
         self._hub = hub
         self._network = network
         self._node_key = node_key
+        self._names = TopicNames()
 
     async def views(self, key: PeerId | None = None) -> list[PeerView]:
         """Peers, or what is known of one, and how each topic stands with them.
@@ -40,10 +41,11 @@ class Peers:
         With 16,384 topics of some peers it is half a second of work: other tasks get their turn meanwhile.
         """
         people, found = self._hub.replica.people, []
+        self._names.begin_look(self._hub.replica.tables)
         for state in [one for one in self._network.peers if key in (None, one.peer)]:
             replica, topics = self._hub.replica, list[TopicView]()
             now = self._hub.clock_ms() // 1000
-            for view in view_topics(state, replica.tables, replica.waiting, now):
+            for view in view_topics(state, replica.tables, replica.waiting, now, self._names):
                 topics.append(view)
                 if len(topics) % TOPICS_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()

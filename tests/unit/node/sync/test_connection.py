@@ -16,7 +16,7 @@ from node.ingest.replica import Replica
 from node.network import peers
 from node.network.network import Network
 from node.network.peer_state import PeerState
-from node.network.peer_views import view_topics
+from node.network.peer_views import TopicNames, view_topics
 from node.sync import topic_work
 from node.sync.addresses import AddressSource
 from node.sync.block_requests import NotFetched
@@ -370,7 +370,7 @@ async def test_a_peer_that_takes_nothing_is_shown_as_stalled(
             since = source.progress_at
 
             def shown(later: int) -> TopicView:
-                topics = view_topics(state, alice.replica.tables, {}, since + later)
+                topics = view_topics(state, alice.replica.tables, {}, since + later, TopicNames())
                 return next(one for one in topics if one["state"] != "not joined")
 
             assert (shown(0)["state"], shown(0)["behind"]) == ("sending", 6)
