@@ -102,9 +102,10 @@ class FollowedTopics:
             else:
                 self._waiting[one.topic] = None
                 self._unnamed.append(one.topic)
-        for one in reversed(fresh):  # thousands may wait before a new epoch
-            if one.topic in self._waiting and self._is_written(one):
-                self._waiting.move_to_end(one.topic, last=False)
+        if not self._session.has_room_for(len(self._waiting)):  # thousands may wait before a new epoch
+            for one in reversed(fresh):
+                if one.topic in self._waiting and self._is_written(one):
+                    self._waiting.move_to_end(one.topic, last=False)
         self._release_changed({by_topic[topic].repo_num for topic in moved if topic in by_topic})
         return True
 
@@ -231,19 +232,20 @@ class FollowedTopics:
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)
         if isinstance(followed, Topic):
-            event = TopicFollowed(followed.topic, followed.is_of_all, self._may_keep(followed))
+            is_own, is_entrusted = followed.is_of_all, self._may_keep(followed)
         else:
-            event = TopicFollowed(followed.topic, is_own=False, is_entrusted=self._is_partner())
+            is_own, is_entrusted = False, self._is_partner()
+        # By number: an epoch's init is taken in, or its topics are brought to a relay, after those that it follows.
+        event = TopicFollowed(followed.topic, is_own, is_entrusted, followed.num)
         return self._session.handle(event)
 
-    def _order(self, topic: Topic) -> tuple[bool, bool, int, bool]:
+    def _order(self, topic: Topic) -> tuple[bool, bool, int]:
         """Return the sort key of a topic that waits.
 
-        First come epochs that are written in: a node may have thousands of earlier ones. The latest precede older ones, and
-        an epoch's own topic its writers' topic, for the init there gives keys. Views of single branches come last.
+        Own topics precede writers' topics, for inits there give keys, and older ones later ones, which follow them. Views
+        of single branches come last.
         """
-        latest = max((one.num for one in (*topic.epochs, *topic.writers_of)), default=0)
-        return topic.is_view, not self._is_written(topic), -latest, not topic.is_of_all
+        return topic.is_view, not topic.is_of_all, topic.num
 
     def _is_written(self, topic: Topic) -> bool:
         return topic.topic in self._hub.replica.tables.writing_topics(topic.repo_num)

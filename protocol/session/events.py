@@ -23,12 +23,14 @@ from protocol.session.messages import FileDeposit, Message
 class TopicFollowed:
     """Topic that this node follows from now on. `is_own`: it is an epoch's own topic.
 
-    `is_entrusted`: if the peer is a relay, it is asked to keep it.
+    `is_entrusted`: if the peer is a relay, it is asked to keep it. `order`: of those with much to send, the smallest goes
+    first.
     """
 
     topic: TopicKey
     is_own: bool
     is_entrusted: bool = False
+    order: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,11 @@ class Room:
     @property
     def is_free(self) -> bool:
         """Return True if one topic more may take room."""
-        return len(self._taken) < TOPIC_COUNT_MAX
+        return self.has_for(1)
+
+    def has_for(self, count: int) -> bool:
+        """Return True if so many topics more may take room."""
+        return len(self._taken) + count <= TOPIC_COUNT_MAX
 
     def take(self, topics: Iterable[TopicKey]) -> None:
         """Note topics that take room from now on."""

@@ -114,6 +114,10 @@ class Session:
             return False
         return len(self._topics) < TOPIC_COUNT_MAX or self.comparison.settling_count < TOPICS_SETTLING_MAX
 
+    def has_room_for(self, count: int) -> bool:
+        """Return True if so many topics may be joined now, and none of them has to wait."""
+        return self._room.has_for(count) and len(self._topics) + count <= TOPIC_COUNT_MAX
+
     @property
     def may_announce(self) -> bool:
         """Return True if this side may announce one topic more now that the peer has not announced.
@@ -215,7 +219,7 @@ class Session:
         if topic in self._by_key:
             return []
         blind, theirs = blind_topic(topic, self._session_id), self.peer_name_of(topic)
-        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted)
+        progress = TopicProgress(topic, blind, event.is_own, event.is_entrusted, event.order)
         self._by_key[topic] = self._topics[blind] = self._expected[theirs] = progress
         entrusted: list[Output] = []
         if self.peer_is_relay and event.is_entrusted:
@@ -244,7 +248,6 @@ class Session:
         if not is_first:
             return outputs
         self.joined_count += 1
-        self.transfer.joined(progress)
         if not self.compares_publications:
             outputs += self.earlier.joined(progress)
         return [*outputs, *self.introducing.joined(progress), *self._offer_rendezvous(progress)]

@@ -105,6 +105,7 @@ class TopicProgress:
     blind: BlindTopic  # its name in messages of this session
     is_own: bool  # an epoch's own topic: all who hold the epoch publish there
     is_entrusted: bool  # to the peer, if it is a relay
+    order: int = 0  # of topics with much to send
     said_at: int = 0  # which of this side's announcements it was
     has_settled: bool = False  # it takes no room of the connection any more (`Session.may_announce`)
     comparing: Comparing = Comparing.UNJOINED

@@ -1,8 +1,10 @@
 """Sends publications of a session's topics, and answers what the peer asks for. Pure.
 
 A batch stays in flight until its receipt, and at most BATCHES_IN_FLIGHT_MAX are, so a slow peer holds back reads from the
-store instead of filling memory. Topics take turns, epochs' own topics first: an init that stands there gives the keys of
-others. Questions of the peer's are looked up one after the other.
+store instead of filling memory. Epochs' own topics come first: an init that stands there gives the keys of others. Then
+topics with one batch or less take turns, and of those with more one follows the other: what later epochs' commits follow
+stands on the topics of older ones, and would they come first they would wait. Where there are both, every other batch is of
+each. Questions of the peer's are looked up one after the other.
 
 What follows what stands in tables, `protocol.session.machines.transfer`. Here is how each of their outputs is done.
 """
@@ -46,6 +48,9 @@ from protocol.session.outputs import (
 )
 from protocol.session.topic_progress import TopicProgress
 
+_Place = tuple[int, int, int, TopicProgress]
+"""Last turn, order of the topic, when it was offered (no two are compared by more), and the topic."""
+
 
 class Transfer:
     """Commits and blocks in flight on one session. Not to be used after a PeerFault."""
@@ -53,19 +58,19 @@ class Transfer:
     def __init__(self) -> None:
         # Counted and not added up when asked for: a node may join thousands of topics with one peer.
         self._turn = count()
-        self._turns: dict[TopicKey, int] = {}  # when each topic had its turn
-        # Topics whose next batch may be read, once each: epochs' own first, the others in turn. Some may not any more.
-        self._ready: list[tuple[bool, int, TopicProgress]] = []
+        self._turns: dict[TopicKey, int] = {}  # when each topic had its last turn
+        # Topics whose next batch may be read, once each (some may not any more): epochs' own, then in turn those with a
+        # batch or less and those with more, which keep their order.
+        self._ready_own: list[_Place] = []
+        self._ready_small: list[_Place] = []
+        self._ready_large: list[_Place] = []
+        self._is_large_next = False
         self._offered: set[TopicKey] = set()
         self._busy = 0  # batches that are being read or have no receipt
         self._unreceipted = 0
         self._serving = 0  # blocks that the peer asks for
         self._asked_count = 0
         self._wanted_count = 0
-
-    def joined(self, progress: TopicProgress) -> None:
-        """Let a topic that was joined take its turns."""
-        self._turns[progress.topic] = next(self._turn)
 
     # --- publications to the peer ---
 
@@ -131,14 +136,13 @@ class Transfer:
         return self.pump()
 
     def pump(self) -> list[Output]:
-        """Ask for batches while the window has room: of epochs' own topics first, of the others in turn.
+        """Ask for batches while the window has room.
 
         No topic takes all of it: what another one gets meanwhile goes out at once. Thousands may wait for their turn: only
         those that get it are looked at.
         """
         outputs: list[Output] = []
-        while self._ready and self._busy < BATCHES_IN_FLIGHT_MAX:
-            *_, progress = heapq.heappop(self._ready)
+        while self._busy < BATCHES_IN_FLIGHT_MAX and (progress := self._pop_ready()) is not None:
             self._offered.discard(progress.topic)
             if not progress.is_ready:
                 continue  # the peer has refused it meanwhile
@@ -154,7 +158,24 @@ class Transfer:
         """Let a topic wait for its turn, if its next batch may be read."""
         if progress.is_ready and progress.topic not in self._offered:
             self._offered.add(progress.topic)
-            heapq.heappush(self._ready, (not progress.is_own, self._turns[progress.topic], progress))
+            turn, at = self._turns.get(progress.topic, 0), next(self._turn)
+            if progress.is_own:
+                heapq.heappush(self._ready_own, (turn, progress.order, at, progress))
+            elif progress.to_send <= BATCH_COUNT_MAX:
+                heapq.heappush(self._ready_small, (turn, progress.order, at, progress))
+            else:
+                heapq.heappush(self._ready_large, (0, progress.order, at, progress))
+
+    def _pop_ready(self) -> TopicProgress | None:
+        """Take out the topic whose turn it is."""
+        if self._ready_own:
+            return heapq.heappop(self._ready_own)[-1]
+        has_both = self._ready_small and self._ready_large
+        ready = (
+            self._ready_large if self._is_large_next and has_both else self._ready_small or self._ready_large
+        )
+        self._is_large_next = ready is self._ready_small
+        return heapq.heappop(ready)[-1] if ready else None
 
     @staticmethod
     def _send(progress: TopicProgress, event: Sent) -> tuple[SendingAction, ...]:

@@ -15,7 +15,7 @@ from protocol.session.outputs import Output, Send, say_together
 from protocol.session.session import Session
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes
+from tests.support.nodes import Node, connected, open_nodes, until_equal
 from tests.support.relays import open_relay
 from tests.support.strangers import met
 
@@ -115,8 +115,7 @@ async def test_a_relay_and_its_partner_are_in_step_on_more_topics_than_have_room
             assert len(ours.topics) == len(theirs.topics) == _TOPICS
             assert not ours._followed.waiting_count
         async with connected(bob, second):
-            await wait_all_tasks_blocked()
-        assert bob.digest(bob.branch("branch 5")) == alice.digest(alice.branch("branch 5"))
+            await until_equal(alice, bob, "branch 5")
 
 
 async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often_others_change(
@@ -158,7 +157,7 @@ async def test_an_epoch_that_begins_goes_before_all_topics_that_wait(
 async def test_topics_of_epochs_that_are_written_in_are_announced_before_those_of_earlier_ones(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
-    """And a repo's before those of a repo that came earlier."""
+    """Own topics first, and older ones first."""
     with open_nodes(tmp_path, "alice") as (alice,):
         older, later = (alice.author.create_repo(f"repo {number}")[0] for number in range(2))
         for _ in range(3):
@@ -168,9 +167,9 @@ async def test_topics_of_epochs_that_are_written_in_are_announced_before_those_o
             await wait_all_tasks_blocked()
             (connection,) = alice.hub.sources
             assert isinstance(connection, Connection)
-            epochs = [alice.replica.writing_epoch(repo) for repo in (later, older)]
+            epochs = [alice.replica.writing_epoch(repo) for repo in (older, later)]
             announced = [one.topic for one in connection.topics]
-            assert announced == [epochs[0].topic, epochs[0].writers_topic, epochs[1].topic]
+            assert announced == [epochs[0].topic, epochs[1].topic, epochs[0].writers_topic]
 
 
 def test_announcements_are_said_together_in_messages_that_the_peer_can_read() -> None:
