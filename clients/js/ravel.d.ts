@@ -1796,6 +1796,7 @@ export interface FoundDocuments {
   branch: string;
   cursor: string | null;
   documents: FoundDocument[];
+  unreadable: string[];
 }
 
 /** A document that a query found. */
@@ -1817,6 +1818,20 @@ export interface ResultChangeEvent {
   moved: string[];
   order: string[];
   removed: string[];
+}
+
+/** A declared index of JSON documents. */
+export interface JsonIndex {
+  branch: string;
+  fields: string[];
+  prefix: string;
+  ready: boolean;
+}
+
+/** Declares an index. */
+export interface JsonIndexRequest {
+  prefix?: string;
+  fields: string[];
 }
 
 /** A window of a branch's files. */
@@ -2519,6 +2534,8 @@ export class Ravel {
   /** Find JSON documents of a branch by name and fields, or follow what a query finds. */
   followJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
   watchJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
+  /** Declare an index of the JSON documents of a branch, on this node. */
+  declareJsonIndex(values: { branch: string } & JsonIndexRequest, options?: RequestOptions): Promise<JsonIndex>;
   // Files and imports
   /** List the files of a branch, window by window. */
   listFiles(values: { branch: string; after?: number; limit?: number }, options?: RequestOptions): Promise<FileList>;

@@ -12,6 +12,7 @@ from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_branch
 from node.content.compacting import Compacting
+from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
@@ -78,7 +79,8 @@ class BranchService:
         self.json_documents = JsonDocuments(self.documents)
         self.texts = Texts(hub, author, find_branch, hub.presences.has_other_editors, TextProcess())
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
-        self.document_queries = DocumentQueries(self.documents)
+        self.document_indexes = DocumentIndexes(hub, self.documents, find_branch)
+        self.document_queries = DocumentQueries(self.documents, self.document_indexes)
         self.live_json = LiveJson(hub, self.json_documents, self.document_queries, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)

@@ -14,6 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from node.care.text_check import check_texts
+from node.content.document_indexes import is_index_wrong
 from node.content.document_operations import DocumentOperationReader, find_depths, find_documents
 from node.content.erasing import ERASABLE_KINDS
 from node.content.search_words import RULES, index_keys
@@ -77,6 +78,7 @@ from storage.check.kept_rows import (
 from storage.commits.checkpoints import load_checkpoint_ids
 from storage.commits.commits import load_facts, load_numbered
 from storage.commits.damaged import find_damaged, find_damaged_in
+from storage.commits.document_index_rows import load_all_indexes
 from storage.commits.document_making import is_document_wrong
 from storage.commits.search_index import find_in_parts, find_parts, load_state
 from storage.engine.column_encryption import cipher_of
@@ -123,6 +125,7 @@ def check_all(connection: Connection, home: Path) -> CheckFindings:
     if not findings.kinds["reference"]:
         _judge_all(connection, findings)
         _check_documents(connection, findings)
+        _check_indexes(connection, findings)
         _check_pending(connection, findings)
         inspect_search(connection, findings)
         _check_search(connection, findings)
@@ -337,6 +340,24 @@ def _check_documents(connection: Connection, findings: CheckFindings) -> None:
                 findings.add(
                     "snapshot", one.name.hex(), f"says otherwise what the {kind.name} held in its past"
                 )
+
+
+def _check_indexes(connection: Connection, findings: CheckFindings) -> None:
+    """Compare declared indexes of documents with these. Costs O(what the documents hold)."""
+    try:
+        tables = load_tables(connection)
+    except UNREADABLE:  # named before
+        return
+    reader = DocumentOperationReader(tables)
+    for index in load_all_indexes(connection):
+        is_wrong = index.branch_num not in tables.branches
+        with suppress(ServiceError, *UNREADABLE):
+            is_wrong = is_wrong or is_index_wrong(tables, connection, reader, index)
+        findings.checked["document indexes"] += 1
+        if is_wrong:
+            findings.add(
+                "document index", f"{index.prefix} {index.fields}".lstrip(), "differs from the documents"
+            )
 
 
 def _check_pending(connection: Connection, findings: CheckFindings) -> None:

@@ -71,6 +71,7 @@ from storage.check.repair_relay import drop_wrong_accounts, repair_relayed, repa
 from storage.check.salvage import drop_dangling, find_bodiless, mark_content_damaged, remove_damaged
 from storage.commits.commits import number_authors, number_places
 from storage.commits.damaged import DamagedCount, count_damaged, mark_commits_damaged
+from storage.commits.document_index_rows import reset_indexes
 from storage.commits.document_making import reset_documents
 from storage.commits.kept_texts import drop_all_texts
 from storage.engine.column_encryption import ColumnCipher, cipher_of, file_place
@@ -198,6 +199,8 @@ class _Work:
             changed["memberships"] += drop_all_parts(connection)
         if found.kinds["document"] or +changed:  # as for the index
             changed["documents"] += reset_documents(self._database, connection)
+        if found.kinds["document index"] or +changed:
+            changed["document indexes"] += reset_indexes(connection)
         if found.kinds["search"] or +changed:  # it may be of commits that are otherwise now
             changed["search"] += drop_index(connection)
         if found.kinds["text"] or +changed:  # the same

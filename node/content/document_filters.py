@@ -227,3 +227,14 @@ def sort_key(value: Value, text_size_max: int | None = _TEXT_SIZE_MAX) -> bytes:
     if isinstance(value, str):
         return b"\x20" + value.encode()[:text_size_max].replace(b"\0", b"\0\xff") + b"\0\0"
     return b"\x30"
+
+
+def kind_range(value: Value) -> tuple[bytes, bytes]:
+    """Return the beginnings of the first and of the last key that a value of the same type may have."""
+    tags = {1: b"\x01\x01", 2: b"\x02\x03", 3: b"\x10\x10", 4: b"\x20\x20"}[_type_of(value)]
+    return tags[:1], tags[1:]
+
+
+def prefix_key(text: str) -> bytes:
+    """Return the beginning that the keys of all texts have that begin so."""
+    return sort_key(text)[:-2]

@@ -1,6 +1,7 @@
 """Finds JSON documents of a branch by name and fields. `document_filters` has the filters."""
 
 import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -9,18 +10,11 @@ from typing import Final
 import msgspec
 import trio
 
-from node.content.document_filters import (
-    All,
-    FieldPath,
-    FilterError,
-    matches,
-    parse_filter,
-    parse_path,
-    sort_key,
-    value_at,
-)
+from node.content.document_filters import All, FilterError, matches, parse_filter, value_at
+from node.content.document_indexes import DocumentIndexes
+from node.content.document_orders import BEGIN, END, Fields, find_range, parse_fields, place_of
 from node.content.document_windows import Found, ResultWindow
-from node.content.documents import REMOVED, Documents, document_key
+from node.content.documents import REMOVED, UNREADABLE, Documents, document_key
 from node.contract.document_queries import FoundDocument, FoundDocuments
 from node.contract.values import find_repeated_key
 from node.runtime.errors import ServiceError
@@ -31,14 +25,15 @@ from protocol.limits.users import (
     QUERY_FILTER_SIZE_MAX,
     QUERY_SECONDS,
     QUERY_SIZE_MAX,
-    QUERY_SORT_FIELDS_MAX,
     QUERY_SORTED_COUNT_MAX,
     QUERY_WINDOW_SECONDS,
 )
+from storage.commits.document_index_rows import DocumentIndex
 from verifier.documents import DocumentEntry
 from verifier.json_documents import read_json
 
-_DOWNWARDS: Final = bytes(range(255, -1, -1))
+_At = tuple[bytes, str]
+"""A document as it is walked through: its place there, and its name."""
 LOOKED_AT_ONCE: Final = 64
 """Documents that are read in one transaction, between which others have their turn."""
 
@@ -49,7 +44,7 @@ class DocumentQuery:
 
     prefix: str
     where: All
-    sort: tuple[tuple[FieldPath, bool], ...]
+    sort: Fields
     limit: int
 
 
@@ -57,7 +52,7 @@ def parse_query(prefix: str, where: str, sort: str, limit: int) -> DocumentQuery
     """Parse a query. Raises ServiceError `bad_request`."""
     try:
         return DocumentQuery(
-            prefix, parse_filter(_parse_json(where) if where else {}), tuple(_parse_sort(sort)), limit
+            prefix, parse_filter(_parse_json(where) if where else {}), parse_fields(sort), limit
         )
     except FilterError as error:
         raise ServiceError(
@@ -78,113 +73,158 @@ def _parse_json(text: str) -> object:
     return found
 
 
-def _parse_sort(text: str) -> "list[tuple[FieldPath, bool]]":
-    fields = text.split(",") if text else []
-    if len(fields) > QUERY_SORT_FIELDS_MAX:
-        raise FilterError(f"a query sorts by at most {QUERY_SORT_FIELDS_MAX} fields")
-    return [(parse_path(field.removeprefix("-")), field.startswith("-")) for field in fields]
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How documents are walked through: by name, or by an index from `start` to `end`, and by which fields they stand.
+
+    `is_ordered`: so they come in the query's order. Else all must be looked at before the first is known.
+    """
+
+    fields: Fields
+    index_num: int | None
+    start: bytes
+    end: bytes
+    is_ordered: bool
 
 
 class DocumentQueries:
     """Queries of the JSON documents of branches, which are named as `Documents` takes them."""
 
-    def __init__(self, documents: Documents) -> None:
+    def __init__(self, documents: Documents, indexes: DocumentIndexes) -> None:
         self._documents = documents
+        self._indexes = indexes
 
     async def find(
         self, branch: str, prefix: str, where: str, sort: str, cursor: str, limit: int
     ) -> FoundDocuments:
         """Find documents, up to `limit`, after a cursor. Costs O(what the documents looked at hold), which are bounded.
 
-        Raises ServiceError `bad_request`, `too_large`.
+        By an index these are those of its part that the query asks for. Raises ServiceError `bad_request`, `too_large`,
+        `busy`.
         """
         query = parse_query(prefix, where, sort, limit)
-        branch_id, _ = await self._documents.list_names(JSON, branch, prefix, None, 1)
-        if query.sort:
+        plan = await self.plan(branch, query)
+        answer: FoundDocuments = {
+            "branch": self._documents.id_of(branch),
+            "documents": [],
+            "unreadable": [],
+            "cursor": None,
+        }
+        if not plan.is_ordered:
             if cursor:
-                raise ServiceError("bad_request", "a sorted query has no cursor", "raise `limit`")
-            window = await self.look_through(branch, query, spare=0)
-            return {
-                "branch": branch_id,
-                "documents": [one.document for one in window.first()],
-                "cursor": None,
-            }
+                raise ServiceError(
+                    "bad_request", "a sorted query without an index has no cursor", "raise `limit`"
+                )
+            window = ResultWindow(query.limit, 0)
+            answer["unreadable"] = await self.fill(branch, query, plan, window)
+            answer["documents"] = [one.document for one in window.first()]
+            return answer
         deadline = trio.current_time() + QUERY_SECONDS
-        found: list[FoundDocument] = []
-        size = looked = 0
-        after = cursor or None
+        found, size, looked = answer["documents"], 0, 0
+        after = _parse_cursor(query, plan, cursor) if cursor else None
         while True:
-            batch = await self._look(branch, query, after)
+            batch = await self._look(branch, query, plan, after)
             for one in batch.found:
                 if found and size + one.size > QUERY_SIZE_MAX:
-                    return {"branch": branch_id, "documents": found, "cursor": after}
+                    return {**answer, "cursor": _cursor_of(query, after)}
                 found.append(one.document)
-                size, after = size + one.size, one.document["name"]
+                size, after = size + one.size, (batch.places[one.document["name"]], one.document["name"])
                 if len(found) == limit:
                     is_all = batch.is_last and after == batch.after
-                    return {"branch": branch_id, "documents": found, "cursor": None if is_all else after}
+                    return {**answer, "cursor": None if is_all else _cursor_of(query, after)}
+            answer["unreadable"] += batch.unreadable
             if batch.is_last:
-                return {"branch": branch_id, "documents": found, "cursor": None}
+                return answer
             looked, after = looked + batch.count, batch.after
             if looked >= QUERY_COUNT_MAX or trio.current_time() > deadline:
-                return {"branch": branch_id, "documents": found, "cursor": after}
+                return {**answer, "cursor": _cursor_of(query, after)}
 
     def follow(self, branch: str, query: DocumentQuery) -> "FollowedQuery":
         """Return a query's result to be looked at again and again."""
         return FollowedQuery(self._documents, self, branch, query)
 
-    async def look_through(self, branch: str, query: DocumentQuery, spare: int) -> ResultWindow:
-        """Find the first `limit` documents of a query, and some to spare. Costs O(what the documents looked at hold).
+    async def plan(self, branch: str, query: DocumentQuery) -> Plan:
+        """Choose how the documents of a query are walked through, by an index if one has its order.
 
-        Raises ServiceError `too_large` where too many must be looked at for them, for too long, or they have too much.
+        Costs as `DocumentIndexes.find`. Raises ServiceError `busy`.
         """
-        window = ResultWindow(query.limit, spare)
-        if query.sort:
-            window.bound = None  # any may come first
-        await self.fill(branch, query, window)
-        return window
 
-    async def fill(self, branch: str, query: DocumentQuery, window: ResultWindow) -> None:
-        """Look at what is behind the bound of a window until it has what is wanted. Costs and raises as `look_through`."""
+        def find(index: DocumentIndex) -> tuple[bytes, bytes] | None:
+            if not query.prefix.startswith(index.prefix):
+                return None
+            return find_range(parse_fields(index.fields), query.where, query.sort)
+
+        index = await self._indexes.find(branch, lambda one: find(one) is not None)
+        part = None if index is None else find(index)
+        if index is None or part is None:
+            return Plan(query.sort, None, BEGIN, END, is_ordered=not query.sort)
+        return Plan(parse_fields(index.fields), index.num, *part, is_ordered=True)
+
+    async def fill(self, branch: str, query: DocumentQuery, plan: Plan, window: ResultWindow) -> list[str]:
+        """Look at what is behind the bound of a window until it has what is wanted; return what could not be read.
+
+        Costs O(what the documents looked at hold). Raises ServiceError `too_large` where too many must be looked at, for
+        too long, or they have too much.
+        """
         deadline = trio.current_time() + QUERY_WINDOW_SECONDS
-        count_max = QUERY_SORTED_COUNT_MAX if query.sort else QUERY_COUNT_MAX
-        looked = 0
-        after = None if query.sort or window.bound is None else window.bound.decode() or None
-        while query.sort or window.is_short:
-            batch = await self._look(branch, query, after)
-            if not query.sort:
-                window.bound = None if batch.is_last else batch.after.encode()
+        count_max = QUERY_COUNT_MAX if plan.is_ordered else QUERY_SORTED_COUNT_MAX
+        looked, unreadable = 0, list[str]()
+        after = (window.bound, "") if plan.is_ordered and window.bound else None
+        if not plan.is_ordered:
+            window.bound = None  # any may come first
+        while window.is_short or not plan.is_ordered:
+            batch = await self._look(branch, query, plan, after)
+            if plan.is_ordered:
+                window.bound = None if batch.is_last or batch.after is None else batch.after[0]
             for one in batch.found:
                 window.put(one)
+            unreadable += batch.unreadable
             _trim(window)
             if batch.is_last:
-                return
+                break
             looked, after = looked + batch.count, batch.after
             if looked >= count_max or trio.current_time() > deadline:
                 raise _too_many(looked)
+        return unreadable
 
-    async def look_at(self, branch: str, query: DocumentQuery, names: Sequence[str]) -> "list[Found]":
+    async def look_at(
+        self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
+    ) -> "list[Found]":
         """Return those of some documents that meet a query. Costs O(what they hold)."""
         found: list[Found] = []
         while names:
-            some, count = await self._look_at_first(branch, query, names)
-            found += some
-            names = names[count:]
+            look = await self._look_at_first(branch, query, plan, names)
+            found += look.found
+            names = names[look.count :]
         return found
 
-    async def _look(self, branch: str, query: DocumentQuery, after: str | None) -> "_Batch":
-        """Look at some documents after a name."""
-        _, names = await self._documents.list_names(JSON, branch, query.prefix, after, LOOKED_AT_ONCE)
-        if not names:
-            return _Batch(0, after or "", [], is_last=True)
-        found, count = await self._look_at_first(branch, query, names)
-        is_last = len(names) < LOOKED_AT_ONCE and count == len(names)
-        return _Batch(count, names[count - 1], found, is_last)
+    async def _look(self, branch: str, query: DocumentQuery, plan: Plan, after: _At | None) -> "_Batch":
+        """Look at some documents after one, as they are walked through."""
+        count = min(LOOKED_AT_ONCE, max(query.limit + 1, LOOKED_AT_ONCE // 4))
+        if plan.index_num is None:
+            begin = None if after is None else after[0].decode()
+            listed = await self._documents.list_names(JSON, branch, query.prefix, begin, count)
+            page = [(name.encode(), name) for name in listed]
+        else:
+            start = plan.start if after is None else max(plan.start, after[0] + b"\0")
+            page = await self._indexes.walk(plan.index_num, start, plan.end, count)
+        wanted = [(place, name) for place, name in page if name.startswith(query.prefix)]
+        names = [name for _, name in wanted]
+        look = await self._look_at_first(branch, query, plan, names) if names else _Look([], 0, [])
+        is_whole = look.count == len(wanted)
+        return _Batch(
+            look.found,
+            look.unreadable,
+            {name: place for place, name in wanted},
+            len(page) if is_whole else look.count,
+            after=(page[-1] if page else after) if is_whole else wanted[look.count - 1],
+            is_last=is_whole and len(page) < count,
+        )
 
     async def _look_at_first(
-        self, branch: str, query: DocumentQuery, names: Sequence[str]
-    ) -> tuple[list[Found], int]:
-        """Look at the first of some documents, one at least, and return how many these were."""
+        self, branch: str, query: DocumentQuery, plan: Plan, names: Sequence[str]
+    ) -> "_Look":
+        """Look at the first of some documents, one at least."""
         keys = [document_key(JSON.name, name) for name in names]
         removed = await self._documents.read_marks(SET, branch, keys, REMOVED)
         shown = [
@@ -193,28 +233,45 @@ class DocumentQueries:
             if not (key in removed and removed[key].values)
         ]
         if not shown:
-            return [], len(names)
-        look = _Look(query, iter(shown))
-        read = await self._documents.read_first(JSON, branch, shown, look.read, look.is_enough)
+            return _Look([], len(names), [])
+        reading = _Reading(query, plan, iter(shown))
+        try:
+            read = await self._documents.read_first(JSON, branch, shown, reading.read, reading.is_enough)
+        except ServiceError as error:
+            if error.code not in UNREADABLE:
+                raise
+            return _Look([], names.index(shown[0]) + 1, shown[:1])
         count = len(names) if len(read) == len(shown) else names.index(shown[len(read)])
-        return [one for one in read if one is not None], count
+        return _Look([one for one in read if one is not None], count, [])
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Documents that meet a query, how many were looked at for them, and which of these could not be read."""
+
+    found: list[Found]
+    count: int
+    unreadable: list[str]
 
 
 @dataclass(frozen=True, slots=True)
 class _Batch:
-    """Documents that were looked at, how many and up to which name, and those of them that meet a query."""
+    """A look at documents that follow one another: their places, how many were passed, and the last of these."""
 
-    count: int
-    after: str
     found: list[Found]
+    unreadable: list[str]
+    places: Mapping[str, bytes]
+    count: int
+    after: _At | None
     is_last: bool
 
 
-class _Look:
-    """A look at documents one after another, in a thread: filters and documents may be long."""
+class _Reading:
+    """Reads documents one after another, in a thread: filters and documents may be long."""
 
-    def __init__(self, query: DocumentQuery, names: Iterator[str]) -> None:
+    def __init__(self, query: DocumentQuery, plan: Plan, names: Iterator[str]) -> None:
         self._query = query
+        self._plan = plan
         self._names = names
         self._size = 0
         self._ends_at: float | None = None
@@ -233,7 +290,9 @@ class _Look:
             "value": read.value,
             "conflict_count": len(read.conflicts),
         }
-        return Found.of(_place_of(self._query, name, read.value), document, msgspec.json.encode(document))
+        return Found.of(
+            place_of(self._plan.fields, name, read.value), document, msgspec.json.encode(document)
+        )
 
     def is_enough(self) -> bool:
         """Return True if the documents were many enough for one transaction and one answer."""
@@ -242,13 +301,25 @@ class _Look:
         return self._size > QUERY_SIZE_MAX or time.perf_counter() > self._ends_at
 
 
-def _place_of(query: DocumentQuery, name: str, value: object) -> bytes:
-    """Return where a document stands in the order of a query: by its fields, then by its name.
+def _cursor_of(query: DocumentQuery, after: _At | None) -> str | None:
+    """Return what says where to go on: a name where names decide, else a place."""
+    if after is None:
+        return None
+    place, name = after
+    return f"p{urlsafe_b64encode(place).decode()}" if query.sort else f"n{name}"
 
-    No key of a field is the beginning of another, so they are compared one by one, and their complements downwards.
-    """
-    fields = [(sort_key(value_at(value, path)), is_downwards) for path, is_downwards in query.sort]
-    return b"".join(key.translate(_DOWNWARDS) if down else key for key, down in fields) + name.encode()
+
+def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> _At:
+    try:
+        if query.sort and cursor[0] == "p":
+            return urlsafe_b64decode(cursor[1:].encode()), ""
+    except ValueError:
+        pass
+    if query.sort or cursor[0] != "n":
+        raise ServiceError(
+            "bad_request", "no answer to this query has that cursor", "send the last answer's `cursor`"
+        )
+    return plan.start + cursor[1:].encode(), cursor[1:]
 
 
 def _trim(window: ResultWindow) -> None:
@@ -262,7 +333,7 @@ def _too_many(count: int) -> ServiceError:
     return ServiceError(
         "too_large",
         f"over {count} documents would be looked at",
-        "name a longer `prefix`; without `sort`, answers come in windows (`cursor`)",
+        "name a longer `prefix`, or declare an index; without `sort`, answers come in windows (`cursor`)",
     )
 
 
@@ -282,35 +353,38 @@ class FollowedQuery:
         self._branch = branch
         self._query = query
         self._window: ResultWindow | None = None
+        self._plan: Plan | None = None
         self._upto = 0
 
     async def look(self) -> list[Found]:
-        """Return the result as it is now. Raises ServiceError as `DocumentQueries.look_through`."""
+        """Return the result as it is now. Raises ServiceError as `DocumentQueries.fill`."""
         window, self._window = self._window, None  # which is not right if this fails
         if window is not None and not await self._follow(window):
             window = None
         if window is None:
             self._upto = await self._documents.find_last_change(self._branch)
-            window = await self._queries.look_through(self._branch, self._query, LOOKED_AT_ONCE)
+            self._plan = await self._queries.plan(self._branch, self._query)
+            window = ResultWindow(self._query.limit, LOOKED_AT_ONCE)
+            await self._queries.fill(self._branch, self._query, self._plan, window)
         self._window = window
         return window.first()
 
     async def _follow(self, window: ResultWindow) -> bool:
         """Let a window follow the changes; whether it could."""
-        branch, query = self._branch, self._query
+        branch, query, plan = self._branch, self._query, self._plan
         changed = await self._documents.list_changes(JSON, branch, self._upto, QUERY_CHANGES_MAX)
-        if changed is None or changed.has_marks:
+        if plan is None or changed is None or changed.has_marks:
             return False
         self._upto = changed.upto
         names = [name for name in changed.names if name.startswith(query.prefix)]
-        found = await self._queries.look_at(branch, query, names)
+        found = await self._queries.look_at(branch, query, plan, names)
         for name in names:
             window.drop(name)
         for one in found:
             window.put(one)
         if window.is_short:
-            if query.sort:
+            if not plan.is_ordered or plan != await self._queries.plan(branch, query):
                 return False
-            await self._queries.fill(branch, query, window)
+            await self._queries.fill(branch, query, plan, window)
         _trim(window)
         return True

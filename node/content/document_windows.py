@@ -6,10 +6,9 @@ from typing import Final
 
 from blake3 import blake3
 
+from node.content.document_orders import BEGIN
 from node.contract.document_queries import FoundDocument
 
-BEGIN: Final = b""
-"""Before the place of any document."""
 DIGEST_SIZE: Final = 16
 """Bytes of a digest: equal ones are taken for equal documents and results."""
 

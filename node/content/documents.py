@@ -55,7 +55,7 @@ T = TypeVar("T")
 TITLES: Final = ".titles"
 REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
-_UNREADABLE: Final = frozenset({"incomplete", "too_large"})
+UNREADABLE: Final = frozenset({"incomplete", "too_large"})
 """Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
 Look = Callable[[Sequence[str] | None], dict[str, DocumentEntry]]
 """Loads entries of a document: of some keys with all that stands, or (None) all that are there."""
@@ -89,6 +89,10 @@ class Documents:
         self._find_branch = find_branch
         self._reader = DocumentOperationReader(hub.replica)
         self._state = DocumentState(hub.replica, self._reader)
+
+    def id_of(self, branch: str) -> str:
+        """Return the id of a branch."""
+        return id_text(self._find_branch(branch).branch_id)
 
     async def read_window(
         self, kind: ValuesKind, branch: str, offset: int, limit: int, name: str = ""
@@ -157,7 +161,7 @@ class Documents:
         try:
             return await self.read_entries(kind, branch, keys, name)
         except ServiceError as error:
-            if error.code not in _UNREADABLE:
+            if error.code not in UNREADABLE:
                 raise
             return {}
 
@@ -244,8 +248,8 @@ class Documents:
 
     async def list_names(
         self, kind: ValuesKind, branch: str, prefix: str, after: str | None, limit: int
-    ) -> tuple[str, list[str]]:
-        """Return the branch's id, and names after one that begin so, by UTF-8 bytes, of what was said of documents.
+    ) -> list[str]:
+        """Return names after one that begin so, by UTF-8 bytes, of what was said of documents.
 
         Costs O(limit and log n). Of a document nothing may be there any more.
         """
@@ -257,7 +261,7 @@ class Documents:
                 parts = [part.num for part, _ in lineage(replica, connection, target)]
                 return load_names(connection, parts, kind.name, prefix, after, limit)
 
-        return id_text(target.branch_id), await self._hub.run_blocking(load)
+        return await self._hub.run_blocking(load)
 
     async def read_first(
         self,
@@ -270,17 +274,21 @@ class Documents:
         """Return what `view` makes of the first of some documents, read at one moment, until that is enough.
 
         One is read at least. One that must be made anew is read alone, so that others write between it and the next.
-        Costs O(what stands of them).
+        Costs O(what stands of them). Raises ServiceError `incomplete`, `too_large` where the first cannot be read.
         """
         target = self._find_branch(branch)
 
         def read(connection: Connection) -> list[T]:
             documents = self._state.find_first(connection, target, kind, names)
             found: list[T] = []
-            for entries in self._state.read_whole(connection, kind, documents):
-                found.append(view(entries))
-                if is_enough():
-                    break
+            try:
+                for entries in self._state.read_whole(connection, kind, documents):
+                    found.append(view(entries))
+                    if is_enough():
+                        break
+            except ServiceError as error:
+                if error.code not in UNREADABLE or not found:
+                    raise
             return found
 
         return await self._read_fresh(target, kind, names[:1], read)
@@ -329,7 +337,7 @@ class Documents:
         try:
             document = self._refresh(connection, branch, SET, REMOVED)
         except ServiceError as error:
-            if error.code not in _UNREADABLE:
+            if error.code not in UNREADABLE:
                 raise
             return []  # one document that cannot be read keeps nobody from writing others
         item = document_key(kind, name)

@@ -5,6 +5,7 @@ The *state* of a branch is what it continues up to where it forked, and its own 
 """
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -12,11 +13,13 @@ from node.ingest.replica import Replica, load_blocks_of, open_stored
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import load_past
-from protocol.formats.body import BranchFork
+from protocol.formats.body import BranchFork, kind_name
 from protocol.ids import CommitId
 from protocol.limits.users import FORK_DEPTH_MAX, STATE_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch
+
+_FORK: Final = kind_name(BranchFork)
 
 
 def lineage(
@@ -27,7 +30,7 @@ def lineage(
     while len(found) <= FORK_DEPTH_MAX:
         root_id = found[-1][0].facts.root_id
         row = load_rows(connection, [root_id]).get(root_id)
-        if row is None:
+        if row is None or row.body_kind != _FORK:  # most continue nothing, and are not opened
             break
         _, body = open_stored(replica, row, load_blocks_of(connection, [row])[row.num])
         if not isinstance(body, BranchFork):

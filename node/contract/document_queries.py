@@ -8,8 +8,15 @@ from node.contract.access import READ_BRANCH
 from node.contract.document_values import READ_ERRORS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent, limit_parameter
 from node.contract.timelines import ClosingEvent
-from node.contract.values import Count, Id
-from protocol.limits.users import QUERY_LIMIT_MAX, QUERY_SORTED_COUNT_MAX
+from node.contract.values import Count, Id, Request
+from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX
+from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
+from protocol.limits.users import (
+    DOCUMENT_INDEXES_MAX,
+    QUERY_LIMIT_MAX,
+    QUERY_SORT_FIELDS_MAX,
+    QUERY_SORTED_COUNT_MAX,
+)
 
 
 class FoundDocument(TypedDict):
@@ -25,6 +32,9 @@ class FoundDocuments(TypedDict):
 
     branch: Id
     documents: list[FoundDocument]
+    unreadable: Annotated[
+        list[str], Meta(description="Names of documents that cannot be read now; `follow_json` says why.")
+    ]
     cursor: Annotated[
         str | None,
         Meta(
@@ -34,6 +44,32 @@ class FoundDocuments(TypedDict):
             )
         ),
     ]
+
+
+class JsonIndexRequest(Request, frozen=True, kw_only=True):
+    """Declares an index."""
+
+    prefix: Annotated[
+        str,
+        Meta(max_length=DOCUMENT_NAME_SIZE_MAX, description="Of documents whose names begin so. Empty: all."),
+    ] = ""
+    fields: Annotated[
+        list[Annotated[str, Meta(max_length=DOCUMENT_KEY_SIZE_MAX)]],
+        Meta(
+            min_length=1,
+            max_length=QUERY_SORT_FIELDS_MAX,
+            description="Fields in the order in which they decide, `-` in front of those that go downwards.",
+        ),
+    ]
+
+
+class JsonIndex(TypedDict):
+    """A declared index of JSON documents."""
+
+    branch: Id
+    prefix: str
+    fields: list[str]
+    ready: Annotated[bool, Meta(description="False: it is not whole yet. Declare it again to go on.")]
 
 
 class ResultEvent(TypedDict):
@@ -73,12 +109,15 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
             type=str,
             default="",
             description=(
-                "Fields with commas between them, each with `-` in front for the other direction. Empty: by name. A "
-                f"query with it looks at {QUERY_SORTED_COUNT_MAX} documents at most."
+                "Fields with commas between them, each with `-` in front for the other direction. Empty: by name. "
+                f"Without an index, a query with it looks at {QUERY_SORTED_COUNT_MAX} documents at most."
             ),
         ),
         QueryParameter(
-            name="cursor", type=str, default="", description="Where another answer ended. Not with `sort`."
+            name="cursor",
+            type=str,
+            default="",
+            description="Where another answer ended. With `sort`, indexes alone have one.",
         ),
         limit_parameter(QUERY_LIMIT_MAX),
     ),
@@ -89,5 +128,21 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
         StreamedEvent("changes", ResultChangeEvent, "What has changed of it."),
         StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
     ),
+    errors=(*READ_ERRORS, "busy"),
+)
+DECLARE_JSON_INDEX: Final = Endpoint(
+    name="declare_json_index",
+    method="POST",
+    path="/branches/{branch}/json/indexes",
+    scopes=READ_BRANCH,
+    summary="Declare an index of the JSON documents of a branch, on this node.",
+    details=(
+        "Queries use it whose `sort` has its fields, or those that are left once `where` fixes the first ones to a "
+        f"value. It stays; of over {DOCUMENT_INDEXES_MAX} in a branch the first declared go. Its fields stand in the "
+        "node's store in the clear."
+    ),
+    request=JsonIndexRequest,
+    answer=JsonIndex,
+    is_keyless=True,
     errors=(*READ_ERRORS, "busy"),
 )

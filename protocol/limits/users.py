@@ -92,6 +92,8 @@ QUERY_SIZE_MAX: Final = 8 * MIB
 DOCUMENT_SIZE_MAX bounds it."""
 QUERY_CHANGES_MAX: Final = 256
 """Changed documents that are read again for one look of a follower. After more, the whole result is found anew."""
+DOCUMENT_INDEXES_MAX: Final = 8
+"""Indexes of a branch: a change of a document is entered into each. One more takes the place of the first declared."""
 QUERY_SECONDS: Final = 0.05
 """Seconds after which a query that has not looked at as many ends with a cursor: others wait for their reads meanwhile."""
 QUERY_WINDOW_SECONDS: Final = 2.0

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from protocol.formats.body import Carried, kind_name
 from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
+from storage.commits.document_index_rows import forget_places
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import PackedNums, chunks, pack_nums, unpack_nums
@@ -448,6 +449,8 @@ def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
         ).all():
             of_key = (tips.doc_num == doc_num) & (tips.key == key) & tips.source_num.in_(part)
             connection.execute(delete(document_tips).where(of_key))
+        of_documents = select(operations.doc_num).where(of_bodies).distinct()
+        forget_places(connection, list(connection.execute(of_documents).scalars()))
         connection.execute(delete(document_operations).where(of_bodies))
         connection.execute(delete(document_replacements).where(document_replacements.c.commit_num.in_(part)))
 

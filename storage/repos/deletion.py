@@ -6,6 +6,8 @@ from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.repos.row_changes import row_changes
 from storage.schema.document_schema import (
+    document_index_entries,
+    document_indexes,
     document_operations,
     document_replacements,
     document_tips,
@@ -64,6 +66,8 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     connection.execute(delete(file_removals).where(file_removals.c.file_num.in_(added)))
     indexed = select(search_parts.c.num).where(search_parts.c.branch_num.in_(of_repo))
     connection.execute(delete(search_words).where(search_words.c.part_num.in_(indexed)))
+    entered = select(document_indexes.c.num).where(document_indexes.c.branch_num.in_(of_repo))
+    connection.execute(delete(document_index_entries).where(document_index_entries.c.index_num.in_(entered)))
     held = select(documents.c.num).where(documents.c.branch_num.in_(of_repo))
     for table in (document_operations, document_tips, document_replacements, document_unmet):
         connection.execute(delete(table).where(table.c.doc_num.in_(held)))
@@ -98,6 +102,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
         texts,
         text_blocks,
         documents,
+        document_indexes,
         commits,
     ):
         connection.execute(delete(table).where(table.c.branch_num.in_(of_repo)))

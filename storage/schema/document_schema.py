@@ -27,7 +27,7 @@ documents = Table(
     Column("changed_num", BigInteger, nullable=False),  # of the sequence of `commits.num`
     UniqueConstraint("branch_num", "kind", "name", name="documents_in_branch"),
     Index("documents_forks", "kind", "name", "depth"),
-    Index("documents_changes", "branch_num", "is_stale", "changed_num"),
+    Index("documents_changes", "branch_num", "is_stale", "changed_num", "num"),
 )
 """Documents that anything was said of. A branch's own documents include what it continues."""
 
@@ -88,6 +88,31 @@ document_unmet = Table(
     sqlite_with_rowid=False,
 )
 """Counts of what replaces operations that are not here: copies that may still be carried here, and lies."""
+
+document_indexes = Table(
+    "document_indexes",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("prefix", String, nullable=False),  # names that begin so are in it
+    Column("fields", String, nullable=False),  # as queries name an order
+    # The last change of documents that it has: the change's number, and that of the document. Level up to there.
+    Column("upto", BigInteger, nullable=False),
+    Column("upto_num", BigInteger, nullable=False),
+    UniqueConstraint("branch_num", "prefix", "fields", name="document_indexes_of_branch"),
+)
+"""Indexes of JSON documents that apps have declared here."""
+
+document_index_entries = Table(
+    "document_index_entries",
+    metadata,
+    Column("index_num", NUM, primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("place", Bytes(), nullable=False),  # keys of its fields in their order, and its name
+    Index("document_index_entries_places", "index_num", "place"),
+    sqlite_with_rowid=False,
+)
+"""Where documents stand in an index. Values of fields are in the clear here, cut short."""
 
 texts = Table(
     "texts",

@@ -10,6 +10,8 @@ class FoundDocuments(TypedDict):
 
     branch: str
     documents: list[FoundDocument]
+    unreadable: list[str]
+    """Names of documents that cannot be read now; `follow_json` says why."""
     cursor: str | None
     """Go on from here: as many were found as were asked for, or enough were looked at for one request. Null: that
     is all.
@@ -34,6 +36,16 @@ class ResultChangeEvent(TypedDict):
     """Names of those that the result has no longer."""
     order: list[str]
     """Names of the whole result, in its order."""
+
+
+class JsonIndex(TypedDict):
+    """A declared index of JSON documents."""
+
+    branch: str
+    prefix: str
+    fields: list[str]
+    ready: bool
+    """False: it is not whole yet. Declare it again to go on."""
 
 
 class FoundDocument(TypedDict):

@@ -80,7 +80,7 @@ GIVES_NOTHING: Final = {
     *("write_comment", "edit_comment", "delete_comment", "ask_trust"),
     *("edit_set", "snapshot_set", "edit_dict", "snapshot_dict"),
     *("rename_document", "remove_document"),
-    *("edit_json", "snapshot_json"),
+    *("edit_json", "snapshot_json", "declare_json_index"),
     *("open_text", "import_text", "push_text", "tell_presence"),
     *("add_file", "add_files", "remove_file", "import_commits", "mark_seen"),
     # Upkeep of the relay and of reports.

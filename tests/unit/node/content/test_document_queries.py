@@ -12,6 +12,7 @@ from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
 from node.content import document_queries, document_state
+from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
 from node.content.documents import REMOVED, Documents
@@ -42,7 +43,8 @@ def _documents(node: Node) -> JsonDocuments:
 
 
 def _queries(node: Node) -> DocumentQueries:
-    return DocumentQueries(Documents(node.hub, node.author, node.branch))
+    documents = Documents(node.hub, node.author, node.branch)
+    return DocumentQueries(documents, DocumentIndexes(node.hub, documents, node.branch))
 
 
 async def _put(node: Node, name: str, **fields: object) -> None:
@@ -88,9 +90,9 @@ async def test_an_answer_that_is_full_goes_on_from_its_cursor(alice: Node) -> No
     with fail_after(30):
         await _cards(alice)
         found = await _queries(alice).find("main", "card/", "", "", "", 3)
-        assert (len(found["documents"]), found["cursor"]) == (3, "card/c")
+        assert (len(found["documents"]), found["cursor"]) == (3, "ncard/c")
         await _put(alice, "card/0", status="open")
-        rest = await _queries(alice).find("main", "card/", "", "", "card/c", 3)
+        rest = await _queries(alice).find("main", "card/", "", "", "ncard/c", 3)
         assert ([one["name"] for one in rest["documents"]], rest["cursor"]) == (["card/ä"], None)
 
 
@@ -103,7 +105,7 @@ async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
         monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 2)
         monkeypatch.setattr(document_queries, "QUERY_SORTED_COUNT_MAX", 3)
         found = await _queries(alice).find("main", "card/", '{"votes":9}', "", "", 9)
-        assert (found["documents"], found["cursor"]) == ([], "card/b")
+        assert (found["documents"], found["cursor"]) == ([], "ncard/b")
         with pytest.raises(ServiceError, match="over 3 documents"):
             await _find(alice, sort="votes")
         monkeypatch.setattr(document_queries, "QUERY_COUNT_MAX", 100)
@@ -114,7 +116,7 @@ async def test_a_query_looks_at_a_bounded_number_and_for_a_bounded_time(
             await _find(alice, sort="votes", prefix="card/")
         with pytest.raises(ServiceError, match="would be looked at"):
             await _queries(alice).follow("main", document_queries.parse_query("card/", "", "", 9)).look()
-        assert found["cursor"] == "card/a", "at least one is looked at, so that it ends some time"
+        assert found["cursor"] == "ncard/a", "at least one is looked at, so that it ends some time"
 
 
 async def test_the_documents_of_an_answer_have_a_bounded_number_of_bytes(

@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson
+from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
@@ -180,10 +181,11 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice = nodes[0]
+    documents = Documents(alice.hub, alice.author, alice.branch)
     live = LiveJson(
         alice.hub,
         _documents(alice),
-        DocumentQueries(Documents(alice.hub, alice.author, alice.branch)),
+        DocumentQueries(documents, DocumentIndexes(alice.hub, documents, alice.branch)),
         alice.branch,
     )
     with fail_after(30):
