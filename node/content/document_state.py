@@ -5,13 +5,14 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
 from node.authoring.write_queue import PlanMustWrite
 from node.content.document_operations import DocumentOperationReader, OpenedBody, not_here
-from node.content.lineage import lineage, whole_lineage
+from node.content.lineage import is_whole, lineage
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -31,7 +32,7 @@ from storage.commits.document_rows import (
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
-from verifier.documents import DocumentEntry, DocumentValue, ErasedValues
+from verifier.documents import DocumentEntry, DocumentValue, ErasedValues, in_byte_order, reduce_values
 
 T = TypeVar("T")
 NOTHING_SAID: Final = DocumentEntry(())
@@ -43,6 +44,22 @@ _OPENED_AT_ONCE: Final = 64
 """Commits that are opened before their sizes are looked at: 32 MiB at most."""
 
 
+@dataclass(frozen=True, slots=True)
+class Unwritten:
+    """A document that no rows are written of; `depth` as `Document` has it."""
+
+    entries: Mapping[str, DocumentEntry]
+    depth: int
+
+    @property
+    def entry_count(self) -> int:
+        """Number of items or keys that are there."""
+        return sum(1 for entry in self.entries.values() if entry.values)
+
+
+StandingDocument = Document | Unwritten
+
+
 class DocumentState:
     """State of the sets and dicts of branches. Thread-safe."""
 
@@ -50,21 +67,28 @@ class DocumentState:
         self._tables = tables
         self._reader = reader
 
-    def find(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> Document | None:
+    def find(
+        self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
+    ) -> StandingDocument | None:
         """Return a document whose rows can be read; None where nothing was said of it.
 
-        Raises StaleDocument where they must be made anew first. Costs O(log n).
+        Raises StaleDocument where they must be made anew first. Costs O(log n); in a branch that continues what has not come
+        whole O(commits of the document), since rows of it would be wrong with the next commit. Then it raises ServiceError
+        as `refresh`.
         """
         document = load_document(connection, branch.num, kind.name, name)
-        if document is None and len(lineage(self._tables, connection, branch)) > 1:
+        if document is not None and not document.is_stale:
+            return document
+        parts = lineage(self._tables, connection, branch)
+        if len(parts) > 1 and not is_whole(self._tables, connection, branch):
+            return self._unwritten(connection, branch, kind, name)
+        if document is not None or len(parts) > 1:
             raise StaleDocument
-        if document is not None and document.is_stale:
-            raise StaleDocument
-        return document
+        return None
 
     def refresh(
         self, database: Database, connection: Connection, branch: Branch, kind: ValuesKind, name: str
-    ) -> Document | None:
+    ) -> StandingDocument | None:
         """Return a document whose rows can be read, made anew if they must be; None where nothing was said of it.
 
         Costs O(log n), and where it is made anew O(commits of the document). Raises ServiceError `incomplete`, `too_large`;
@@ -84,25 +108,25 @@ class DocumentState:
 
     def find_first(
         self, connection: Connection, branch: Branch, kind: ValuesKind, names: Sequence[str]
-    ) -> list[Document | None]:
+    ) -> list[StandingDocument | None]:
         """Return documents whose rows can be read, as `find`, up to before the first that must be made anew.
 
         Raises StaleDocument where that is the first of all. Costs O(names), each O(log n).
         """
         known = load_documents_by_name(connection, branch.num, kind.name, names)
         is_fork = len(known) < len(names) and len(lineage(self._tables, connection, branch)) > 1
-        found: list[Document | None] = []
+        found: list[StandingDocument | None] = []
         for name in names:
             document = known.get(name)
             if is_fork if document is None else document.is_stale:
-                if not found:
-                    raise StaleDocument
-                break
+                if found:
+                    break
+                return [self.find(connection, branch, kind, name)]
             found.append(document)
         return found
 
     def entries(
-        self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str]
+        self, connection: Connection, kind: ValuesKind, document: StandingDocument | None, keys: Sequence[str]
     ) -> dict[str, DocumentEntry]:
         """Load entries of a document by item or key; those of which nothing stands are left out.
 
@@ -110,6 +134,8 @@ class DocumentState:
         """
         if document is None:
             return {}
+        if isinstance(document, Unwritten):
+            return {key: document.entries[key] for key in keys if key in document.entries}
         found = load_tips(connection, document.num, [key.encode() for key in keys])
         tips = [tip for some in found.values() for tip in some]
         if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
@@ -120,17 +146,25 @@ class DocumentState:
         return _entries(tips, values)
 
     def window(
-        self, connection: Connection, kind: ValuesKind, document: Document | None, offset: int, limit: int
+        self,
+        connection: Connection,
+        kind: ValuesKind,
+        document: StandingDocument | None,
+        offset: int,
+        limit: int,
     ) -> list[tuple[str, DocumentEntry]]:
         """Load a window of the entries that are there, by UTF-8 bytes. Costs O(offset + limit and what stands of these)."""
         if document is None:
             return []
+        if isinstance(document, Unwritten):
+            there = in_byte_order(document.entries)
+            return [(key, document.entries[key]) for key in there[offset : offset + limit]]
         keys = [key.decode() for key in load_keys(connection, document.num, offset, limit)]
         entries = self.entries(connection, kind, document, keys)
         return [(key, entries[key]) for key in keys]
 
     def read_whole(
-        self, connection: Connection, kind: ValuesKind, documents: Sequence[Document | None]
+        self, connection: Connection, kind: ValuesKind, documents: Sequence[StandingDocument | None]
     ) -> Iterator[dict[str, DocumentEntry]]:
         """Yield all entries that are there in each document. Small ones are read together, by four statements for all.
 
@@ -141,16 +175,18 @@ class DocumentState:
             for document in group:
                 if document is None:
                     yield {}
-                elif together is not None:
+                elif together is not None and isinstance(document, Document):
                     yield together.get(document.num, {})
                 else:
                     yield dict(self.window(connection, kind, document, 0, document.entry_count))
 
     def _read_together(
-        self, connection: Connection, documents: Sequence[Document | None]
+        self, connection: Connection, documents: Sequence[StandingDocument | None]
     ) -> dict[int, dict[str, DocumentEntry]] | None:
         """Load what is there in some documents, by their numbers; None where it is too much to be held together."""
-        nums = [document.num for document in documents if document is not None]
+        if any(isinstance(document, Unwritten) for document in documents):
+            return None
+        nums = [document.num for document in documents if isinstance(document, Document)]
         found = load_tips_of(connection, nums, _TOGETHER_COUNT_MAX) if nums else {}
         if found is None:
             return None
@@ -182,16 +218,17 @@ class DocumentState:
         said = [(num, one) for num, one, _ in self._reader.read_numbered(connection, branch, kind, name)]
         origins = [part.num for part, _ in reversed(lineage(self._tables, connection, branch))][:-1]
         try:
-            return plan_document(said, origins, is_whole=self._is_whole(connection, branch))
+            return plan_document(said, origins)
         except ErasedValues as error:
             raise not_here(error) from None
 
-    def _is_whole(self, connection: Connection, branch: Branch) -> bool:
+    def _unwritten(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> Unwritten:
+        said = [one for one, _ in self._reader.read(connection, branch, kind, name)]
         try:
-            whole_lineage(self._tables, connection, branch)
-        except ServiceError:
-            return False
-        return True
+            entries = reduce_values(said)
+        except ErasedValues as error:
+            raise not_here(error) from None
+        return Unwritten(entries, len(lineage(self._tables, connection, branch)) - 1)
 
 
 class StaleDocument(PlanMustWrite):
@@ -217,9 +254,9 @@ def read_fresh(
             return read(connection)
 
 
-def _small_groups(documents: Sequence[Document | None]) -> Iterator[list[Document | None]]:
+def _small_groups(documents: Sequence[StandingDocument | None]) -> Iterator[list[StandingDocument | None]]:
     """Divide documents, in their order, into those that have few entries together, and single ones."""
-    group: list[Document | None] = []
+    group: list[StandingDocument | None] = []
     count = 0
     for document in documents:
         more = 0 if document is None else document.entry_count

@@ -19,7 +19,13 @@ from node.content.document_operations import (
     find_documents,
     not_here,
 )
-from node.content.document_state import NOTHING_SAID, DocumentState, StaleDocument, read_fresh
+from node.content.document_state import (
+    NOTHING_SAID,
+    DocumentState,
+    StaleDocument,
+    StandingDocument,
+    read_fresh,
+)
 from node.content.lineage import lineage
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
@@ -36,7 +42,6 @@ from protocol.formats.text import id_text
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
-from storage.commits.document_rows import Document
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (
@@ -365,11 +370,15 @@ class Documents:
 
     def _refresh(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
-    ) -> Document | None:
+    ) -> StandingDocument | None:
         return self._state.refresh(self._hub.replica.database, connection, branch, kind, name)
 
     def _look(
-        self, connection: Connection, kind: ValuesKind, document: Document | None, keys: Sequence[str] | None
+        self,
+        connection: Connection,
+        kind: ValuesKind,
+        document: StandingDocument | None,
+        keys: Sequence[str] | None,
     ) -> dict[str, DocumentEntry]:
         if keys is not None:
             return self._state.entries(connection, kind, document, keys)

@@ -57,13 +57,9 @@ class MadeDocument(NamedTuple):
     """Names and numbers of carried commits, of a document with snapshots."""
     origins: Sequence[int]
     has_snapshots: bool
-    is_whole: bool
-    """False if more of what the branch continues may come: then the document stays stale."""
 
 
-def plan_document(
-    said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int], *, is_whole: bool
-) -> MadeDocument:
+def plan_document(said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[int]) -> MadeDocument:
     """Compute the rows of a document from what its commits say that are not void, by number. Raises ErasedValues."""
     nums = {one.place[-1]: num for num, one in said}
     operations = find_operations(one for _, one in said)
@@ -87,7 +83,7 @@ def plan_document(
     }
     has_snapshots = any(one.bit for _, one in said)
     carried = [(one.name, num) for num, one in said if one.name != one.place[-1]]
-    return MadeDocument(rows, unmet, carried if has_snapshots else (), origins, has_snapshots, is_whole)
+    return MadeDocument(rows, unmet, carried if has_snapshots else (), origins, has_snapshots)
 
 
 def make_document(database: Database, connection: Connection, document: Document, made: MadeDocument) -> None:
@@ -120,7 +116,7 @@ def make_document(database: Database, connection: Connection, document: Document
     values = {
         "depth": depth,
         "origins": pack_nums(made.origins),
-        "is_stale": not made.is_whole,
+        "is_stale": False,
         "has_snapshots": made.has_snapshots,
         "made_upto": last,
         "entry_count": len({one.key for one in standing if one.is_there}),
@@ -147,7 +143,7 @@ def is_document_wrong(
     if document.is_stale:
         return False
     try:
-        made = plan_document(said, (), is_whole=True)
+        made = plan_document(said, ())
     except ErasedValues:
         return True
     expected = {(one.key, *one.place, one.name, one.is_there) for one in made.rows if not one.replaced}

@@ -124,7 +124,7 @@ class Story:
     def compare(self, step: str) -> None:
         """Compare what the rows say with the reduction."""
         if self.document.is_stale:
-            planned = plan_document(self.said(), (), is_whole=True)
+            planned = plan_document(self.said(), ())
             make_document(self.database, self.connection, self.document, planned)
             self.remade += 1
         expected = reduce_values(one for _, one in self.said())

@@ -222,6 +222,7 @@ async def test_a_body_that_is_erased_leaves_nothing_in_an_index_and_the_others_a
     assert unsorted["unreadable"] == ["card/a"]
 
 
+@pytest.mark.slow
 async def test_a_check_names_an_index_that_says_otherwise_and_a_repair_makes_it_anew(app: App) -> None:
     with fail_after(60):
         await _cards(app)

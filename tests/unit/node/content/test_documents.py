@@ -432,6 +432,34 @@ async def test_documents_are_listed_with_titles_and_without_those_removed_until_
             await listed.remove("main", "list", "a")
 
 
+async def test_a_fork_that_has_not_come_whole_is_read_without_a_write(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    documents = documents_of(alice)
+    with fail_after(30):
+        alice.create_repo()
+        await documents.edit(SET, "main", {"a": "", "b": ""}, "s")
+        await Merging(alice.hub, alice.author, alice.branch).fork("main", "draft", "")
+        monkeypatch.setattr(state_module, "is_whole", lambda *_: False)
+        heard: list[str] = []
+
+        def hear(_: object, __: object, statement: str, *___: object) -> None:
+            heard.append(statement.split()[0])
+
+        event.listen(Engine, "before_cursor_execute", hear)
+        for _ in range(2):
+            window = await documents.read_window(SET, "draft", 0, 9, "s")
+            assert ([key for key, _ in window.entries], window.fields["total"]) == (["a", "b"], 2)
+            assert (await documents.read_window(SET, "draft", 1, 9, "s")).entries[0][0] == "b"
+            assert await documents.read_first(SET, "draft", ["s"], sorted, lambda: False) == [["a", "b"]]
+        event.remove(Engine, "before_cursor_execute", hear)
+        assert set(heard).isdisjoint({"INSERT", "UPDATE", "DELETE"})
+        await documents.edit(SET, "draft", {"a": None}, "s")
+        monkeypatch.undo()
+        assert [key for key, _ in (await documents.read_window(SET, "draft", 0, 9, "s")).entries] == ["b"]
+
+
 async def test_a_fork_lists_what_it_continues(nodes: list[Node]) -> None:
     alice = nodes[0]
     documents = documents_of(alice)
