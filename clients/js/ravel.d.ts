@@ -1820,6 +1820,22 @@ export interface ResultChangeEvent {
   removed: string[];
 }
 
+/** Documents of several branches that a query found, in its order; equals stand by the ids of their branches. */
+export interface FoundAnywhere {
+  cursor: string | null;
+  documents: FoundInBranch[];
+  unreadable: number;
+}
+
+/** A document that a query of several branches found. */
+export interface FoundInBranch {
+  branch: string;
+  conflict_count: number;
+  name: string;
+  repo: string;
+  value: unknown;
+}
+
 /** A declared index of JSON documents. */
 export interface JsonIndex {
   branch: string;
@@ -2534,6 +2550,8 @@ export class Ravel {
   /** Find JSON documents of a branch by name and fields, or follow what a query finds. */
   followJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundDocuments>;
   watchJsonDocuments(values: { branch: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: StreamOptions): AsyncGenerator<{ name: "result"; id: string; data: ResultEvent } | { name: "changes"; id: string; data: ResultChangeEvent }>;
+  /** Find JSON documents of several branches by name and fields, in one order. */
+  findJsonDocuments(values?: { branches?: string; repo?: string; prefix?: string; where?: string; sort?: string; cursor?: string; limit?: number }, options?: RequestOptions): Promise<FoundAnywhere>;
   /** Declare an index of the JSON documents of a branch, on this node. */
   declareJsonIndex(values: { branch: string } & JsonIndexRequest, options?: RequestOptions): Promise<JsonIndex>;
   // Files and imports

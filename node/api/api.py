@@ -42,7 +42,7 @@ from node.api.web_page import (
 from node.contract.browsers import MAKE_PAIRING_CODE
 from node.contract.care import OPEN_REPORT
 from node.contract.commits import STREAM_POSTS
-from node.contract.document_queries import FOLLOW_JSON_DOCUMENTS
+from node.contract.document_queries import FIND_JSON_DOCUMENTS, FOLLOW_JSON_DOCUMENTS
 from node.contract.documents import FOLLOW_TEXT, TELL_PRESENCE
 from node.contract.endpoint import PREFIX, REPO_HEADER
 from node.contract.files import ADD_FILE, ADD_FILES, GET_FILE
@@ -138,6 +138,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
         return Response(document, media_type="application/json")
 
     events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
+    searches = SearchHandler(services)
     return {
         FOLLOW_EDITS: events.edits,
         FOLLOW_JSON_DOCUMENTS: events.documents,
@@ -148,7 +149,8 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
         ADD_FILE: files.add,
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
-        SEARCH: SearchHandler(services).search,
+        SEARCH: searches.search,
+        FIND_JSON_DOCUMENTS: searches.documents,
         DESCRIBE_API: describe,
         SHOW_TOKEN: lambda request: answer_json(services.node.tokens.show(caller_of(request))),
     }

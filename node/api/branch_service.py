@@ -11,6 +11,7 @@ from node.api.repos import Repos
 from node.api.targets import Targets
 from node.authoring.author import Author
 from node.authoring.writing import create_branch
+from node.content.branch_queries import BranchQueries
 from node.content.compacting import Compacting
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
@@ -81,6 +82,7 @@ class BranchService:
         self.live_texts = LiveTexts(hub, self.texts, find_branch)
         self.document_indexes = DocumentIndexes(hub, self.documents, find_branch)
         self.document_queries = DocumentQueries(self.documents, self.document_indexes)
+        self.branch_queries = BranchQueries(self.document_queries)
         self.live_json = LiveJson(hub, self.json_documents, self.document_queries, find_branch)
         self.compacting = Compacting(hub, author, self.documents, self.texts, find_member_branch)
         self.feeds = Feeds(hub, find_branch)

@@ -1,4 +1,4 @@
-"""Handler of searches, limited to the branches that the caller may read."""
+"""Handlers of searches and of queries over branches, limited to those that the caller may read."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,10 +8,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from node.api.callers import Caller, caller_of
-from node.api.requests import json_response, read_query
+from node.api.requests import answer_json, json_response, read_query
 from node.api.services import Services
 from node.content.search import Question, parse_cursor
 from node.content.search_words import Term, Words, parse_query
+from node.contract.document_queries import FIND_JSON_DOCUMENTS
 from node.contract.search import SEARCH, NameHit, SearchResult
 from node.membership.members import find_user
 from node.runtime.errors import ServiceError
@@ -28,6 +29,7 @@ class SearchHandler:
 
     def __init__(self, services: Services) -> None:
         self._search = services.branches.search
+        self._branch_queries = services.branches.branch_queries
         self._names = services.branches.names
         self._targets = services.targets
         self._replica = services.hub.replica
@@ -37,6 +39,17 @@ class SearchHandler:
         """Search what the caller may read."""
         caller, given = caller_of(request), read_query(request, SEARCH.query)
         return json_response(await self._answer(caller, **given))
+
+    async def documents(self, request: Request) -> Response:
+        """Find JSON documents of what the caller may read."""
+        caller, query = caller_of(request), read_query(request, FIND_JSON_DOCUMENTS.query)
+        named, repo = query.pop("branches"), query.pop("repo")
+        ids = await self._run_blocking(self._find_ids, caller, repo, named.split(",") if named else [""])
+        return await answer_json(self._branch_queries.find(ids, **query))
+
+    def _find_ids(self, caller: Caller, repo: str, named: Sequence[str]) -> list[str]:
+        found = (branch for name in named for branch in self._find_branches(caller, repo, name))
+        return sorted({f"{id_text(one.facts.repo_id)}:{id_text(one.branch_id)}" for one in found})
 
     async def _answer(
         self,

@@ -42,8 +42,9 @@ def place_of(fields: Fields, name: str, value: object) -> bytes:
     return b"".join(keys) + name.encode()
 
 
-def find_range(fields: Fields, where: All, sort: Fields) -> tuple[bytes, bytes] | None:
-    """Return from where, and before where, the order of these fields has all that a query finds, in the query's order.
+def find_range(fields: Fields, where: All, sort: Fields) -> tuple[bytes, bytes, bytes] | None:
+    """Return from where, and before where, the order of these fields has all that a query finds, in the query's order; and
+    what stands before the query's own places there.
 
     It does where the filter fixes the first fields, and the rest is the query's own order; else None. A condition on the
     next field makes the part smaller.
@@ -53,7 +54,7 @@ def find_range(fields: Fields, where: All, sort: Fields) -> tuple[bytes, bytes] 
     for count in range(len(fields) + 1):
         if fields[count:] == sort:
             start, end = _limits(terms, fields[count]) if sort else (b"", b"")
-            return base + start, base + end + END
+            return base + start, base + end + END, base
         if count == len(fields):
             break
         path, is_downwards = fields[count]

@@ -77,13 +77,15 @@ def _parse_json(text: str) -> object:
 class Plan:
     """How documents are walked through: by name, or by an index from `start` to `end`, and by which fields they stand.
 
-    `is_ordered`: so they come in the query's order. Else all must be looked at before the first is known.
+    `is_ordered`: so they come in the query's order. Else all must be looked at before the first is known. `base`: what is in
+    front of the query's own places.
     """
 
     fields: Fields
     index_num: int | None
     start: bytes
     end: bytes
+    base: bytes
     is_ordered: bool
 
 
@@ -149,7 +151,7 @@ class DocumentQueries:
         Costs as `DocumentIndexes.find`. Raises ServiceError `busy`.
         """
 
-        def find(index: DocumentIndex) -> tuple[bytes, bytes] | None:
+        def find(index: DocumentIndex) -> tuple[bytes, bytes, bytes] | None:
             if not query.prefix.startswith(index.prefix):
                 return None
             return find_range(parse_fields(index.fields), query.where, query.sort)
@@ -157,7 +159,7 @@ class DocumentQueries:
         index = await self._indexes.find(branch, lambda one: find(one) is not None)
         part = None if index is None else find(index)
         if index is None or part is None:
-            return Plan(query.sort, None, BEGIN, END, is_ordered=not query.sort)
+            return Plan(query.sort, None, BEGIN, END, BEGIN, is_ordered=not query.sort)
         return Plan(parse_fields(index.fields), index.num, *part, is_ordered=True)
 
     async def fill(self, branch: str, query: DocumentQuery, plan: Plan, window: ResultWindow) -> list[str]:
@@ -319,7 +321,7 @@ def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> _At:
         raise ServiceError(
             "bad_request", "no answer to this query has that cursor", "send the last answer's `cursor`"
         )
-    return plan.start + cursor[1:].encode(), cursor[1:]
+    return plan.base + cursor[1:].encode(), cursor[1:]
 
 
 def _trim(window: ResultWindow) -> None:

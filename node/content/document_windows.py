@@ -34,13 +34,15 @@ class ResultWindow:
     A change costs O(log n), and moving places in a list of n; what is told of the result costs O(`limit`).
     """
 
-    def __init__(self, limit: int, spare: int) -> None:
+    def __init__(self, limit: int, spare: int, begin: bytes = BEGIN) -> None:
+        """Make an empty one, of documents behind `begin`."""
         self._limit = limit
         self._spare = spare
         self._places: list[bytes] = []
         self._by_place: dict[bytes, Found] = {}
         self._by_name: dict[str, bytes] = {}
-        self.bound: bytes | None = BEGIN
+        self._begin = begin
+        self.bound: bytes | None = begin
 
     @property
     def is_short(self) -> bool:
@@ -48,9 +50,10 @@ class ResultWindow:
         return self.bound is not None and len(self._places) < self._limit
 
     def put(self, found: Found) -> None:
-        """Put a document in its place, if that is within the bound."""
+        """Put a document in its place, if that is within the bounds."""
         self.drop(found.document["name"])
-        if self.bound is not None and found.place > self.bound:
+        is_outside = self.bound is not None and found.place > self.bound
+        if is_outside or (self._begin and found.place <= self._begin):
             return
         insort(self._places, found.place)
         self._by_place[found.place] = found

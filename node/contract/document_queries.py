@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import READ_BRANCH
+from node.contract.access import READ_ANY, READ_BRANCH
 from node.contract.document_values import READ_ERRORS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent, limit_parameter
 from node.contract.timelines import ClosingEvent
@@ -13,6 +13,7 @@ from protocol.formats.document_kinds import DOCUMENT_KEY_SIZE_MAX
 from protocol.formats.document_names import DOCUMENT_NAME_SIZE_MAX
 from protocol.limits.users import (
     DOCUMENT_INDEXES_MAX,
+    QUERY_BRANCHES_MAX,
     QUERY_LIMIT_MAX,
     QUERY_SORT_FIELDS_MAX,
     QUERY_SORTED_COUNT_MAX,
@@ -44,6 +45,21 @@ class FoundDocuments(TypedDict):
             )
         ),
     ]
+
+
+class FoundInBranch(FoundDocument):
+    """A document that a query of several branches found."""
+
+    repo: Id
+    branch: Id
+
+
+class FoundAnywhere(TypedDict):
+    """Documents of several branches that a query found, in its order; equals stand by the ids of their branches."""
+
+    documents: list[FoundInBranch]
+    unreadable: Annotated[Count, Meta(description="Documents that were looked at and cannot be read now.")]
+    cursor: Annotated[str | None, Meta(description="Go on from here. Null: that is all.")]
 
 
 class JsonIndexRequest(Request, frozen=True, kw_only=True):
@@ -88,6 +104,10 @@ class ResultChangeEvent(TypedDict):
     order: Annotated[list[str], Meta(description="Names of the whole result, in its order.")]
 
 
+_PREFIX: Final = QueryParameter(
+    name="prefix", type=str, default="", description="Names that begin so, such as `card/`."
+)
+_WHERE: Final = QueryParameter(name="where", type=str, default="", description="A filter. Empty: all.")
 FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
     name="follow_json_documents",
     method="GET",
@@ -100,10 +120,8 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
         "`$exists: false` alone."
     ),
     query=(
-        QueryParameter(
-            name="prefix", type=str, default="", description="Names that begin so, such as `card/`."
-        ),
-        QueryParameter(name="where", type=str, default="", description="A filter. Empty: all."),
+        _PREFIX,
+        _WHERE,
         QueryParameter(
             name="sort",
             type=str,
@@ -129,6 +147,33 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
         StreamedEvent("closing", ClosingEvent, "The node stops. This is the last event."),
     ),
     errors=(*READ_ERRORS, "busy"),
+)
+FIND_JSON_DOCUMENTS: Final = Endpoint(
+    name="find_json_documents",
+    method="GET",
+    path="/json/documents",
+    scopes=READ_ANY,
+    summary="Find JSON documents of several branches by name and fields, in one order.",
+    details=(
+        f"At most {QUERY_BRANCHES_MAX} branches, each of which is asked as `follow_json_documents` would be for the first "
+        "`limit`."
+    ),
+    query=(
+        QueryParameter(
+            name="branches",
+            type=str,
+            default="",
+            description="Branches with commas between them. Empty: all of `repo`, or of all repos.",
+        ),
+        QueryParameter(name="repo", type=str, default="", description="Where no branches are named."),
+        _PREFIX,
+        _WHERE,
+        QueryParameter(name="sort", type=str, default="", description="As of one branch."),
+        QueryParameter(name="cursor", type=str, default="", description="Where another answer ended."),
+        limit_parameter(QUERY_LIMIT_MAX),
+    ),
+    answer=FoundAnywhere,
+    errors=("bad_request", "not_found", "ambiguous", "not_permitted", "too_large", "busy"),
 )
 DECLARE_JSON_INDEX: Final = Endpoint(
     name="declare_json_index",

@@ -92,6 +92,8 @@ QUERY_SIZE_MAX: Final = 8 * MIB
 DOCUMENT_SIZE_MAX bounds it."""
 QUERY_CHANGES_MAX: Final = 256
 """Changed documents that are read again for one look of a follower. After more, the whole result is found anew."""
+QUERY_BRANCHES_MAX: Final = 64
+"""Branches of one query: each is asked for as many documents as the answer has."""
 DOCUMENT_INDEXES_MAX: Final = 8
 """Indexes of a branch: a change of a document is entered into each. One more takes the place of the first declared."""
 QUERY_SECONDS: Final = 0.05

@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Sequence
 
     from ravel.event_streams import AsyncEventStream, EventStream
-    from ravel.types.document_queries import FoundDocuments, JsonIndex
+    from ravel.types.document_queries import FoundAnywhere, FoundDocuments, JsonIndex
 
 FOLLOW_JSON_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
     name="follow_json_documents",
@@ -20,6 +20,14 @@ FOLLOW_JSON_DOCUMENTS: Final[Operation[FoundDocuments]] = Operation(
     answer="document_queries.FoundDocuments",
     query=("prefix", "where", "sort", "cursor", "limit"),
     defaults={"prefix": "", "where": "", "sort": "", "cursor": "", "limit": 100},
+)
+FIND_JSON_DOCUMENTS: Final[Operation[FoundAnywhere]] = Operation(
+    name="find_json_documents",
+    method="GET",
+    path="/json/documents",
+    answer="document_queries.FoundAnywhere",
+    query=("branches", "repo", "prefix", "where", "sort", "cursor", "limit"),
+    defaults={"branches": "", "repo": "", "prefix": "", "where": "", "sort": "", "cursor": "", "limit": 100},
 )
 DECLARE_JSON_INDEX: Final[Operation[JsonIndex]] = Operation(
     name="declare_json_index",
@@ -82,6 +90,34 @@ class DocumentQueriesCalls(SyncCaller):
             reconnect=reconnect,
         )
 
+    def find_json_documents(
+        self,
+        *,
+        branches: str = "",
+        repo: str = "",
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        cursor: str = "",
+        limit: int = 100,
+    ) -> FoundAnywhere:
+        """Find JSON documents of several branches by name and fields, in one order.
+
+        At most 64 branches, each of which is asked as `follow_json_documents` would be for the first `limit`.
+        """
+        return self._call(
+            FIND_JSON_DOCUMENTS,
+            {
+                "branches": branches,
+                "repo": repo,
+                "prefix": prefix,
+                "where": where,
+                "sort": sort,
+                "cursor": cursor,
+                "limit": limit,
+            },
+        )
+
     def declare_json_index(self, branch: str, fields: Sequence[str], *, prefix: str = "") -> JsonIndex:
         """Declare an index of the JSON documents of a branch, on this node.
 
@@ -141,6 +177,34 @@ class AsyncDocumentQueriesCalls(AsyncCaller):
             FOLLOW_JSON_DOCUMENTS,
             {"branch": branch, "prefix": prefix, "where": where, "sort": sort, "limit": limit},
             reconnect=reconnect,
+        )
+
+    async def find_json_documents(
+        self,
+        *,
+        branches: str = "",
+        repo: str = "",
+        prefix: str = "",
+        where: str = "",
+        sort: str = "",
+        cursor: str = "",
+        limit: int = 100,
+    ) -> FoundAnywhere:
+        """Find JSON documents of several branches by name and fields, in one order.
+
+        At most 64 branches, each of which is asked as `follow_json_documents` would be for the first `limit`.
+        """
+        return await self._call(
+            FIND_JSON_DOCUMENTS,
+            {
+                "branches": branches,
+                "repo": repo,
+                "prefix": prefix,
+                "where": where,
+                "sort": sort,
+                "cursor": cursor,
+                "limit": limit,
+            },
         )
 
     async def declare_json_index(self, branch: str, fields: Sequence[str], *, prefix: str = "") -> JsonIndex:

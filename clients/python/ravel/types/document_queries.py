@@ -38,6 +38,16 @@ class ResultChangeEvent(TypedDict):
     """Names of the whole result, in its order."""
 
 
+class FoundAnywhere(TypedDict):
+    """Documents of several branches that a query found, in its order; equals stand by the ids of their branches."""
+
+    documents: list[FoundInBranch]
+    unreadable: int
+    """Documents that were looked at and cannot be read now."""
+    cursor: str | None
+    """Go on from here. Null: that is all."""
+
+
 class JsonIndex(TypedDict):
     """A declared index of JSON documents."""
 
@@ -54,3 +64,13 @@ class FoundDocument(TypedDict):
     name: str
     value: Any
     conflict_count: int
+
+
+class FoundInBranch(TypedDict):
+    """A document that a query of several branches found."""
+
+    name: str
+    value: Any
+    conflict_count: int
+    repo: str
+    branch: str

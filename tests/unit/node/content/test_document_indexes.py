@@ -146,7 +146,7 @@ async def test_an_index_that_changes_follow_gives_what_sorting_gives(app: App) -
                 await app.put(name, status=random.choice(("x", "y")), due=random.choice((1, 2, None, "1")))
             text = json.dumps({"status": "x"})
             query = document_queries.parse_query("card/", text, "-due,status", 100)
-            plan = document_queries.Plan(query.sort, None, b"", b"", is_ordered=False)
+            plan = document_queries.Plan(query.sort, None, b"", b"", b"", is_ordered=False)
             window = ResultWindow(100, 0)
             await app.queries.fill("main", query, plan, window)
             expected = [one.document["name"].removeprefix("card/") for one in window.first()]

@@ -11,7 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
-from node.content import document_queries, document_state
+from node.content import branch_queries, document_queries, document_state
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
 from node.content.document_queries import DocumentQueries
@@ -21,6 +21,7 @@ from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import SET
+from protocol.formats.text import id_text
 from protocol.ids import BlockId, ObjectId
 from storage.commits.absent_bodies import Erasure, erase_bodies
 from storage.commits.commits import load_first_of_kinds
@@ -324,3 +325,54 @@ async def test_removals_that_cannot_be_read_hide_nothing_and_stop_nobody(alice: 
     assert await _find(alice) == ["a", "b", "c", "ä"]
     assert len((await listed.list_all("main", "json", "", 0, 10))["documents"]) == 5
     await _put(alice, "card/d", status="open")
+
+
+async def test_documents_of_several_branches_are_found_in_one_order_page_after_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(tmp_path) as app:
+        node = app.node
+        repo, main = node.create_repo()
+        other, ingested = node.author.create_branch(repo, "other")
+        node.hub.announce(ingested)
+        documents = Documents(node.hub, node.author, node.branch)
+        for branch, name, votes in (
+            *(("main", "b", 1), ("main", "c", 2), ("other", "a", 2)),
+            *(("other", "b", 1), ("other", "d", 0)),
+        ):
+            change = JsonChange("put", ["votes"], value=votes)
+            await JsonDocuments(documents).edit(branch, name, [change], preview=False)
+        names = {id_text(main.branch_id): "main", id_text(other.branch_id): "other"}
+        first, second = sorted(names.values(), key=lambda name: id_text(node.branch(name).branch_id))
+
+        async def find(**query: str | int) -> list[str]:
+            found: list[str] = []
+            cursor = ""
+            while True:
+                answer = await app.client.get(
+                    "/api/v1/json/documents", headers=AUTH, params={**query, "cursor": cursor}
+                )
+                data = answer.json()
+                found += [f"{names[one['branch']]} {one['name']}" for one in data["documents"]]
+                if data["cursor"] is None:
+                    return found
+                cursor = data["cursor"]
+
+        by_name = ["other a", f"{first} b", f"{second} b", "main c", "other d"]
+        by_votes = ["other d", f"{first} b", f"{second} b", "other a", "main c"]
+        for limit in (1, 2, 3, 100):
+            assert await find(limit=limit) == by_name
+            assert await find(limit=limit, sort="votes", branches="main,other") == by_votes
+        assert await find(branches="other", where='{"votes":2}') == ["other a"]
+        await app.client.post(
+            f"/api/v1/branches/{id_text(other.branch_id)}/json/indexes",
+            headers=AUTH,
+            json={"fields": ["votes"]},
+        )
+        for limit in (1, 2, 100):
+            assert await find(limit=limit, sort="votes", repo="repo") == by_votes, "one of them by an index"
+        refused = await app.client.get("/api/v1/json/documents", headers=AUTH, params={"cursor": "x"})
+        assert refused.json()["error"]["code"] == "bad_request"
+        monkeypatch.setattr(branch_queries, "QUERY_BRANCHES_MAX", 1)
+        refused = await app.client.get("/api/v1/json/documents", headers=AUTH)
+        assert refused.json()["error"]["code"] == "too_large"
