@@ -197,13 +197,24 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         assert page.evaluate("document.querySelectorAll('.picture img').length") == 1, (
             "the liar is no picture"
         )
-        page.click("article .save[aria-label='Save picture.png']")
+        page.click("article .picture[aria-label='Look at picture.png']")
+        page.until("document.querySelector('#viewer .big img')?.naturalWidth === 64")
+        picture(page, "viewer")
+        page.press("ArrowRight", 39)
+        page.until(says("cannot be shown", "document.querySelector('#viewer .big')"))
+        page.press("ArrowLeft", 37)
+        page.click("#save-viewed")
         until(lambda: (saved / "picture.png").exists(), "it is saved")
         assert (saved / "picture.png").read_bytes() == _png()
+        page.press("Escape", 27)
+        page.until("!document.getElementById('viewer')")
         picture(page, "files")
         open_panel(page, "files")
-        page.until("document.querySelectorAll('#files > li').length === 2")
+        page.until("document.querySelectorAll('#files > tr').length === 2")
         picture(page, "files-panel")
+        page.click("#as-grid")
+        page.until("document.querySelector('#files .picture img')?.naturalWidth === 64")
+        picture(page, "files-grid")
         posts(page)
         page.evaluate(
             """(() => {
@@ -221,7 +232,7 @@ def test_files_are_attached_shown_and_saved(tmp_path: Path, page: Browser) -> No
         page.click("#write .main")
         page.until("document.querySelectorAll('.chosen-files li').length === 0")
         open_panel(page, "files")
-        page.until("document.querySelectorAll('#files > li').length === 4")
+        page.until("document.querySelectorAll('#files > *').length === 4")
         assert page.complaints() == []
 
 

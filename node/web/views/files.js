@@ -1,16 +1,18 @@
-// The files of a branch.
+// The files of a branch: as a list with who added each, or as a grid of what they look like.
 
-import { Icon } from "../parts/face.js";
+import { Face, Icon } from "../parts/face.js";
 import { Action, Empty, Loaded, useLoaded } from "../parts/form.js";
 import { bytes, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { may } from "../state/node.js";
+import { may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { useState } from "../vendor/preact-hooks.js";
-import { Save } from "./attachments.js";
+import { useRef, useState } from "../vendor/preact-hooks.js";
+import { signal } from "../vendor/signals.js";
+import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";
 
 const PAGE = 100;
+const isGrid = signal(false); // as one left it
 
 export function Files({ repo, branch }) {
   const id = branch.branch;
@@ -18,17 +20,62 @@ export function Files({ repo, branch }) {
   const after = afters.at(-1);
   const load = () => api.listFiles({ branch: id, limit: PAGE, ...(after !== undefined && { after }) });
   const loaded = useLoaded(load, [id, after ?? -1]);
-  return html`<${Loaded} of=${loaded}>${({ files, next }) => html`
-    ${!files.length && html`<${Empty}><p>${text.noFiles}</p><//>`}
-    <ul class="plain" id="files">${files.map((file) => html`<li key=${file.commit + file.name}>
-      <${Save} branch=${id} file=${file.file} name=${file.name}><span class="kind"><${Icon} name="file" /></span><b class="grow cut"><bdi>${file.name}</bdi></b><//>
-      <p class="facts">${file.size === null ? "" : `${bytes(file.size)} · `}<bdi>${whoOf(file, new Map())}</bdi> · ${when(file.time)}
-        ${may(repo, "write") && html` <${Action} class="quiet" question=${text.removeFileQuestion(file.name)} act=${async () => {
-          await api.removeFile({ branch: id, file: file.file });
-          await loaded.again();
-          tell(text.removed(file.name));
-        }}>${text.remove}<//>`}</p></li>`)}</ul>
+  const mayWrite = may(repo, "write") && !branch.archived;
+  const Shown = isGrid.value ? Grid : List;
+  return html`<div class="buttons"><span class="grow"></span>
+      <button type="button" class="quiet icon" aria-pressed=${!isGrid.value} aria-label=${text.asList} title=${text.asList} onClick=${() => (isGrid.value = false)}><${Icon} name="list" /></button>
+      <button type="button" class="quiet icon" id="as-grid" aria-pressed=${isGrid.value} aria-label=${text.asGrid} title=${text.asGrid} onClick=${() => (isGrid.value = true)}><${Icon} name="grid" /></button>
+      ${mayWrite && html`<${Add} branch=${id} again=${loaded.again} />`}</div>
+    <${Loaded} of=${loaded}>${({ files, next }) => html`
+    ${files.length ? html`<${Shown} files=${files} branch=${id} mayWrite=${mayWrite} again=${loaded.again} />` : html`<${Empty}><${Icon} name="clip" size="l" /><p>${text.noFiles}</p><//>`}
     ${(after !== undefined || next !== null) && html`<p class="buttons">
       <button type="button" disabled=${after === undefined} onClick=${() => setAfters(afters.slice(0, -1))}>${text.previous}</button>
       <button type="button" disabled=${next === null} onClick=${() => setAfters([...afters, next])}>${text.next}</button></p>`}`}<//>`;
+}
+
+function Add({ branch, again }) {
+  const chooser = useRef(null);
+  const add = async () => {
+    for (const file of [...chooser.current.files]) await api.addFile({ branch, name: file.name, content: file }, { timeoutMs: 2 ** 31 - 1 });
+    chooser.current.value = "";
+    await again();
+  };
+  return html`<input type="file" id="add-files" multiple hidden ref=${chooser} aria-label=${text.addFiles} onChange=${() => document.getElementById("add-chosen").click()} />
+    <${Action} id="add-chosen" act=${async () => (chooser.current.files.length ? add() : chooser.current.click())}><${Icon} name="clip" size="s" />${text.addFiles}<//>`;
+}
+
+function List({ files, branch, mayWrite, again }) {
+  const names = new Map((members.value ?? []).map((one) => [one.user, one]));
+  return html`<table class="table stack-up"><thead><tr><th scope="col">${text.fileName}</th><th scope="col" class="wide">${text.fileFrom}</th><th scope="col">${text.fileWhen}</th>
+    <th scope="col" class="num">${text.fileSize}</th><th scope="col"><span class="unseen">${text.canDo}</span></th></tr></thead>
+    <tbody id="files">${files.map((file, index) => html`<tr key=${file.commit + file.name}>
+      <td><div class="who"><${Mini} files=${files} at=${index} branch=${branch} /><span class="grow"><b class="cut"><bdi>${file.name}</bdi></b></span></div></td>
+      <td class="wide"><span class="by-in"><${Face} id=${file.author} name=${whoOf(file, new Map())} color=${names.get(file.author)?.color ?? null} size="xs" /><bdi>${whoOf(file, new Map())}</bdi></span></td>
+      <td class="facts">${when(file.time)}</td><td class="num facts">${file.size === null ? "" : bytes(file.size)}</td>
+      <td class="end"><${Action} class="quiet icon save" label=${text.save(file.name)} act=${() => save(branch, file.file, file.name)}><${Icon} name="save" /><//>
+        ${mayWrite && html`<${Action} class="quiet icon" label=${text.removeOf(file.name)} question=${text.removeFileQuestion(file.name)} yes=${text.remove} act=${async () => {
+          await api.removeFile({ branch, file: file.file });
+          await again();
+          tell(text.removed(file.name));
+        }}><${Icon} name="trash" /><//>`}</td></tr>`)}</tbody></table>`;
+}
+
+/** What a file looks like beside its name. What can be shown opens. */
+function Mini({ files, at, branch }) {
+  const one = files[at];
+  const press = () => view(branch, files, at);
+  if (isPicture(one.name)) return html`<${Picture} class="mini" branch=${branch} file=${one.file} name=${one.name} press=${press} />`;
+  if (!isShown(one.name)) return html`<span class="mini"><${Icon} name=${iconOf(one.name)} /></span>`;
+  return html`<button type="button" class="mini" aria-label=${text.openFile(one.name)} onClick=${press}><${Icon} name=${iconOf(one.name)} /></button>`;
+}
+
+function Grid({ files, branch }) {
+  return html`<ul class="files-grid" id="files">${files.map((file, index) => {
+    const press = () => view(branch, files, index);
+    return html`<li class="file-card" key=${file.commit + file.name}>
+      ${isPicture(file.name)
+        ? html`<${Picture} branch=${branch} file=${file.file} name=${file.name} press=${press} />`
+        : html`<button type="button" class="pic" aria-label=${text.openFile(file.name)} onClick=${press}><${Icon} name=${iconOf(file.name)} size="l" /></button>`}
+      <span><b class="cut"><bdi>${file.name}</bdi></b><span class="facts cut"><bdi>${whoOf(file, new Map())}</bdi>, ${when(file.time)}</span></span></li>`;
+  })}</ul>`;
 }

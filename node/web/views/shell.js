@@ -12,6 +12,7 @@ import { List } from "./list.js";
 import { Middle } from "./middle.js";
 import { Palette, openPalette } from "./palette.js";
 import { focusTimeline } from "./timeline.js";
+import { Viewer } from "./viewer.js";
 
 const COLUMNS = { list: "list", middle: "mid", details: "pane" }; // of style/narrow.css
 
@@ -27,6 +28,7 @@ export function Shell() {
     <${Bar} />
     <${Notices} />
     <${Palette} />
+    <${Viewer} />
     <${Question} />
   </div>`;
 }
