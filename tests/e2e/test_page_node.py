@@ -198,6 +198,7 @@ def test_what_is_new_is_shown_told_and_remembered_by_the_node(tmp_path: Path, pa
         assert page.evaluate("told.length") == 1
 
         open_panel(page, "members")
+        page.click("#invite-somebody")
         page.click("#invite > button")
         page.until("document.querySelector('svg.qr')")
         page.evaluate(_DRAW)

@@ -6,6 +6,7 @@ import { changes } from "../state/node.js";
 import { text } from "../strings/en.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
+import { Icon } from "./face.js";
 import { isOnlyHere } from "./format.js";
 import { html } from "./html.js";
 
@@ -99,7 +100,7 @@ export function Empty({ children, id }) {
 
 const question = signal(null);
 
-/** Whether the user says yes. */
+/** Whether the user says yes. What is said is a question, or `{ title, lines }`: what happens, each in a line. */
 export function ask(said, yes) {
   problem.value = "";
   return new Promise((answer) => {
@@ -120,11 +121,12 @@ export function Question() {
     asked.answer(isYes);
   };
   const end = (value) => () => dialog.current.close(value);
+  const { title, lines } = asked.said;
   return html`<dialog ref=${dialog} class="question" onClose=${close} aria-labelledby="question-said">
-    <p id="question-said">${asked.said}</p>
+    ${title ? html`<h2 id="question-said">${title}</h2><ul class="what">${lines.map((line) => html`<li><${Icon} name="info" size="s" />${line}</li>`)}</ul>` : html`<p id="question-said">${asked.said}</p>`}
     <div class="buttons">
       <button type="button" onClick=${end("")}>${text.cancel}</button>
-      <button type="button" class="danger" onClick=${end("yes")}>${asked.yes}</button>
+      <button type="button" class="main danger" onClick=${end("yes")}>${asked.yes}</button>
     </div>
   </dialog>`;
 }

@@ -24,7 +24,6 @@ export function About({ repo, branch }) {
       ${may(repo, "admin") && way("members", "invite", text.inviteSomebody)}
       ${way("branches", "split", text.panels.branches)}
       ${repo.whole && way("quorum", "check", text.panels.quorum)}</div>
-    ${may(repo, "admin") && html`<${Reading} about=${text.readRepo} make=${() => api.shareRepo({ repo: repo.repo })} />`}
     ${may(repo, "admin") && branch && html`<${Reading} about=${text.readBranch(branch.name)} make=${() => api.shareBranch({ branch: branch.branch })} />`}
     ${may(repo, "admin") && html`<details><summary>${text.renewRepo}</summary>
       <p>${text.renewRepoAbout}</p>

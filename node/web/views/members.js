@@ -1,18 +1,16 @@
-// Who is in a repo and what each may do; invitations; and what one calls the others.
+// Who is in a repo and what each may do; and what one calls the others.
 
 import { Face } from "../parts/face.js";
-import { Action, Empty, Form, LinkBox, Loaded, Skeleton, ask, describeLink, useLoaded } from "../parts/form.js";
-import { short, when } from "../parts/format.js";
+import { Action, Empty, Form, Skeleton, ask } from "../parts/form.js";
+import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
-import { useState } from "../vendor/preact-hooks.js";
-import { AskLinks, Requests } from "./requests.js";
+import { Invite, OpenLinks } from "./invite.js";
+import { Requests } from "./requests.js";
 
 const LEVELS = ["read", "write", "manage", "admin", "owner"];
-const INVITED = ["write", "read"];
-const DAY_SECONDS = 86_400;
 
 export function Members({ repo }) {
   const all = members.value;
@@ -20,6 +18,8 @@ export function Members({ repo }) {
   const isAdmin = may(repo, "admin");
   const persons = [...groupBy(all, (one) => one.person).values()]; // the first one of each first
   return html`
+    ${isAdmin && repo.requests > 0 && html`<${Requests} repo=${repo} />`}
+    <div class="buttons"><h3 class="grow">${text.peopleCount(persons.length)}</h3>${isAdmin && html`<${Invite} repo=${repo} />`}</div>
     ${!all.length ? html`<${Skeleton} lines=${3} />` : ""}
     <ul id="members" class="plain">
       ${persons.map(([first, ...others]) => html`<li key=${first.user} title=${first.user}>
@@ -28,9 +28,7 @@ export function Members({ repo }) {
           <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} prefix=${text.device} /></li>`)}</ul>`}
       </li>`)}
     </ul>
-    ${isAdmin && html`${repo.requests > 0 && html`<${Requests} repo=${repo} />`}
-      <${Invite} repo=${repo} /><${Invitations} repo=${repo} />
-      <${AskLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
+    ${isAdmin && html`<${OpenLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
 }
 
 function groupBy(list, keyOf) {
@@ -52,7 +50,7 @@ function Member({ member, repo, isAdmin, prefix = "" }) {
         <label>${text.petname} <input name="name" maxlength="64" autocomplete="off" defaultValue=${member.petname ?? ""} /></label><//>`}
       ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
-      <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
+      <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} yes=${text.excludeNow(nameOf(member))} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
     </details>`}</div>`;
 }
 
@@ -97,41 +95,6 @@ async function removeOrPropose(repo, member, keeps) {
 
 function nameOf(member) {
   return member.name || short(member.user);
-}
-
-function Invite({ repo }) {
-  const [made, setMade] = useState(null);
-  const send = async ({ permission, days, uses }) => {
-    const answer = await api.createInvitation({
-      repo: repo.repo,
-      permission,
-      expires_seconds: Number(days) * DAY_SECONDS,
-      uses: Number(uses),
-    });
-    setMade(await describeLink(answer, "invitation"));
-    await refresh();
-  };
-  return html`<h3>${text.invite}</h3>
-    <${Form} id="invite" class="form inline" button=${text.makeLink} keep send=${send}>
-      <label>${text.may} <select name="permission">${INVITED.map((one) => html`<option>${one}</option>`)}</select></label>
-      <label>${text.forDays} <input name="days" type="number" min="1" max="366" defaultValue="7" required /></label>
-      <label>${text.uses} <input name="uses" type="number" min="1" max="1000" defaultValue="1" required /></label>
-    <//>
-    ${made && html`<div id="invitation"><${LinkBox} id="link" ...${made} about=${text.inviteAbout} /></div>`}`;
-}
-
-function Invitations({ repo }) {
-  const loaded = useLoaded(() => api.listInvitations({ repo: repo.repo }), [repo.repo]);
-  const isOpen = (one) => !one.revoked && one.expires_at * 1000 > Date.now() && one.joined.length < one.uses;
-  return html`<${Loaded} of=${loaded} lines=${1}>${({ invitations }) => {
-    const open = invitations.filter(isOpen);
-    return open.length > 0 && html`<h3>${text.openInvitations}</h3><ul class="plain">${open.map((one) => html`<li>
-      ${text.invitation(one.permission, one.uses - one.joined.length, when(one.expires_at))}
-      <${Action} act=${async () => {
-        await api.revokeInvitation({ repo: repo.repo, invitation: one.invitation });
-        await loaded.again();
-      }}>${text.revoke}<//></li>`)}</ul>`;
-  }}<//>`;
 }
 
 function Grant({ repo }) {
