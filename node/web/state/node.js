@@ -54,7 +54,7 @@ export const isBeside = (panel) => BESIDE.includes(panel);
 export const view = computed(() => {
   const { branch, panel } = route.value;
   if (isBeside(panel)) return "details";
-  return branch || panel ? "middle" : "list";
+  return branch || panel || repos.value?.length === 0 ? "middle" : "list"; // without a repo, the start
 });
 
 /** What this user may do in a repo, each including those before. */

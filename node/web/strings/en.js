@@ -125,6 +125,7 @@ export const text = {
     dict: "Table",
     text: "Text",
     inbox: "Comments and offers",
+    "for-you": "For you",
     quorum: "Approvals",
     commit: "About this post",
     search: "Search",
@@ -265,7 +266,6 @@ export const text = {
   proposeQuestion: (name, keeps) =>
     `The signers of this repo have to approve that first. Propose to ${keeps ? `lower ${name} to ${keeps}` : `exclude ${name}`}?`,
   propose: "Propose",
-  openInvitations: "Open invitations",
   invitation: (permission, uses, until) => `${permission}, ${many(uses, "use")} left, until ${until} `,
   revoke: "Revoke",
   grantTitle: "Add a person by their id",

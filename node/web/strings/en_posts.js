@@ -12,7 +12,6 @@ export const ofPosts = {
   older: "Show older",
   more: "Show all",
   less: "Show less",
-  welcome: "Welcome",
   welcomeAbout: "A repo is a place for a group: you write, attach files and keep documents there, also without a connection. Everything is encrypted, and nodes of members carry it to each other.",
   nameYourself: "Name yourself",
   namelessAbout: (id) => `Others see you as ${id}.`,

@@ -34,7 +34,7 @@ function Restore({ stop, isOpen }) {
 }
 
 /** A command with a way to copy it. */
-function Command({ command }) {
+export function Command({ command }) {
   return html`<span class="command"><code>${command}</code> <${Action} class="quiet" label=${text.copyCommand(command)} act=${() => navigator.clipboard.writeText(command)}>${text.copy}<//></span>`;
 }
 
@@ -67,9 +67,12 @@ function Words({ protection }) {
       <ol id="words" class="words">${words.map((word) => html`<li>${word}</li>`)}</ol>
       <button type="button" onClick=${() => setWords(null)}>${text.wordsWritten}</button></div>`;
   }
-  return html`<details><summary>${text.showWords}</summary>
-    <p>${text.wordsWarning}</p>
-    <${Form} id="show-words" button=${text.showWords} send=${async ({ passphrase = "" }) => setWords((await api.showKeyWords({ passphrase })).words)}>
-      ${protection === "passphrase" && html`<label>${text.passphrase} <input type="password" name="passphrase" required maxlength="1024" autocomplete="current-password" /></label>`}<//>
-  </details>`;
+  return html`<details><summary>${text.showWords}</summary><${ShowWords} protection=${protection} shown=${setWords} /></details>`;
+}
+
+/** Gives the 24 words to `shown`; sealed keys ask for the passphrase first. */
+export function ShowWords({ protection, shown }) {
+  return html`<p>${text.wordsWarning}</p>
+    <${Form} id="show-words" button=${text.showWords} send=${async ({ passphrase = "" }) => shown((await api.showKeyWords({ passphrase })).words)}>
+      ${protection === "passphrase" && html`<label>${text.passphrase} <input type="password" name="passphrase" required maxlength="1024" autocomplete="current-password" /></label>`}<//>`;
 }

@@ -10,6 +10,7 @@ import { actions } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
+import { waiting } from "./for_you.js";
 import { openPalette } from "./palette.js";
 
 const OPEN_MAX = 6; // repos of which all branches are shown, unless one folds them
@@ -27,12 +28,19 @@ export function List() {
         aria-current=${route.value.panel === "new" ? "page" : undefined}><${Icon} name="plus" /></a>`}
     </div>
     <div class="scroll">
+      <${ForYouRow} />
       <div class="side-head"><h1 class="grow">${text.list}</h1></div>
       <${Amiss} />
       <${Repos} />
     </div>
     <${Me} />
   </nav>`;
+}
+
+function ForYouRow() {
+  const count = waiting.value;
+  return html`<a id="to-for-you" class=${count ? "nav-row unread" : "nav-row"} href=${beside("for-you")} aria-current=${route.value.panel === "for-you" ? "page" : undefined}>
+    <${Icon} name="at" size="s" /><span class="cut">${text.panels["for-you"]}</span>${count > 0 && html`<span class="badge at">${count}</span>`}</a>`;
 }
 
 /** What is wrong with the whole node, whatever its repos say: it may store nothing, or another node has its key. */

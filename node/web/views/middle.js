@@ -4,7 +4,7 @@ import { Face, Icon } from "../parts/face.js";
 import { ID_SHOWN } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, may, me, members, repos, route, status } from "../state/node.js";
-import { actions, api, attempt, attemptItself, problem } from "../state/session.js";
+import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
 import { text } from "../strings/en.js";
 import { useEffect } from "../vendor/preact-hooks.js";
@@ -15,6 +15,7 @@ import { hasDetails, toggleDetails } from "./details.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
 import { Standing, Transfer, signOf } from "./standing.js";
+import { Start } from "./start.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
 const FACES = 3;
@@ -28,7 +29,7 @@ export function Middle() {
   const { panel } = route.value;
   const isPage = PANELS[panel] && !PANELS[panel].needs;
   if (isPage) return html`<${Page} name=${panel} />`;
-  if (!repo) return html`<${Strips} />${repos.value && html`<${Welcome} />`}`;
+  if (!repo) return html`<${Strips} />${repos.value && html`<${Start} />`}`;
   const inMiddle = PANELS[panel] && !isBeside(panel) ? panel : "";
   return html`<${Head} repo=${repo} branch=${branch} />
     <${Strips} />
@@ -141,14 +142,6 @@ function Page({ name }) {
         <button id="leave" type="button" class="nav-row" onClick=${leave}>${text.lock}</button></nav>
       ${page}
     </div>`;
-}
-
-function Welcome() {
-  return html`<div class="empty tall"><${Icon} name="split" size="l logo" /><section aria-labelledby="welcome"><h1 id="welcome">${text.welcome}</h1>
-    <p>${text.welcomeAbout}</p>
-    <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a>
-      <a class="button" href=${beside("people")}>${text.nameYourself}</a></p>
-    ${actions.value.includes("node") && html`<p>${text.welcomeBack} <a href=${beside("backup", "restore")}>${text.restoreTitle}</a></p>`}</section></div>`;
 }
 
 /** Where one writes; or why one does not. */

@@ -12,6 +12,7 @@ import { Commit } from "./commit.js";
 import { Devices } from "./devices.js";
 import { Dict, SetOfItems } from "./documents.js";
 import { Files } from "./files.js";
+import { ForYou } from "./for_you.js";
 import { Health } from "./health.js";
 import { Inbox } from "./inbox.js";
 import { JoinRepo, NewRepo } from "./join.js";
@@ -41,6 +42,7 @@ export const PANELS = {
   inbox: { needs: "branch", show: Inbox },
   quorum: { needs: "repo", show: Quorum },
   commit: { needs: "commit", show: Commit },
+  "for-you": { needs: "", show: ForYou },
   search: { needs: "", show: Search },
   new: { needs: "", action: "admin", show: NewRepo },
   join: { needs: "", action: "admin", show: JoinRepo },

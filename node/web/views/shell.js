@@ -3,21 +3,22 @@
 import { Icon } from "../parts/face.js";
 import { Question } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { addressOf, beside, chosenBranch, hasPanel, isLive, route, view } from "../state/node.js";
-import { news } from "../state/news.js";
+import { beside, hasPanel, isLive, repos, route, view } from "../state/node.js";
 import { actions, attempt, dismiss, notices } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { Details, closePanel, hasDetails } from "./details.js";
+import { waiting } from "./for_you.js";
 import { List } from "./list.js";
 import { Middle } from "./middle.js";
 import { Palette, openPalette } from "./palette.js";
 import { focusTimeline } from "./timeline.js";
 import { Viewer } from "./viewer.js";
 
+const WITH_BAR = ["for-you", "search", "settings"]; // where the bar of a phone leads to
 const COLUMNS = { list: "list", middle: "mid", details: "pane" }; // of style/narrow.css
 
 export function Shell() {
-  const columns = `cols view-${COLUMNS[view.value]}${hasDetails.value ? "" : " two"}`;
+  const columns = `cols view-${COLUMNS[view.value]}${hasDetails.value ? "" : " two"}${WITH_BAR.includes(route.value.panel) || repos.value?.length === 0 ? " with-bar" : ""}`;
   return html`<div id="node" class=${isLive.value ? "app" : "app lost-node"} data-view=${view.value} data-panel=${route.value.panel}>
     <a class="skip" href="#middle" onClick=${skip}>${text.skip}</a>
     <main class=${columns}>
@@ -40,14 +41,13 @@ function skip(event) {
 
 /** On a phone, below the list: the ways to what is not a branch. */
 function Bar() {
-  const mentions = [...news.value.values()].reduce((sum, one) => sum + one.mentions, 0);
   const { panel } = route.value;
   const link = (name, address, icon, label) =>
     html`<a href=${address} aria-current=${panel === name ? "page" : undefined}><${Icon} name=${icon} />${label}</a>`;
   return html`<nav class="bar" aria-label=${text.views}>
-    <a href="#/" aria-current=${view.value === "list" ? "page" : undefined}><${Icon} name="list" />${text.list}
-      ${mentions > 0 && html`<span class="badge at">@${mentions}</span>`}</a>
-    ${chosenBranch.value && html`<a href=${addressOf(chosenBranch.value)}><${Icon} name="thread" />${text.posts}</a>`}
+    <a href="#/" aria-current=${view.value === "list" ? "page" : undefined}><${Icon} name="list" />${text.list}</a>
+    <a href=${beside("for-you")} aria-current=${panel === "for-you" ? "page" : undefined}><${Icon} name="at" />${text.panels["for-you"]}
+      ${waiting.value > 0 && html`<span class="badge at">${waiting.value}</span>`}</a>
     ${link("search", beside("search"), "search", text.panels.search)}
     ${actions.value.includes("node") && hasPanel("settings") && link("settings", beside("settings"), "person", text.panels.you)}
   </nav>`;

@@ -1,0 +1,73 @@
+"""The first start on the page, and what waits for a person in all repos: in a real Chromium."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.browser import CHROMIUM, Browser, browser
+from tests.e2e.cluster import join, peers, until, until_equal
+from tests.e2e.page_steps import ROWS, enter, open_panel, picture, says
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.extended,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
+]
+_STEP = "document.getElementById('start')?.dataset.step"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Iterator[Browser]:
+    with browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        enter(page, alice)
+        page.until(f"{_STEP} === 'name'")
+        page.fill("#start-name [name=name]", "Ann Okafor")
+        page.click("#start-name .p4")
+        picture(page, "start-name")
+        page.click("#start-name > button")
+        page.until(f"{_STEP} === 'key'")
+        me = alice.client.show_me()
+        assert (me["name"], me["color"]) == ("Ann Okafor", 6)
+        page.until(says("in the clear", "document.getElementById('start')"))
+        page.click("#show-words > button")
+        page.until("document.querySelectorAll('#words li').length === 24")
+        picture(page, "start-words")
+        page.click("#words-written")
+        page.until(f"{_STEP} === 'begin'")
+        assert page.evaluate(says("Ann Okafor?", "document.getElementById('start')"))
+        picture(page, "start-begin")
+        page.reload()
+        page.until(f"{_STEP} === 'begin'")
+        page.click(".way:nth-child(2)")
+        page.until("document.activeElement.name === 'name'")
+        page.type("garden")
+        page.press("Enter", 13, "\r")
+        page.until(f"{ROWS}.length === 1")
+        assert page.complaints() == []
+
+
+def test_mentions_requests_and_offers_of_all_repos_stand_in_one_list(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice", "bob") as (alice, bob):
+        alice.client.state_me("Ann", color=3)
+        bob.client.state_me("Ben", color=8)
+        _, branch = join(alice, bob)
+        until(lambda: "Ann" in str(bob.client.list_members("shared")), "bob knows the name")
+        enter(page, alice)
+        open_panel(page, "for-you")
+        page.until(says("Nobody waits for you"))
+        page.evaluate("location.hash = '#/-/for-you'")
+        bob.client.write_post(branch, "@[Ann] can you bring the long hose?", resolve_mentions=True)
+        until_equal(alice, bob, branch)
+        page.until(says("can you bring the long hose", "document.getElementById('for-you')"), 60)
+        page.until(says("1", "document.querySelector('#to-for-you .badge')"))
+        picture(page, "for-you")
+        page.click("#for-you .button")
+        page.until(says("long hose", "document.activeElement"))
+        page.until("!document.querySelector('#to-for-you .badge')")
+        assert page.complaints() == []
