@@ -328,6 +328,44 @@ def test_documents_are_edited_as_tables(tmp_path: Path, page: Browser) -> None:
         assert page.complaints() == []
 
 
+def test_lists_and_tables_are_made_named_and_removed(tmp_path: Path, page: Browser) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        alice.client.create_repo("notes")
+        alice.client.edit_set("main", name="Guests", add=["Noor"])
+        enter(page, alice)
+        open_panel(page, "set")
+        page.until("document.querySelectorAll('#notes a').length === 4")
+        page.click("#new-note")
+        picture(page, "new-note")
+        submit(page, "#make-note", title="Tools in the shed", first="hose")
+        page.until(says("hose", "document.getElementById('items')"))
+        assert page.evaluate("decodeURIComponent(location.hash)").endswith("/set/Tools in the shed")
+        submit(page, "#add-item", item="rake")
+        page.until(says("rake", "document.getElementById('items')"))
+        shown = alice.client.show_set("main", name="Tools in the shed")
+        assert [one["item"] for one in shown["items"]] == ["hose", "rake"]
+        picture(page, "named-set")
+        page.click(".more summary")
+        submit(page, "#rename-note", title="Shed")
+        page.until(says("Shed", "document.querySelector('#notes [aria-current]')"))
+        page.click("#new-note")
+        page.click("#note-dialog [value=dict]")
+        submit(page, "#make-note", title="Phones", first="Ben", value="555")
+        page.until("document.querySelector('#entries .cell')?.value === '555'")
+        picture(page, "named-dict")
+        page.click(".more summary")
+        page.click("#remove-note")
+        page.until("document.querySelector('dialog[open]')")
+        page.click("dialog .danger")
+        page.until("document.querySelectorAll('#notes a').length === 5")
+        listed = alice.client.list_documents("main")["documents"]
+        assert [(one["kind"], one["name"], one["title"]) for one in listed] == [
+            ("set", "Guests", ""),
+            ("set", "Tools in the shed", "Shed"),
+        ]
+        assert page.complaints() == []
+
+
 def test_posts_are_answered_edited_deleted_and_hidden(tmp_path: Path, page: Browser) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):
         alice.client.state_me("Ann Lee", color=3)

@@ -15,7 +15,21 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here (Debian: apt install chromium)"),
 ]
 _OF_BRANCH = (
-    *("", "about", "members", "branches", "files", "set", "dict", "text", "inbox", "quorum", "search"),
+    *(
+        "",
+        "for-you",
+        "set/Guests",
+        "about",
+        "members",
+        "branches",
+        "files",
+        "set",
+        "dict",
+        "text",
+        "inbox",
+        "quorum",
+        "search",
+    ),
     *("new", "join"),
 )
 _OF_NODE = (
@@ -60,6 +74,7 @@ def test_everything_to_press_has_44_pixels_on_a_phone(tmp_path: Path, page: Brow
         alice.client.add_file(branch, b"1,2\n", name="seed-budget.csv")
         alice.client.edit_set(branch, add=["hose", "pots"])
         alice.client.edit_set(branch, add=["twine"])
+        alice.client.edit_set(branch, name="Guests", add=["Noor"])
         alice.client.edit_dict(branch, put={"rain": "12 mm"})
         alice.client.create_branch(alice.client.list_repos()["repos"][0]["repo"], "tools")
         until_equal(alice, bob, branch)

@@ -1,4 +1,4 @@
-// Documents of a branch: a set and a dict as tables that one edits.
+// Documents of a branch: a set and a dict, unnamed or with a name, as tables that one edits.
 
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
@@ -6,13 +6,14 @@ import { may } from "../state/node.js";
 import { api, attempt, tell } from "../state/session.js";
 import { text } from "../strings/en.js";
 import { useState } from "../vendor/preact-hooks.js";
+import { NoteHead } from "./notes.js";
 
 const PAGE = 100;
 
 /** A window of a document with the ways to its neighbours. */
-function Paged({ load, branch, children }) {
+function Paged({ load, branch, name, children }) {
   const [offset, setOffset] = useState(0);
-  const loaded = useLoaded(() => load(offset), [branch.branch, offset]);
+  const loaded = useLoaded(() => load(offset), [branch.branch, name, offset]);
   return html`<${Loaded} of=${loaded}>${(window) => html`
     ${children(window, loaded.again)}
     ${window.total > PAGE && html`<p class="buttons"><span class="facts">${text.window(offset + 1, Math.min(offset + PAGE, window.total), window.total)}</span>
@@ -20,14 +21,16 @@ function Paged({ load, branch, children }) {
       <button type="button" disabled=${window.next === null} onClick=${() => setOffset(offset + PAGE)}>${text.next}</button></p>`}`}<//>`;
 }
 
-export function SetOfItems({ repo, branch }) {
+/** The argument is its name; empty: the unnamed one. */
+export function SetOfItems({ repo, branch, argument: name }) {
   const id = branch.branch;
   const mayWrite = may(repo, "write");
   const edit = async (change, again) => {
-    await api.editSet({ branch: id, ...change });
+    await api.editSet({ branch: id, name, ...change });
     await again();
   };
-  return html`<${Paged} branch=${branch} load=${(offset) => api.showSet({ branch: id, offset, limit: PAGE })}>${({ items }, again) => html`
+  return html`${name && html`<${NoteHead} repo=${repo} branch=${branch} kind="set" name=${name} />`}
+    <${Paged} branch=${branch} name=${name} load=${(offset) => api.showSet({ branch: id, name, offset, limit: PAGE })}>${({ items }, again) => html`
     ${mayWrite && html`<${Form} id="add-item" class="form inline" button=${text.add} send=${({ item }) => edit({ add: [item] }, again)}>
       <label>${text.item} <input name="item" required maxlength="1024" autocomplete="off" /></label><//>`}
     ${!items.length && html`<${Empty}><p>${text.emptySet}</p><//>`}
@@ -38,14 +41,15 @@ export function SetOfItems({ repo, branch }) {
       }}>✕<//>`}</li>`)}</ul>`}<//>`;
 }
 
-export function Dict({ repo, branch }) {
+export function Dict({ repo, branch, argument: name }) {
   const id = branch.branch;
   const mayWrite = may(repo, "write");
   const edit = async (change, again) => {
-    await api.editDict({ branch: id, ...change });
+    await api.editDict({ branch: id, name, ...change });
     await again();
   };
-  return html`<${Paged} branch=${branch} load=${(offset) => api.showDict({ branch: id, offset, limit: PAGE })}>${({ entries }, again) => html`
+  return html`${name && html`<${NoteHead} repo=${repo} branch=${branch} kind="dict" name=${name} />`}
+    <${Paged} branch=${branch} name=${name} load=${(offset) => api.showDict({ branch: id, name, offset, limit: PAGE })}>${({ entries }, again) => html`
     ${mayWrite && html`<${Form} id="add-entry" class="form inline" button=${text.add} send=${({ key, value }) => edit({ put: { [key]: value } }, again)}>
       <label>${text.key} <input name="key" required maxlength="1024" autocomplete="off" /></label>
       <label>${text.value} <input name="value" maxlength="262144" autocomplete="off" /></label><//>`}

@@ -12,6 +12,7 @@ import { Lost } from "./away.js";
 import { leave } from "./browsers.js";
 import { Compose } from "./compose.js";
 import { hasDetails, toggleDetails } from "./details.js";
+import { NotesStrip } from "./notes.js";
 import { openPalette } from "./palette.js";
 import { PANELS, Panel } from "./panels.js";
 import { Standing, Transfer, signOf } from "./standing.js";
@@ -125,9 +126,8 @@ function Tabs({ repo, branch, asked }) {
 /** One view of a branch but its posts. */
 function View({ name, branch }) {
   return html`<div class="scroll" tabindex="0" role="region" aria-labelledby="panel-title">
-    ${branch && VIEWS.notes.includes(name) && html`<nav class="notes-strip" aria-label=${text.views_.notes}>${VIEWS.notes.map((one) => html`
-      <a class="chip" href=${addressOf(branch.branch, one)} aria-current=${one === name ? "page" : undefined}>${text.panels[one]}</a>`)}</nav>`}
-    <div class=${name === "text" ? "paper" : "sheet"}><${Panel} key=${name} name=${name} heading="unseen" /></div></div>`;
+    ${branch && VIEWS.notes.includes(name) && html`<${NotesStrip} repo=${current.value.repo} branch=${branch} panel=${name} argument=${route.value.argument} />`}
+    <div class=${name === "text" ? "paper" : "sheet"}><${Panel} key=${VIEWS.notes.slice(1).includes(name) ? `${name} ${route.value.argument}` : name} name=${name} heading="unseen" /></div></div>`;
 }
 
 /** A page that is about no branch: of the node they stand beside each other. */
