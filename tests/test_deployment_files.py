@@ -17,8 +17,8 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 CONFIGS: Final = ROOT / "configs"
 GUIDE: Final = ROOT / "docs/communities/relay.md"
 CONTAINERFILE: Final = CONFIGS / "Containerfile"
-UNITS: Final = (CONFIGS / "ravel.service", CONFIGS / "ravel-user.service")
-ALL: Final = (GUIDE, CONTAINERFILE, *UNITS)
+UNIT: Final = CONFIGS / "ravel.service"
+ALL: Final = (GUIDE, CONTAINERFILE, UNIT)
 VARIABLE: Final = re.compile(r"\bRAVEL_[A-Z_]+")
 
 
@@ -60,7 +60,7 @@ def test_the_image_has_one_folder_and_one_port() -> None:
     assert f":{volume} " in guide
     assert f"ravel --home {volume} relay" in guide
     assert f"relay.example.org:{port}" in guide
-    assert "Environment=RAVEL_HOME=%S/ravel" in UNITS[0].read_text(encoding="utf-8"), "%S is /var/lib"
+    assert "Environment=RAVEL_HOME=%S/ravel" in UNIT.read_text(encoding="utf-8"), "%S is /var/lib"
 
 
 def test_the_image_takes_the_locked_versions(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_systemd_takes_what_the_guide_adds_to_the_unit(tmp_path: Path) -> None:
     folder = tmp_path / "ravel.service.d"
     folder.mkdir()
     (folder / "relay.conf").write_text(added)
-    unit = UNITS[0].read_text(encoding="utf-8").replace("/usr/local/bin/ravel", "/bin/true")
+    unit = UNIT.read_text(encoding="utf-8").replace("/usr/local/bin/ravel", "/bin/true")
     (tmp_path / "ravel.service").write_text(unit)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", "ravel.service"],

@@ -78,6 +78,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "fsck": "care_commands:fsck",
         "gc": "care_commands:collect",
         "debug": "care_commands:debug",
+        "uninstall": "service_commands:uninstall",
     },
     "Look inside": {
         "show": "branch_commands:show",

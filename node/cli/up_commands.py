@@ -17,6 +17,7 @@ from node.cli.key_commands import (
     warn_of_clear_keys,
 )
 from node.cli.links import passing_note
+from node.cli.service_commands import service_note, service_passphrase, start_service
 from node.cli.shared import say, settings
 from node.runtime.errors import ServiceError
 
@@ -26,7 +27,7 @@ TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which t
 
 def _ready(values: Mapping[str, Any]) -> str:
     said = "Ravel runs." if values["started"] else "Ravel runs, since before."
-    return f"{said}\n{values['passing']}" if values["passing"] else said
+    return "\n".join(filter(None, (said, values["notes"], values["passing"])))
 
 
 _READY = Says(
@@ -55,28 +56,37 @@ def up(
     passphrase: PassphraseFlag = False,
     keyring: KeyringFlag = False,
     clear: ClearFlag = False,
+    service: Annotated[
+        bool, typer.Option("--service", help="Have systemd start it, now and with each login of yours.")
+    ] = False,
     timeout: TimeoutOption = 60,
 ) -> Outcome:
     """Start the daemon in the background, and wait until it answers. Makes the node where there is none.
 
-    Run again, it does nothing more. `ravel down` stops the daemon; it does not start by itself with the machine
-    (docs/communities/start.md). How a new node's keys are kept is asked on a terminal, unless it is said.
+    Run again, it does nothing more. `ravel down` stops the daemon. It starts by itself only with --service, which makes a
+    systemd unit of yours; `ravel uninstall` removes that. How a new node's keys are kept is asked on a terminal, unless it
+    is said.
     """
     from node.home.home import create_home, open_home
     from node.home.identity import open_keys
     from node.home.mnemonic import words_of
     from node.home.passphrases import is_terminal
     from node.home.private_files import has_keys
+    from node.home.service import check_systemd
     from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
     from ravel.home import is_locked
 
     folder = settings(context).home
+    if service:
+        check_systemd(folder)
     is_new = not has_keys(folder)
     secret = None
     if is_new:
         if not name and is_terminal():
             name = typer.prompt("Your name, as others will see it", default="", show_default=False)
         protection, chosen = choose_protection(context, passphrase, keyring, clear)
+        if service:
+            service_passphrase(protection, settings(context).passphrase_file)
         try:
             create_home(folder, name=name, listen=listen, api=api, protection=protection, passphrase=chosen)
         except ServiceError as error:
@@ -96,7 +106,11 @@ def up(
         )
         for key, before, after in changes:
             say(f"note: {key} is now {after}; it was {before}")
-    if is_started:
+    unit = None
+    if service:
+        _passphrase_of(context, folder)
+        found, unit, is_started = start_service(folder, settings(context).passphrase_file, say, timeout)
+    elif is_started:
         found = start_daemon(folder, secret or _passphrase_of(context, folder), say, timeout)
     else:
         found = wait_for_daemon(folder, say, timeout)
@@ -107,7 +121,8 @@ def up(
         "listen": found.listen,
         "api": f"http://{found.api}",
         "pid": found.holder.pid,
-        "log": str(folder / DAEMON_LOG_NAME) if is_started else None,
+        "log": str(folder / DAEMON_LOG_NAME) if is_started and unit is None else None,
+        "service": None if unit is None else str(unit.path),
         "created": is_new,
         "started": is_started,
     }
@@ -115,28 +130,33 @@ def up(
     passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
     if is_new and is_terminal() and typer.confirm(_WORDS_QUESTION, default=True):
         print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
-    return Outcome(answer, shown={**answer, "passing": passing})
+    notes = "" if unit is None else service_note(unit)
+    return Outcome(answer, shown={**answer, "notes": notes, "passing": passing})
 
 
-def _print_stopped(shown: tuple[int | None, Path]) -> None:
-    pid, folder = shown
+def _print_stopped(shown: tuple[int | None, Path, bool]) -> None:
+    pid, folder, has_service = shown
     print(
         f"No daemon runs in {folder}."
         if pid is None
         else "Stopped. Everything that was acknowledged is on the disk."
     )
+    if has_service:
+        print("It starts again with your next login, as a service.")
 
 
 @prints(_print_stopped)
 def down(context: typer.Context, timeout: TimeoutOption = 60) -> Outcome:
     """Stop the daemon, and wait until it has ended. Everything that was acknowledged is durable."""
     from node.home.home import open_home
+    from node.home.service import service_of
     from node.home.starting import stop_daemon
 
     folder = settings(context).home
     open_home(folder)
     pid = stop_daemon(folder, timeout)
-    return Outcome({"stopped": pid is not None, "pid": pid}, shown=(pid, folder))
+    shown = (pid, folder, service_of(folder).is_installed)
+    return Outcome({"stopped": pid is not None, "pid": pid}, shown=shown)
 
 
 def _check_version(folder: Path) -> None:

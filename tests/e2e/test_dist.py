@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from node.home.service import unit_text
 from node.runtime.errors import ERROR_KINDS
 from node.runtime.version import VERSION
 from tests.support.machine import patience
@@ -133,13 +134,13 @@ def test_the_version_is_the_projects() -> None:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here to ask")
-@pytest.mark.parametrize("unit", ["ravel.service", "ravel-user.service"])
+@pytest.mark.parametrize("unit", ["of the machine", "of a user"])
 def test_systemd_takes_the_units(tmp_path: Path, unit: str) -> None:
-    text = (ROOT / "configs" / unit).read_text()
-    for program in ("/usr/local/bin/ravel", "%h/.local/bin/ravel"):
-        text = text.replace(program, "/bin/true")  # it looks whether the program is there
+    text = (ROOT / "configs/ravel.service").read_text().replace("/usr/local/bin/ravel", "/bin/true")
+    if unit == "of a user":  # systemd looks whether the program is there
+        text = unit_text(Path("/tmp/a %h $b"), Path("/tmp/a %h"), python="/bin/true")  # noqa: S108
     (tmp_path / "ravel.service").write_text(text)
-    manager = ["--user"] if "user" in unit else []
+    manager = ["--user"] if unit == "of a user" else []
     done = subprocess.run(
         ["systemd-analyze", "verify", *manager, "--man=no", str(tmp_path / "ravel.service")],
         env=os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)},
