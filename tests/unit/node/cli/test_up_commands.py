@@ -10,6 +10,7 @@ import ravel
 from node.cli.main import app
 from node.home import starting
 from node.home.home import create_home, lock_home, open_home
+from node.home.people_file import read_people
 from node.runtime.errors import ServiceError
 from node.runtime.version import VERSION
 from ravel.holder import Holder
@@ -122,3 +123,38 @@ def test_up_gives_a_stopped_node_other_addresses_and_a_running_one_none(
     assert "note: network.listen is now *:7480; it was 127.0.0.1:0" in done.output
     assert open_home(home).config.network.listen == "*:7480"
     assert "note:" not in CliRunner().invoke(app, up).output, "the same again changes nothing"
+
+
+@pytest.mark.parametrize("wants_words", [True, False])
+def test_a_new_person_is_asked_a_name_a_passphrase_and_once_about_the_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wants_words: bool
+) -> None:
+    asked: list[str] = []
+
+    def typed(prompt: str) -> str:
+        asked.append(prompt)
+        return ""
+
+    found = RunFile(Holder.this(), "127.0.0.1:1", "127.0.0.1:2", "peer", "run")
+    monkeypatch.setattr("node.home.passphrases.is_terminal", lambda: True)
+    monkeypatch.setattr("getpass.getpass", typed)
+    monkeypatch.setattr(starting, "start_daemon", lambda *_: found)
+    given = f"Carl\n{'y' if wants_words else 'n'}\n"
+    result = CliRunner().invoke(app, ["--home", str(tmp_path / "home"), "up"], input=given)
+    assert result.exit_code == 0, result.output
+    assert "Your name, as others will see it" in result.output
+    assert "Nobody can restore it: if you lose it, only the 24 words help" in result.output
+    assert asked == ["Passphrase (empty: none, for a trial): "]
+    assert ("13 " in result.output.partition("computer is lost?")[2]) == wants_words
+    assert read_people(tmp_path / "home").me.name == "Carl"
+    again = CliRunner().invoke(app, ["--home", str(tmp_path / "home"), "up"])
+    assert "24 words that bring you back" not in again.output
+
+
+def test_a_script_is_asked_nothing(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(app, ["--home", str(tmp_path / "home"), "up"])
+    assert isinstance(refused.exception, ServiceError)
+    assert refused.exception.code == "bad_request"
+    assert "--clear" in refused.exception.advice
+    assert "Your name" not in refused.output
+    assert not (tmp_path / "home").exists()
