@@ -29,6 +29,7 @@ from node.observe.sentences import (
     displaced_sentence,
     own_commits_sentence,
     standing_sentence,
+    version_sentence,
 )
 from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
@@ -364,17 +365,18 @@ def check_peers(status: NodeStatus) -> Iterator[Check]:
         advice = "stop the other node with this node's key: peers keep one connection with a key"
     for peer in away:
         if peer["peer"] not in known:
-            detail = f"{peer['peer']} at {peer['address']}: {peer['last_error'] or 'being dialed'}"
+            who = peer["name"] or peer["peer"]
+            detail = f"{who} at {peer['address']}: {peer['last_error'] or 'being dialed'}"
             yield Check("peers", WARNING, detail, advice)
     for peer in connected:
-        if peer["unknown_messages"]:
-            detail = f"{peer['peer']} is of another version: it says what this one does not know"
-            yield Check(
-                "peers", WARNING, detail, "compare `ravel --version` on both, and install the newer one"
-            )
+        if detail := version_sentence(peer):
+            # Features that one side lacks are told at the greeting, and left out. Unknown messages were lost.
+            state = WARNING if peer["unknown_messages"] else OK
+            advice = "compare `ravel --version` on both, and install the newer one"
+            yield Check("peers", state, f"{peer['name'] or peer['peer']} runs {detail}", advice)
         if peer["waiting_topics"]:
             waiting = counted(peer["waiting_topics"], "topic")
-            detail = f"{waiting} not compared yet with {peer['peer']}: each takes its turn"
+            detail = f"{waiting} not compared yet with {peer['name'] or peer['peer']}: each takes its turn"
             yield Check("topics", OK, detail)
     if connected:
         yield Check("peers", OK, f"{len(connected)} connected")
@@ -414,6 +416,13 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             detail = f"{repo['name']}: {twice} of your feed used twice, which stays so"
             advice = "`ravel feed check BRANCH` lists them; see that no second node uses your key"
             yield Check("own feeds", WARNING, detail, advice)
+        if standing["guests"]:
+            readers = counted(standing["guests"], "reader")
+            verb = "is" if standing["guests"] == 1 else "are"
+            detail = f"{repo['name']}: at least {readers} by a link {verb} connected, and no member or relay"
+            yield Check(
+                "repos", OK, detail, "to end that for what is written from now on: `ravel repo renew REPO`"
+            )
         if standing["uncertain"]:
             continue  # said of all of them, also without a daemon
         if standing["state"] in ("cut_off", "damaged"):

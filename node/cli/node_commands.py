@@ -15,12 +15,13 @@ from node.observe.sentences import (
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
+    version_sentence,
 )
 from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from ravel import Client
     from ravel.types.browsers import PairingCode
@@ -30,7 +31,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
         OwnAddressView,
         StorageUse,
     )
-    from ravel.types.peers import PeerView, TopicView
+    from ravel.types.peers import TopicView
     from ravel.types.repos import RepoView
     from ravel.types.search import SearchIndexView
 
@@ -114,7 +115,8 @@ def _print_status(answer: "NodeStatus", repos: "list[RepoView]") -> None:
         print(f"\n{kind} {display_safe(said)}")
         if peer["last_error"]:
             print_fields([("  last error", peer["last_error"])])
-        print_fields(("  version", one) for one in _version_lines(peer))
+        if said := version_sentence(peer):
+            print_fields([("  version", said)])
         if peer["waiting_topics"]:
             print_fields([("  topics", f"{peer['waiting_topics']} wait for their turn to be compared")])
         _TOPICS(peer)
@@ -161,19 +163,6 @@ def _addresses_line(addresses: list["OwnAddressView"]) -> str:
     if not addresses:
         return "none: this machine is on no network"
     return ", ".join(f"{one['address']} ({one['reach']}, {one['found_by']})" for one in addresses)
-
-
-def _version_lines(peer: "PeerView") -> "Iterator[str]":
-    """Say how a peer's version differs from this one's, as far as that is known."""
-    if peer["newer_features"]:
-        yield f"newer: it has {', '.join(peer['newer_features'])}, which this node lacks"
-    if peer["older_features"]:
-        yield f"older: it lacks {', '.join(peer['older_features'])}, which this node has"
-    if peer["unknown_messages"]:
-        yield (
-            f"another one: {peer['unknown_messages']} of its messages are of kinds that this one does not know; "
-            "compare `ravel --version` on both"
-        )
 
 
 def _search_line(index: "SearchIndexView") -> str:

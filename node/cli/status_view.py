@@ -24,6 +24,7 @@ from node.observe.sentences import (
     displaced_sentence,
     own_commits_sentence,
     standing_sentence,
+    version_word,
 )
 from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
@@ -99,8 +100,8 @@ def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
         if peer["state"] == "connected"
         else f"{peer['state']}: {peer['last_error'] or 'no answer yet'}"
     )
-    if peer["newer_features"] or peer["older_features"] or peer["unknown_messages"]:
-        state += ", another version of Ravel"
+    if word := version_word(peer):
+        state += f", {word} version of Ravel"
     return name, "relay" if peer["relay"] else way, state
 
 

@@ -10,6 +10,7 @@ from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 
 if TYPE_CHECKING:  # types of answers: commands must start at once
     from ravel.types.node import ClockComparison, KeyUse
+    from ravel.types.peers import PeerView
     from ravel.types.repos import RepoStanding, StandingPart
 
 
@@ -152,7 +153,7 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     ),
     "in_sync": lambda one: f"in sync with {_peers(one)}{_since(one)}",
     "alone": lambda _: "no peer is connected",
-    "held": lambda one: f"{_peers(one)} had all commits on {_when.get()(one['at'] or 0)}",
+    "held": lambda one: f"{_peers(one)} had all commits ({_when.get()(one['at'] or 0)})",
     "not_shared": _not_shared,
     "syncing": lambda _: "not in sync yet",
     "refused": lambda one: f"{_peers(one)} takes no more of it: {refusal_sentence(one['reason'])}",
@@ -249,3 +250,29 @@ def clock_sentence(clock: "ClockComparison") -> str:
         else f"the {clock['authors']} members who write now"
     )
     return f"{duration_text(abs(ahead))} {'ahead of' if ahead > 0 else 'behind'} that of {who}"
+
+
+def version_word(peer: "PeerView") -> str:
+    """Name the version of a peer beside this node's: "newer", "older", "another"; empty where no difference is known."""
+    if peer["newer_features"] and not peer["older_features"]:
+        return "newer"
+    if peer["older_features"] and not peer["newer_features"]:
+        return "older"
+    return "another" if peer["newer_features"] or peer["unknown_messages"] else ""
+
+
+def version_sentence(peer: "PeerView") -> str:
+    """Say how a peer's version differs from this node's; empty where no difference is known."""
+    word = version_word(peer)
+    if not word:
+        return ""
+    parts = []
+    if peer["newer_features"]:
+        parts.append(f"it has {', '.join(peer['newer_features'])}, which this node lacks")
+    if peer["older_features"]:
+        parts.append(f"it lacks {', '.join(peer['older_features'])}, which this node has")
+    if peer["unknown_messages"]:
+        count = counted(peer["unknown_messages"], "message")
+        parts.append(f"it sent {count} of kinds that this node does not know")
+    article = "a newer" if word == "newer" else "an older" if word == "older" else "another"
+    return f"{article} Ravel: {', and '.join(parts)}"

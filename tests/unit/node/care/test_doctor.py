@@ -177,6 +177,9 @@ def _status(
         "peers": [
             {
                 "peer": peer,
+                "name": "",
+                "newer_features": [],
+                "older_features": [],
                 "address": "a:1",
                 "state": state,
                 "last_error": "no answer",
@@ -205,7 +208,10 @@ def test_unreachable_peers_and_stuck_topics_are_warnings() -> None:
     stuck = list(check(_status(3, ("p", "connected", "in sync"))))
     assert [one.name for one in stuck if one.state == WARNING] == ["topics"]
     other = list(check(_status(0, ("p", "connected", "not joined"), unknown=2)))
-    assert (other[0].state, "another version" in other[0].detail) == (WARNING, True)
+    assert (other[0].state, other[0].detail) == (
+        WARNING,
+        "p runs another Ravel: it sent 2 messages of kinds that this node does not know",
+    )
     waiting = list(check(_status(0, ("p", "connected", "comparing"), waiting=7)))
     assert (waiting[0].state, waiting[0].detail) == (
         OK,
@@ -317,9 +323,18 @@ def test_a_clock_that_is_not_that_of_others_is_told(
 
 def _repos(**standing: object) -> RepoList:
     """One repo; what is not named of its standing is as it is where all is well."""
-    well = {"state": "in_sync", "parts": [], "uncertain": "", "own_forks": 0, "epoch_due": False}
+    well = {"state": "in_sync", "parts": [], "uncertain": "", "own_forks": 0, "epoch_due": False, "guests": 0}
     said = {**well, "held_at": 5, "unheld": 0, **standing}
     return cast(RepoList, {"repos": [{"name": "notes", "permission": "write", "standing": said}]})
+
+
+def test_readers_who_are_no_members_are_told_and_are_no_fault() -> None:
+    [found] = check_repos(_repos(guests=2))
+    assert (found.state, found.detail) == (
+        OK,
+        "notes: at least 2 readers by a link are connected, and no member or relay",
+    )
+    assert "ravel repo renew" in found.advice
 
 
 @pytest.mark.parametrize(

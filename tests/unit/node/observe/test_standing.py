@@ -85,7 +85,7 @@ TWO = "2 of your commits are on this node alone, as far as known"
 SINCE = "since 1970-01-01 00:00 UTC"
 LAST = Holder(PEER, 0, 5)
 LEVEL = Outlook((LINK,), 1, {PEER: 0}, LAST)
-HELD = f"peer {SHORT} had all commits on 1970-01-01 00:00 UTC"
+HELD = f"peer {SHORT} had all commits (1970-01-01 00:00 UTC)"
 CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
     "level": (MEMBER, LEVEL, 0, "in_sync", f"in sync with peer {SHORT} {SINCE}"),
     "reader": (
