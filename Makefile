@@ -33,7 +33,7 @@ FUZZER := .venv/fuzzer
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference vendor lock clean
+.PHONY: help setup java demo test test-rest test-all coverage coverage-floors check check-format check-lint check-types check-imports format bench decade dist histories model verdicts promise fuzz hostile powercut bitrot sim sim-long nets nets-table crash vectors reference screenshots vendor lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' Makefile
@@ -148,6 +148,9 @@ vectors: setup ## Write the test vectors again; git shows whether they changed
 
 reference: setup ## Write the generated pages of docs again, and the JavaScript client's endpoints and types, from the code
 	$(VENV)/python -m tests.reference
+
+screenshots: setup ## Take the pictures of the page in docs/pictures again (Chromium)
+	$(VENV)/python -m tests.screenshots
 
 vendor: setup ## Copy the page's modules of others, as package-lock.json beside them names these (npm and its registry)
 	$(VENV)/python -m tests.support.vendored

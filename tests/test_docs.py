@@ -67,6 +67,8 @@ BUDGETS: Final = {
 """Readers by what they came for; a page belongs to the first that names it. A longer document is read by fewer."""
 WORDS_MAX: Final = 63_300
 """Words of all pages written by hand: four hours of reading."""
+PICTURE_SIZE_MAX: Final = 100_000
+"""Bytes of a picture, of which a page has two or three: a slow line takes a second for one."""
 GENERATED: Final = "Made from the code by `make reference`"
 """Text of each page that the code makes. Such pages are looked up and not read."""
 
@@ -288,6 +290,14 @@ def test_every_page_is_reached_from_the_start_page() -> None:
         links = re.findall(r"\]\(\s*<?([^)\s>#]+)", page.read_text(encoding="utf-8"))
         waiting += [(page.parent / link).resolve() for link in links if "://" not in link]
     assert set(DOCS.rglob("*.md")) - reached == set()
+
+
+def test_each_picture_of_the_page_is_shown_and_small() -> None:
+    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    made = sorted((DOCS / "pictures").glob("*.png"))
+    assert made
+    assert [path.name for path in made if f"pictures/{path.name})" not in shown] == []
+    assert [path.name for path in made if path.stat().st_size > PICTURE_SIZE_MAX] == []
 
 
 def test_each_readers_pages_stay_within_their_budget() -> None:
