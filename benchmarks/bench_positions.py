@@ -207,6 +207,7 @@ def _row(num: int, target: _Target, key: OrderKey, acks: PackedIds, now: int) ->
         "passed": key[0],
         "display_time": now,
         "arrived_at": None,
+        "arrival": None,
         "relation": "",
         "about": None,
         "document": "",

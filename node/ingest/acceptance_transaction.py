@@ -46,6 +46,7 @@ from storage.commits.blocks import DamagedBlock
 from storage.commits.checkpoints import keep_checkpoints
 from storage.commits.commits import NewCommit, accept_commits, load_facts
 from storage.commits.pending import (
+    Arrival,
     PendingPublication,
     find_pending,
     keep_pending,
@@ -56,7 +57,7 @@ from storage.commits.pending_release import (
     ReleasedCommit,
     drop_causes,
     is_any_pending,
-    load_arrival_times,
+    load_arrivals,
     pop_released,
 )
 from storage.engine.errors import StorageError
@@ -108,7 +109,7 @@ class Acceptance:
         self._again: list[Opened] = []  # of the batch, what was settled before
         self._of_root: set[CommitId] = set()  # commits that are missing of root branches
         self._is_releasing = False
-        self._arrived: dict[CommitId, int] = {}  # when what is being released came
+        self._arrived: dict[CommitId, Arrival] = {}  # when what is being released came
         self._is_own_round = False
         self.own_from_peers: set[RepoId] = set()  # repos with commits by this node's user that a peer brought
         self.said_times: dict[UserId, int] = {}  # by other author: the latest that accepted commits state
@@ -234,7 +235,7 @@ class Acceptance:
     def _judge_released(self, connection: Connection, released: Sequence[ReleasedCommit]) -> None:
         """Judge commits that are no longer to wait, causes before effects."""
         self.refresh_tables()
-        self._is_releasing, self._arrived = True, load_arrival_times(connection, released)
+        self._is_releasing, self._arrived = True, load_arrivals(connection, released)
         taken = zip(released, pop_released(connection, released), strict=True)
         for topic_num, group in groupby(taken, key=lambda one: one[1][0]):
             part = list(group)

@@ -414,6 +414,7 @@ def _rebuild_commits(old: sqlite3.Connection, new: sqlite3.Connection) -> Iterat
             "received_at": time,
             "display_time": time,
             "arrived_at": None,
+            "arrival": None,
             "relation": None,
             "about": None,
             "document": "",

@@ -7,7 +7,6 @@ memory does not grow with it. `position_index` counts it, so that reading may be
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, update
@@ -24,6 +23,7 @@ from storage.commits.blocks import put_commit_blocks
 from storage.commits.display import find_display_times
 from storage.commits.feeds import FeedPlace, keep_feed_forks
 from storage.commits.heads import NewHead, advance_heads
+from storage.commits.pending import NONE_WAITED, Arrival
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_by_ids, select_in, select_rows
 from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
@@ -116,7 +116,6 @@ _SIZES: Final = select(commits.c.commit_id, commits.c.size).where(
 )
 COMMIT_COLUMNS: Final = tuple(commits.c.keys())
 """Columns that `accept_commits` inserts: all, in the order of the table."""
-_NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
 _READ_AT_ONCE: Final = 10_000
 """Rows of a reading without a bound."""
 _BODIES_AT_ONCE: Final = 500
@@ -191,7 +190,7 @@ def accept_commits(
     branch: Branch,
     new: Sequence[NewCommit],
     received_at: int,
-    arrived_at: Mapping[CommitId, int] = _NONE_WAITED,
+    arrivals: Mapping[CommitId, Arrival] = NONE_WAITED,
 ) -> list[int]:
     """Store accepted commits of one branch: blocks, rows, heads and counts.
 
@@ -203,7 +202,7 @@ def accept_commits(
         branch: The branch of all these commits.
         new: Verified commits, causes before effects.
         received_at: Time of acceptance, unix milliseconds.
-        arrived_at: Arrival, unix milliseconds, of those that came earlier and waited for causes.
+        arrivals: Arrivals of those that came earlier and waited for causes.
 
     Returns:
         Row numbers, which rise in the order of acceptance.
@@ -258,7 +257,8 @@ def accept_commits(
                 False,
                 passed,
                 display_time,
-                arrived_at.get(commit_id),
+                (arrival.at or None) if (arrival := arrivals.get(commit_id)) else None,
+                arrival.number if arrival else None,
                 relation,
                 about,
                 document_name(commit, is_root_branch=branch.facts.is_root_branch),

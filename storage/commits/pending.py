@@ -12,10 +12,10 @@ next, by which time what waits may have been released.
 """
 
 from array import array
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, func, insert, select, update
 
@@ -30,10 +30,17 @@ from protocol.limits.peers import (
     UNREAD_SENT_MAX,
 )
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
-from storage.engine.database import Database
+from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.queries import sum_of
-from storage.schema.schema import branches, pending, pending_causes, pending_publications, rejections
+from storage.schema.schema import (
+    branches,
+    commits,
+    pending,
+    pending_causes,
+    pending_publications,
+    rejections,
+)
 from verifier.verify import Rejected, key_mark
 
 CAUSES: Final = "causes"
@@ -74,13 +81,23 @@ _COLUMNS = (
     "author_key",
     "reason",
     "arrived_at",
+    "arrival",
     "size",
     "cause_count",
     "lacking",
 )
 
 NO_AUTHOR: Final = UserId(b"")
-_NONE_WAITED: Final[Mapping[CommitId, int]] = MappingProxyType({})
+
+
+class Arrival(NamedTuple):
+    """Arrival of a commit that waits: unix milliseconds (0: not known), and its turn among all that came."""
+
+    at: int
+    number: int  # of the sequence of `commits.num`, which no clock moves
+
+
+NONE_WAITED: Final[Mapping[CommitId, Arrival]] = MappingProxyType({})
 
 
 _OF_BRANCH = pending.c.branch_num == bindparam("branch")
@@ -159,7 +176,7 @@ def keep_pending(
     topic_num: int,
     waiting: Sequence[PendingPublication],
     arrived_at: int = 0,
-    former: Mapping[CommitId, int] = _NONE_WAITED,
+    former: Mapping[CommitId, Arrival] = NONE_WAITED,
     *,
     parts: int = 1,
     unread_under: int = 0,
@@ -207,10 +224,28 @@ def keep_pending(
             ids.add(item.commit_id)
     nums = database.next_nums(connection, pending, len(new)) if new else ()
     numbered = list(zip(nums, new, strict=True))
-    _insert(connection, topic_num, unread_under, numbered, lambda one: former.get(one.commit_id, arrived_at))
+    arrivals = _number_arrivals(database, connection, new, arrived_at, former)
+    _insert(connection, topic_num, unread_under, numbered, arrivals)
     _complete(connection, again, room, of_authors)
     unread = tuple(-num for num, item in numbered if item.reason == UNREAD)
     return Kept(ids, unread, count + len(new), refused)
+
+
+def _number_arrivals(
+    database: Database,
+    connection: Connection,
+    new: Sequence[PendingPublication],
+    arrived_at: int,
+    former: Mapping[CommitId, Arrival],
+) -> list[Arrival]:
+    """Give what comes now its turn among accepted commits; what waited before keeps the one that it had."""
+    count = sum(item.commit_id not in former for item in new)
+    if not count:
+        return [former[item.commit_id] for item in new]
+    nums = database.next_nums(connection, commits, count)
+    reserve_numbers_to(connection, commits, nums[-1])
+    turns = iter(nums)
+    return [former.get(item.commit_id) or Arrival(arrived_at, next(turns)) for item in new]
 
 
 def _room_of_topic(connection: Connection, topic_num: int, parts: int) -> _Room:
@@ -236,14 +271,14 @@ def _insert(
     topic_num: int,
     unread_under: int,
     numbered: Sequence[tuple[int, PendingPublication]],
-    arrival: Callable[[PendingPublication], int],
+    arrivals: Sequence[Arrival],
 ) -> None:
     rows: list[tuple[object, ...]] = []
     causes: list[tuple[int, int]] = []
-    for num, item in numbered:
+    for (num, item), arrival in zip(numbered, arrivals, strict=True):
         keys, branch_num = item.keys, item.branch_num or unread_under
         named = (num, branch_num, topic_num, id_key(item.commit_id), item.commit_id, id_key(item.author))
-        rows.append((*named, item.reason, arrival(item), len(item.publication), len(keys), len(keys)))
+        rows.append((*named, item.reason, *arrival, len(item.publication), len(keys), len(keys)))
         causes += [(key, num) for key in keys]
     publications = [(num, item.publication) for num, item in numbered]
     insert_rows(connection, pending, _COLUMNS, rows)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
 
 from protocol.ids import CommitId
-from storage.commits.pending import CAUSES, READY, UNREAD
+from storage.commits.pending import CAUSES, READY, UNREAD, Arrival
 from storage.engine.bulk import change_rows, select_in, select_rows
 from storage.engine.id_keys import chunks, id_key
 from storage.engine.queries import stream_parts, stream_rows
@@ -28,7 +28,9 @@ _AWAITED = select(*_CAUSES).where(pending_causes.c.id_key.in_(_KEYS)).order_by(*
 _COLUMNS = select(pending.c.num, pending.c.id_key, pending.c.size, pending.c.lacking)
 _WAITING = _COLUMNS.where(pending.c.num.in_(_KEYS), pending.c.reason == CAUSES)
 _READY = _COLUMNS.where(pending.c.reason == READY).order_by(pending.c.num).limit(_LIMIT)
-_ARRIVED = select(pending.c.commit_id, pending.c.arrived_at).where(pending.c.num.in_(_KEYS))
+_ARRIVED = select(pending.c.commit_id, pending.c.arrived_at, pending.c.arrival).where(
+    pending.c.num.in_(_KEYS)
+)
 _KEPT = (
     select(pending.c.num, pending.c.topic_num, pending_publications.c.publication)
     .join(pending_publications, pending_publications.c.pending_num == pending.c.num)
@@ -163,11 +165,11 @@ def pop_released(connection: Connection, released: Sequence[ReleasedCommit]) -> 
     return [popped[one.num] for one in released]
 
 
-def load_arrival_times(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, int]:
-    """Load when each came (unix ms), where that is known: before they are popped."""
-    found: dict[CommitId, int] = {}
+def load_arrivals(connection: Connection, released: Sequence[ReleasedCommit]) -> dict[CommitId, Arrival]:
+    """Load when each came: before they are popped. Costs O(released)."""
+    found: dict[CommitId, Arrival] = {}
     for part in chunks([one.num for one in released]):
-        found.update((row[0], row[1]) for row in select_in(connection, _ARRIVED, part) if row[1])
+        found.update((row[0], Arrival(row[1], row[2])) for row in select_in(connection, _ARRIVED, part))
     return found
 
 

@@ -199,6 +199,7 @@ commits = Table(
         "display_time", BigInteger, nullable=False, server_default="0"
     ),  # unix milliseconds; see `display`
     Column("arrived_at", BigInteger),  # unix milliseconds: when it came, where it then waited for its causes
+    Column("arrival", BigInteger),  # of the sequence of `num`: its turn to come, where it then waited
     # Of a post: "reply", "edit", "delete" or "" (`verifier.posts`); none where an older version stored it and nobody has
     # looked since (`post_index`). `about` is the post that it is about; of a reply, the first of the thread.
     Column("relation", String),
@@ -406,6 +407,7 @@ pending = Table(
     Column("cause_count", BigInteger, nullable=False),  # causes that it lacked when it came
     Column("lacking", BigInteger, nullable=False),  # causes that it lacks now
     Column("arrived_at", BigInteger, nullable=False, server_default="0"),  # unix milliseconds; 0: not known
+    Column("arrival", BigInteger, nullable=False, server_default="0"),  # of the sequence of `commits.num`
     Index("pending_id_key", "id_key"),
     Index("pending_branch", "branch_num"),
     Index("pending_reason", "reason", "num"),

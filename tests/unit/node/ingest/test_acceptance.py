@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from node.authoring.author import Author
 from node.ingest.acceptance import accept_batch, accept_own, retry_kept
@@ -140,6 +140,25 @@ def test_of_what_waited_it_is_known_when_it_came(world: World) -> None:
         "c": (NOW_MS + 1, NOW_MS + 7),
         "d": (None, NOW_MS + 3),
     }
+
+
+def test_commits_have_their_turns_to_come_which_no_clock_and_no_restart_moves(world: World) -> None:
+    items = world.write("a, a <- b, b <- c, c <- d")
+    replica, branch = world.copy()
+    topic = writing_topic(replica, branch)
+    for at, come in ((9, items[3]), (2, items[2])):  # the clock goes back
+        accept_batch(replica, topic, open_batch(topic, [come]), NOW_MS + at)
+    replica.close()
+    again = Replica(replica.database.folder, STORE_KEY)
+    try:
+        for come in items[:2]:
+            accept_batch(again, topic, open_batch(topic, [come]), NOW_MS)
+        query = select(commits.c.commit_id, func.coalesce(commits.c.arrival, commits.c.num).label("turn"))
+        with again.database.read() as connection:
+            found = [row[0] for row in connection.execute(query.order_by("turn"))]
+        assert found[-4:] == [world.commits[name].commit_id for name in "dcab"]
+    finally:
+        again.close()
 
 
 def test_waiting_commits_survive_a_restart(world: World) -> None:
