@@ -16,7 +16,16 @@ from analytics.tables.definitions import TABLES, VIEWS
 from ravel.exports.schema import ADDED, SCHEMA_VERSION
 from ravel.exports.schema import TABLES as EXPORT_TABLES
 
-FURTHER: Final = ("voids", "edits", "relay_commits", "relay_topics", "memberships", "members", "topics")
+FURTHER: Final = (
+    "voids",
+    "edits",
+    "relay_commits",
+    "relay_topics",
+    "memberships",
+    "members",
+    "topics",
+    "names",
+)
 """Tables of exports that functions take beside commits, by these names."""
 ORDERED: Final = "exported_rank"
 """A column that commits have once they are ordered."""

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 SPARK_SCHEMA: Final = """
     sequence bigint, commit_id binary, topic binary, repo_id binary, branch_id binary, repo_name string, branch_name string,
     author binary, source_author binary, acks array<binary>, rank bigint, position bigint, body_kind string, size bigint,
-    time bigint, received_at bigint, arrived_at bigint, feed_sequence bigint, blocks bigint, position_at bigint
+    time bigint, received_at bigint, arrived_at bigint, arrival bigint, feed_sequence bigint, blocks bigint,
+    position_at bigint, files bigint, file_bytes bigint
 """
 """`ravel.exports.schema.COMMITS` in Spark's words, but for timestamps, which say again what others say. What an older
 version lacks is null."""
@@ -48,6 +49,15 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     """,
     "members": "repo_id binary, member binary, permission string, person binary",
     "topics": "topic binary, repo_id binary, kind string, branch_id binary, epoch binary",
+    "names": "repo_id binary, branch_id binary, repo_name string, branch_name string",
+    "tangles": "sequence bigint, commit_id binary, kind string, root binary, previous array<binary>",
+    "dependencies": "sequence bigint, commit_id binary, deps array<binary>, negative_deps array<binary>",
+    "files": "sequence bigint, commit_id binary, object_id binary, name string, size bigint",
+    "pending": """
+        commit_id binary, topic binary, branch_id binary, reason string, lacking bigint, size bigint, arrived_at bigint,
+        arrival bigint
+    """,
+    "rejections": "commit_id binary, branch_id binary, code string",
 }
 """The tables that are read: all but bodies, since no figure is of what people wrote. A test holds them together with
 `ravel.exports.schema`."""

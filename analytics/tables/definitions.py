@@ -45,6 +45,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "memberships_by_export": "memberships with `source`, the number of the export, and its `created_at`",
     "members_by_export": "members likewise",
     "topics_by_export": "topics likewise",
+    "names_by_export": "names likewise",
 }
 
 _KINDS: Final = ("bigint", "binary", "boolean", "double", "int", "string")

@@ -22,6 +22,7 @@ import msgspec
 import pyarrow as pa
 from sqlalchemy import Connection
 
+from node.exports.export_headers import open_headers
 from node.exports.export_rights import open_rights
 from node.ingest.replica import load_blocks_of, open_stored_commit
 from node.ingest.stored_commits import UNREADABLE
@@ -92,6 +93,7 @@ def write_export(request: ExportRequest, patience: float = _PATIENCE_SECONDS) ->
             parts_max=request.parts_max,
             pseudonym_key=HashKey(bytes.fromhex(request.pseudonym_key)) or None,
             bodies=_open_bodies if request.has_bodies else None,
+            headers=open_headers,
             source_authors=_open_source_authors,
             blocks=request.has_blocks,
             rights=open_rights,

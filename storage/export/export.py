@@ -45,7 +45,6 @@ from storage.export.parts import (
     ExportRow,
     batch_rows,
     choose_merge,
-    gather_batches,
     read_batches,
     write_parts,
 )
@@ -53,10 +52,14 @@ from storage.export.rows import (
     Pseudonym,
     commit_batches,
     edit_batches,
+    file_batches,
     find_last,
     has_grown_from,
     hash_root_branches,
     last_mark,
+    name_batches,
+    pending_batches,
+    rejection_batches,
     relay_commit_batches,
     relay_topic_batches,
     topic_batches,
@@ -73,6 +76,10 @@ _KEY_TAG: Final = b"ravel export pseudonym key"
 
 Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
 """Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
+
+
+Headers = Callable[[Connection, int, int], Iterator[tuple[str, pa.RecordBatch]]]
+"""Rows of `tangles` and `dependencies` of the commits of some numbers, each batch with its table; opened elsewhere."""
 
 
 SourceNames = Callable[[Connection, Sequence[int]], Mapping[int, str]]
@@ -106,6 +113,7 @@ class ExportPlan:
     parts_max: int = 32  # of a table: more are merged
     pseudonym_key: HashKey | None = None  # 32 bytes
     bodies: Bodies | None = None
+    headers: Headers | None = None
     source_authors: SourceNames | None = None
     blocks: bool = False
     rights: Rights | None = None
@@ -241,6 +249,9 @@ class _Run:
         self._state("voids", void_batches(connection))
         self._state("relay_topics", relay_topic_batches(connection))
         self._state("topics", topic_batches(connection))
+        self._state("names", name_batches(connection, has_pseudonyms=pseudonym is not None))
+        self._state("pending", pending_batches(connection))
+        self._state("rejections", rejection_batches(connection))
         self._state_rights(connection, pseudonym)
         first, last = manifest.watermark + 1, find_last(connection, commits.c.num, changes.c.num)
         if first <= last:
@@ -248,6 +259,9 @@ class _Run:
                 "commits", commit_batches(connection, first, last, pseudonym, self._source_authors)
             )
             self._add("edits", edit_batches(connection, first, last))
+            self._add("files", file_batches(connection, first, last, with_names=plan.bodies is not None))
+            if plan.headers is not None:
+                self._add_all(plan.headers(connection, first, last))
             if plan.bodies is not None:
                 self._add("bodies", plan.bodies(connection, first, last))
             manifest.watermark = last
@@ -293,11 +307,11 @@ class _Run:
             return
         first, last = manifest.blocks_watermark + 1, manifest.watermark
         if first <= last:
-            self._add("blocks", gather_batches(block_batches(connection, first, last)))
+            self._add("blocks", block_batches(connection, first, last))
             manifest.blocks_watermark = last
         first, last = manifest.relay_blocks_watermark + 1, manifest.relay_watermark
         if first <= last:
-            self._add("relay_blocks", gather_batches(relay_block_batches(connection, first, last)))
+            self._add("relay_blocks", relay_block_batches(connection, first, last))
             manifest.relay_blocks_watermark = last
 
     def merge(self, destination: Destination) -> None:
@@ -315,7 +329,7 @@ class _Run:
             del parts[start:]
             is_heavy = table in ("bodies", *BLOCK_TABLES)
             batches = read_batches(sources, schema, BODIES_PER_GROUP if is_heavy else ROWS_PER_GROUP)
-            self._add(table, gather_batches(batches) if table in BLOCK_TABLES else batches)
+            self._add(table, batches)
             self._replace(merged, self._plan.created_at)
 
     def put(self, destination: Destination) -> None:
@@ -383,15 +397,19 @@ class _Run:
                     members.extend(batch_rows(MEMBERS, repo.members))
 
         self._state("memberships", batch_rows(MEMBERSHIPS, read_memberships()))
-        self._state("members", gather_batches(members))
+        self._state("members", iter(members))
         self.manifest.unjudged_repos = len(unjudged)
         is_known = rights is not None and all(repo.is_damaged_here for repo in unjudged)
         self.manifest.roots = state if is_known else ""
 
     def _add(self, table: str, batches: Iterator[pa.RecordBatch]) -> int:
         """Write more parts of a table; return their rows."""
+        return self._add_all((table, batch) for batch in batches)
+
+    def _add_all(self, batches: Iterator[tuple[str, pa.RecordBatch]]) -> int:
+        """Write more parts of the tables that batches are of; return their rows."""
         rows = 0
-        for written in write_parts(self._scratch, table, TABLES[table], batches):
+        for table, written in write_parts(self._scratch, batches):
             self._made[written.part.path] = written.path
             self.manifest.tables[table].append(written.part)
             rows += written.part.rows

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from ravel.exports.schema import SORTED, TIME_END, TIME_MIN
+from ravel.exports.schema import SORTED, TABLES, TIME_END, TIME_MIN
 from storage.engine.database import StorageError
 from storage.export.manifest import Part
 
@@ -24,7 +24,7 @@ ROWS_PER_GROUP: Final = 20_000
 BODIES_PER_GROUP: Final = 64
 """Rows of `bodies` in memory at once, which have half a MiB each at most."""
 SIZE_PER_GROUP: Final = 16 << 20
-"""Bytes of a group of rows of blocks, which have a MiB each at most and a few hundred bytes as a rule."""
+"""Bytes of a group of rows, of which blocks have a MiB each at most and a few hundred bytes as a rule."""
 ROWS_PER_PART: Final = 4_000_000
 """A GB or less, which is never merged again: it costs as much to read, write and upload as it had cost already."""
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -42,6 +42,9 @@ _REPEATED: Final = (
     "kind",
     "operation",
     "permission",
+    "root",
+    "reason",
+    "code",
 )
 """Columns of few different values, the ones that a dictionary makes smaller."""
 
@@ -85,35 +88,79 @@ def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.Reco
         yield make_batch(schema, zip(*some, strict=True))
 
 
-def write_parts(
-    scratch: Path, table: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
-) -> Iterator[Written]:
-    """Write batches as parts of at most ROWS_PER_PART rows or little more; none where there are no rows."""
-    source = (batch for batch in batches if batch.num_rows)
-    while (first := next(source, None)) is not None:
-        path = scratch / "unnamed.parquet"
-        rows = 0
+class _OpenPart:
+    """Part that is being written."""
+
+    def __init__(self, scratch: Path, table: str) -> None:
+        schema = TABLES[table]
+        self._scratch, self._table = scratch, table
+        self._path = scratch / f"unnamed-{table}.parquet"
+        self.rows = 0
+        self._group: list[pa.RecordBatch] = []
+        self._group_rows = self._group_size = 0
         repeated: Any = [
             name for name in _REPEATED if name in schema.names
         ]  # the stubs know only all or none
         order: Any = [(name, "ascending") for name in SORTED.get(table, ())]
-        with pq.ParquetWriter(
-            path,
+        self._writer = pq.ParquetWriter(
+            self._path,
             schema,
             compression="zstd",
             use_dictionary=repeated,
             sorting_columns=pq.SortingColumn.from_ordering(schema, order) if order else None,
-        ) as writer:
-            batch: pa.RecordBatch | None = first
-            while batch is not None:
-                writer.write_batch(batch)
-                rows += batch.num_rows
-                batch = next(source, None) if rows < ROWS_PER_PART else None
-        size, checksum = measure(path)
-        name = f"{table}/{checksum[:_NAME_SIZE]}.parquet"
-        yield Written(
-            Part(name, rows, size, checksum), path.rename(scratch / f"{table}-{checksum[:_NAME_SIZE]}")
         )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add a batch. A group of rows has ROWS_PER_GROUP rows or SIZE_PER_GROUP bytes, or little more."""
+        self._group.append(batch)
+        self._group_rows += batch.num_rows
+        self._group_size += batch.nbytes
+        self.rows += batch.num_rows
+        if self._group_rows >= ROWS_PER_GROUP or self._group_size >= SIZE_PER_GROUP:
+            self._write_group()
+
+    def _write_group(self) -> None:
+        if self._group:
+            self._writer.write_table(pa.Table.from_batches(self._group).combine_chunks())
+        self._group, self._group_rows, self._group_size = [], 0, 0
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._writer.close()
+
+    def finish(self) -> Written:
+        """Close the part, and name it by its checksum."""
+        self._write_group()
+        self.close()
+        size, checksum = measure(self._path)
+        name = checksum[:_NAME_SIZE]
+        part = Part(f"{self._table}/{name}.parquet", self.rows, size, checksum)
+        return Written(part, self._path.rename(self._scratch / f"{self._table}-{name}"))
+
+
+def write_parts(
+    scratch: Path, batches: Iterable[tuple[str, pa.RecordBatch]]
+) -> Iterator[tuple[str, Written]]:
+    """Write batches, each with its table, as parts of at most ROWS_PER_PART rows or little more; none without rows.
+
+    Tables may take turns: one pass over commits writes several of them.
+    """
+    parts: dict[str, _OpenPart] = {}
+    try:
+        for table, batch in batches:
+            if not batch.num_rows:
+                continue
+            if table not in parts:
+                parts[table] = _OpenPart(scratch, table)
+            parts[table].write(batch)
+            if parts[table].rows >= ROWS_PER_PART:
+                yield table, parts.pop(table).finish()
+        while parts:
+            table, part = parts.popitem()
+            yield table, part.finish()
+    finally:
+        for part in parts.values():
+            part.close()
 
 
 def read_batches(
@@ -131,20 +178,6 @@ def read_batches(
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
         except (OSError, pa.ArrowException) as error:
             raise StorageError(f"{part.path} cannot be read again: {error}") from None
-
-
-def gather_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join batches to ones of ROWS_PER_GROUP or SIZE_PER_GROUP, or little more."""
-    gathered: list[pa.RecordBatch] = []
-    rows = size = 0
-    for batch in batches:
-        gathered.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= ROWS_PER_GROUP or size >= SIZE_PER_GROUP:
-            yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
-            gathered, rows, size = [], 0, 0
-    if gathered:
-        yield from pa.Table.from_batches(gathered).combine_chunks().to_batches()
 
 
 def choose_merge(rows: Sequence[int], parts_max: int) -> int | None:

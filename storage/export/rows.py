@@ -19,9 +19,20 @@ from protocol.formats.body import kind_name
 from protocol.formats.content import Imported
 from protocol.formats.publication import decode_publication
 from protocol.ids import Digest, UserId
-from ravel.exports.schema import COMMITS, EDITS, RELAY_COMMITS, RELAY_TOPICS, TOPICS, VOIDS
+from ravel.exports.schema import (
+    COMMITS,
+    EDITS,
+    FILES,
+    NAMES,
+    PENDING,
+    REJECTIONS,
+    RELAY_COMMITS,
+    RELAY_TOPICS,
+    TOPICS,
+    VOIDS,
+)
 from storage.commits.position_index import CANONICAL_ORDER
-from storage.engine.queries import stream_parts
+from storage.engine.queries import stream_parts, sum_of
 from storage.export.manifest import Mark
 from storage.export.parts import ROWS_PER_GROUP, batch_rows, make_batch
 from storage.schema.relay_schema import relay_commits, relay_topics
@@ -32,6 +43,9 @@ from storage.schema.schema import (
     commits,
     damaged_commits,
     epochs,
+    files,
+    pending,
+    rejections,
     repos,
     sequences,
     topics,
@@ -127,6 +141,7 @@ def commit_batches(
             commits.c.timestamp,
             commits.c.received_at,
             commits.c.arrived_at,
+            func.coalesce(commits.c.arrival, commits.c.num),
             commits.c.feed_sequence,
             func.length(commits.c.block_nums),
         )
@@ -138,6 +153,7 @@ def commit_batches(
         imported = [num for num, one in zip(nums, kind, strict=True) if one == _IMPORTED]
         sources = source_authors(connection, imported) if imported and source_authors else {}
         repo_id, branch_id, repo_name, name = (shared.look_up(branch) for shared in by_branch)
+        added = _count_files(connection, nums[0], nums[-1])
         yield make_batch(
             COMMITS,
             [
@@ -160,8 +176,76 @@ def commit_batches(
                 feed,
                 [length // _NUM_SIZE for length in lengths],
                 pa.repeat(pa.scalar(last, pa.int64()), len(nums)),
+                *([added.get(num, (0, 0))[place] for num in nums] for place in range(2)),
             ],
         )
+
+
+def _count_files(connection: Connection, first: int, last: int) -> dict[int, tuple[int, int]]:
+    """Count the files that commits of these numbers add, and sum their sizes."""
+    query = select(files.c.commit_num, func.count(), sum_of(files.c.size))
+    rows = connection.execute(
+        query.where(files.c.commit_num.between(first, last)).group_by(files.c.commit_num)
+    )
+    return {num: (count, size) for num, count, size in rows}
+
+
+def file_batches(
+    connection: Connection, first: int, last: int, *, with_names: bool
+) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the files that the commits of these numbers add, in order."""
+    query = (
+        select(files.c.commit_num, commits.c.commit_id, files.c.object_id, files.c.name, files.c.size)
+        .join(commits, commits.c.num == files.c.commit_num)
+        .where(files.c.commit_num.between(first, last))
+        .order_by(files.c.commit_num, files.c.num)
+    )
+    for nums, ids, objects, names, sizes in _columns(connection, query):
+        told = [name or None for name in names] if with_names else [None] * len(nums)
+        yield make_batch(FILES, [nums, _ids(ids), _ids(objects), told, sizes])
+
+
+def name_batches(connection: Connection, *, has_pseudonyms: bool) -> Iterator[pa.RecordBatch]:
+    """Yield batches of what repos and branches are called now."""
+    query = select(repos.c.repo_id, branches.c.branch_id, repos.c.name, branches.c.name.label("branch_name"))
+    query = query.join(branches, branches.c.repo_num == repos.c.num).order_by(branches.c.num)
+    rows = connection.execute(query)
+    yield from batch_rows(
+        NAMES,
+        ((repo, branch, None if has_pseudonyms else called, name) for repo, branch, called, name in rows),
+    )
+
+
+def pending_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the commits that wait now. Costs O(those)."""
+    query = (
+        select(
+            pending.c.commit_id,
+            topics.c.topic,
+            branches.c.branch_id,
+            pending.c.reason,
+            pending.c.lacking,
+            pending.c.size,
+            func.nullif(pending.c.arrived_at, 0),
+            pending.c.arrival,
+        )
+        .join(topics, topics.c.num == pending.c.topic_num)
+        .outerjoin(branches, branches.c.num == pending.c.branch_num)
+        .order_by(pending.c.num)
+    )
+    for ids, topic_ids, *columns in _columns(connection, query):
+        yield make_batch(PENDING, [_ids(ids), _ids(topic_ids), *columns])
+
+
+def rejection_batches(connection: Connection) -> Iterator[pa.RecordBatch]:
+    """Yield batches of the commits that were refused and are still known. Costs O(those)."""
+    query = (
+        select(rejections.c.commit_id, branches.c.branch_id, rejections.c.code)
+        .join(branches, branches.c.num == rejections.c.branch_num)
+        .order_by(rejections.c.num)
+    )
+    for ids, branch_ids, codes in _columns(connection, query):
+        yield make_batch(REJECTIONS, [_ids(ids), _ids(branch_ids), codes])
 
 
 def void_batches(connection: Connection) -> Iterator[pa.RecordBatch]:

@@ -80,6 +80,15 @@ def tables(draw: st.DrawFn, rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
         }
         for branch in draw(st.lists(st.sampled_from("xy"), max_size=3))
     ]
+    called = [
+        {
+            "repo_id": id_of("x"),
+            "branch_id": id_of(branch),
+            "repo_name": draw(st.none() | st.just("toy")),
+            "branch_name": draw(st.sampled_from(["main", "hall"])),
+        }
+        for branch in draw(st.lists(st.sampled_from("xyz"), max_size=3))
+    ]
     edits = [
         {
             "sequence": draw(st.integers(1, 4)),
@@ -108,6 +117,7 @@ def tables(draw: st.DrawFn, rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
         "memberships": memberships,
         "members": members,
         "topics": topics,
+        "names": called,
         "edits": edits,
         "relay_commits": relayed(*publications),
         "relay_topics": kept,

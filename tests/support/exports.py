@@ -53,6 +53,8 @@ class Row:
     source: str | None = None  # the author where an imported commit came from
     called: str | None = None  # the branch's name, if that is not `branch`
     is_repo_named: bool = True  # whether the export tells the repo's name
+    arrival: int | None = None  # its turn to come, if not its own number
+    file_bytes: int = 0  # of one file
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +215,11 @@ def _values(row: Row, sequence: int, ranks: dict[tuple[str, str], int]) -> dict[
         "time": row.time,
         "received_at": row.received,
         "arrived_at": row.arrived,
+        "arrival": sequence if row.arrival is None else row.arrival,
         "feed_sequence": row.feed,
         "blocks": 2,
+        "files": int(row.file_bytes > 0),
+        "file_bytes": row.file_bytes,
     }
 
 

@@ -71,6 +71,7 @@ MORE: Mapping[str, Sequence[Mapping[str, object]]] = {
         {"topic": id_of("repo"), "repo_id": id_of("repo"), "branch_id": id_of("repo"), "epoch": id_of("root"),
          "kind": "epoch"}
     ],
+    "names": [{"repo_id": id_of("repo"), "branch_id": id_of("main"), "repo_name": "now", "branch_name": "hall"}],
     "edits": [
         {"sequence": 9, "branch_id": id_of("main"), "commit_id": id_of("c"), "kind": "move", "passed_before": 0,
          "passed_after": 1}

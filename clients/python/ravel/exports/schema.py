@@ -14,6 +14,12 @@ An export is a folder, or a prefix of an object store:
     memberships/NAME.parquet   what root branches say, and which of it counted at the time of that export
     members/NAME.parquet       who could do what then
     topics/NAME.parquet        of which branch and epoch each topic is
+    names/NAME.parquet         what repos and branches were called at the time of that export
+    tangles/NAME.parquet       replies, edits, applications' threads: places in tangles that commits state
+    dependencies/NAME.parquet  commits that commits build on, or take back
+    files/NAME.parquet         files that commits add
+    pending/NAME.parquet       the commits that waited at the time of that export, and for what
+    rejections/NAME.parquet    the commits that the node had refused, and why
     views.sql                  the tables as views of DuckDB, also with ids as text
 
 NAME is taken from the part's checksum, so a part never changes. The manifest lists every part with its row count and
@@ -34,10 +40,11 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from blake3 import blake3
 
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 """Raised whenever a column changes meaning or a table comes; readers refuse versions they do not know. 1 had `commits`
 alone, 2 also `voids`. Before 4 there were no `memberships`, `members` and `topics`, no holdings, and no blocks. ADDED has
-the columns that came later. Before 5 elements of lists were binary(32), which Arrow cannot give to pandas. Before 7 each
+the columns that came later. Before 8 there were no `names`, `tangles`, `dependencies`, `files`, `pending` and `rejections`.
+Before 5 elements of lists were binary(32), which Arrow cannot give to pandas. Before 7 each
 topic was one branch's, and `topics` also had `generation`."""
 
 MANIFEST_NAME: Final = "manifest.json"
@@ -172,9 +179,16 @@ COMMITS: Final = _table(
         optional=True,
     ),
     _utc("arrived_utc", "`arrived_at`"),
+    _Column(
+        "arrival",
+        _INT,
+        "order of arrival at this node, which no clock moves: of the numbers of `sequence`, and that of what did not wait",
+    ),
     _Column("feed_sequence", _INT, "place in the author's feed in this branch, from 1, as the author says"),
     _Column("blocks", _INT, "blocks of the commit and its body", "blocks"),
     _Column("position_at", _INT, "watermark of the export that stated `position`"),
+    _Column("files", _INT, "files that it adds", "files"),
+    _Column("file_bytes", _INT, "their sizes together, as far as the author says", _BYTES),
 )
 
 VOIDS: Final = _table(
@@ -282,6 +296,76 @@ TOPICS: Final = _table(
     _Column("epoch", _ID, "what started it; null: a branch that is followed by itself", optional=True),
 )
 
+NAMES: Final = _table(
+    "What repos and branches were called at the time of the export: rows of `commits` have the names of their time.",
+    _Column("repo_id", _ID, "the repo"),
+    _Column("branch_id", _ID, "the branch"),
+    _Column(
+        "repo_name",
+        _TEXT,
+        "the repo's name at this node; null where the manifest names pseudonyms",
+        optional=True,
+    ),
+    _Column("branch_name", _TEXT, "the branch's name at this node"),
+)
+
+TANGLES: Final = _table(
+    "A row for each place in a further tangle that a commit states, by its author's word.",
+    _Column("sequence", _INT, _SEQUENCE),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column(
+        "kind", _TEXT, "reply, edit, delete, group (what its author had seen of members), or an application's"
+    ),
+    _Column("root", _ID, "the tangle's first commit"),
+    _Column("previous", _ID_LIST, "ids that it follows there: of a reply, what it answers"),
+)
+
+DEPENDENCIES: Final = _table(
+    "A row for each commit that states dependencies.",
+    _Column("sequence", _INT, _SEQUENCE),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("deps", _ID_LIST, "ids of commits that it builds on"),
+    _Column("negative_deps", _ID_LIST, "ids of commits that it takes back"),
+)
+
+FILES: Final = _table(
+    "A row for each file that a commit adds, also those removed since.",
+    _Column("sequence", _INT, _SEQUENCE),
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("object_id", _ID, "the file's id: of its content as it is encrypted in the repo's epoch"),
+    _Column(
+        "name", _TEXT, "its name; null where the export has no bodies, or nobody names it", optional=True
+    ),
+    _Column("size", _INT, "its size, as the author says", _BYTES, optional=True),
+)
+
+PENDING: Final = _table(
+    "Commits that waited at the time of the export.",
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("topic", _ID, "topic by which it came"),
+    _Column(
+        "branch_id",
+        _ID,
+        "its branch, or the root branch while that is not known; null: unread",
+        optional=True,
+    ),
+    _Column(
+        "reason", _TEXT, "causes, ready (they have come), version (of a format that the node does not know)"
+    ),
+    _Column("lacking", _INT, "causes that it lacks", "commits"),
+    _Column("size", _INT, "its publication", _BYTES),
+    _Column("arrived_at", _INT, "arrival, by this node's clock", _MS, optional=True),
+    _utc("arrived_utc", "`arrived_at`"),
+    _Column("arrival", _INT, "order of arrival, as in `commits`"),
+)
+
+REJECTIONS: Final = _table(
+    "Commits that the node had refused at the time of the export. A node keeps a bounded number of these.",
+    _Column("commit_id", _ID, "the commit's id"),
+    _Column("branch_id", _ID, "the branch"),
+    _Column("code", _TEXT, "why: docs/specification/membership.md has the codes"),
+)
+
 TABLES: Final[Mapping[str, pa.Schema]] = {
     "commits": COMMITS,
     "voids": VOIDS,
@@ -294,6 +378,12 @@ TABLES: Final[Mapping[str, pa.Schema]] = {
     "memberships": MEMBERSHIPS,
     "members": MEMBERS,
     "topics": TOPICS,
+    "names": NAMES,
+    "tangles": TANGLES,
+    "dependencies": DEPENDENCIES,
+    "files": FILES,
+    "pending": PENDING,
+    "rejections": REJECTIONS,
 }
 """Table -> its columns, as this version writes them."""
 
@@ -306,17 +396,28 @@ ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
     },
     6: {"commits": ("repo_name",)},
     7: {"topics": ("kind",)},
+    8: {"commits": ("arrival", "files", "file_bytes")},
 }
 """Version -> columns of tables that older ones lack."""
 
-_ASCENDING: Final = ("commits", "edits", "bodies", "relay_commits", "blocks", "relay_blocks")
+_ASCENDING: Final = (
+    "commits",
+    "edits",
+    "bodies",
+    "relay_commits",
+    "blocks",
+    "relay_blocks",
+    "tangles",
+    "dependencies",
+    "files",
+)
 SORTED: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(_ASCENDING, ("sequence",))
 """Table -> the columns that its rows ascend by, in each part and from part to part."""
 
 RIGHTS: Final = ("memberships", "members")
 """Tables that take the store's key to write."""
 
-STATED: Final = ("voids", "relay_topics", "topics", *RIGHTS)
+STATED: Final = ("voids", "relay_topics", "topics", "names", "pending", "rejections", *RIGHTS)
 """Tables that each export states anew; the others grow."""
 
 BLOCK_TABLES: Final = ("blocks", "relay_blocks")

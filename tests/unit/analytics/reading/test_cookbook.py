@@ -1,6 +1,7 @@
 """Everything that docs/research/cookbook.md shows runs on an export of a node, and finds rows."""
 
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -8,13 +9,20 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
+from node.authoring.author import Author
+from node.authoring.drafting import Draft
+from node.exports.export_headers import open_headers
 from node.exports.export_worker import _open_bodies, _open_source_authors
 from node.ingest.acceptance import accept_batch
 from node.ingest.publication_parsing import open_batch
-from protocol.formats.content import Imported
+from protocol.crypto.keys import UserSeed
+from protocol.formats.body import Grant, Permission
+from protocol.formats.content import Imported, Post
 from protocol.formats.publication import decode_publication
+from ravel.exports.schema import text_id
 from tests.support.builders import NOW_MS, World
 from tests.support.exports import export_node
+from verifier.posts import Relation, make_place
 
 PAGE: Final = Path(__file__).parents[4] / "docs" / "research" / "cookbook.md"
 BLOCKS: Final = re.findall(
@@ -63,22 +71,49 @@ def in_world(query: str) -> str:
 
 
 def test_the_page_shows_what_is_run_here() -> None:
-    assert (len(CODE), len(QUERIES)) == (10, 5)
+    assert (len(CODE), len(QUERIES)) == (10, 6)
 
 
 @pytest.mark.slow
 def test_the_queries_find_rows(folder: Path) -> None:
     connection = run(CODE[4], folder)["connection"]
     assert isinstance(connection, duckdb.DuckDBPyConnection)
-    authors, order, shapes, waits, sources = (
+    authors, order, shapes, replies, waits, sources = (
         connection.execute(in_world(query)).fetchall() for query in QUERIES
     )
     assert sum(row[3] for row in authors) == 9
     assert [row[0] for row in order] == [0, 1, 2, 2, 3, 4, 5]
     assert ("world", "main", 1, 1, 1) in shapes
+    assert replies == [], "nobody answers"
     assert ("world", "main", 5, 5) in waits
     assert [row[1] for row in sources] == [1, 1]
     assert all(len(row[0]) == 52 for row in sources)
+
+
+@pytest.mark.slow
+def test_queries_of_shapes_leave_out_void_commits_and_those_of_replies_name_both_sides(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "world")
+    world.tell_story()
+    a, bob = world.commits["a"].commit_id, Author(world.replica, UserSeed(b"b" * 32), lambda: NOW_MS)
+    world.author.write(world.replica.root_branch(world.repo), Grant(bob.user, Permission.WRITE))
+    bob.write(world.branch, Draft(Post("yes"), tangles=(make_place(Relation.REPLY, a),)))
+    export_node(world.replica.database, tmp_path / "export", "node", 1, headers=open_headers)
+    world.close()
+    connection = run(CODE[4], tmp_path / "export")["connection"]
+    rows = connection.sql(
+        "FROM commits ANTI JOIN voids USING (commit_id) SELECT acks, commit_id WHERE branch_name = 'main'"
+    )
+    sound = {row[1]: row[0] for row in rows.fetchall()}
+    effects = Counter(ack for acks in sound.values() for ack in acks)
+    merges, forks = (
+        sum(count > 1 for count in counts) for counts in (map(len, sound.values()), effects.values())
+    )
+    shapes = connection.execute(QUERIES[2]).fetchall()
+    assert ("world", "main", merges, forks, len(sound.keys() - effects.keys())) in shapes
+    authors = text_id(bob.user), text_id(world.author.user)
+    assert connection.execute(QUERIES[3]).fetchall() == [(*authors, 1, 1)]
 
 
 @pytest.mark.slow
@@ -133,7 +168,7 @@ def test_pandas_delta_and_the_manifest_find_rows(folder: Path, capsys: pytest.Ca
     assert run(pandas, folder)["per_day"]["commits"].tolist() == [9]
     assert run(delta, folder)["commits"].version() == 1
     assert run(manifest, folder)["read"]("topics").count_rows() == 2
-    assert capsys.readouterr().out.rstrip().endswith("9 9")
+    assert capsys.readouterr().out.rstrip().endswith("9 14")
 
 
 @pytest.mark.slow

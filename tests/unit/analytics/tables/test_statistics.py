@@ -267,8 +267,12 @@ def test_tables_of_branches_say_what_these_and_their_repos_are_called(tmp_path: 
         Row("e", branch="3", repo="toy", called="main"),
         Row("f", ("e",), "3", repo="toy", called="main", is_repo_named=False),  # of an older export
         Row("lost", ("nowhere",), "4", repo="toy", called="side"),
+        Row("g", branch="5", repo="toy", called="aside"),
     ]
-    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+    # What is told of now holds, whatever commits were called when they came.
+    now = [{"repo_id": id_of("toy"), "branch_id": id_of("5"), "repo_name": None, "branch_name": "hall"}]
+    folder = write_export(tmp_path / "export", rows, tables={"names": now})
+    with Counted([read_export(folder)], tmp_path / "out") as counted:
         of_branches = [
             name for name, table in TABLES.items() if "branch_id" in [one.name for one in table.columns]
         ]
@@ -282,6 +286,7 @@ def test_tables_of_branches_say_what_these_and_their_repos_are_called(tmp_path: 
             id_of("2"): (None, "main"),
             id_of("3"): ("toy", "main"),
             id_of("4"): ("toy", "side"),
+            id_of("5"): ("toy", "hall"),
         }
         assert {"linearization", "branches", "growth", "faults", "replication", "edits"} <= {*of_branches}
         for name in of_branches:

@@ -13,7 +13,7 @@ from protocol.ids import BlockId, CommitId, PeerId
 from protocol.limits.formats import MARK_SIZE
 from ravel.exports.schema import KEPT_NAME
 from storage.export.blocks import block_batches
-from storage.export.parts import gather_batches
+from storage.export.parts import write_parts
 from storage.relay.quotas import Visitor
 from storage.relay.relay import open_topics, store_publications
 from storage.schema.relay_schema import relay_commits
@@ -252,16 +252,18 @@ def test_neither_reading_nor_merging_holds_more_than_a_group(
 
 @pytest.mark.sqlite
 def test_groups_are_as_many_rows_as_a_group_has_and_lose_none(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.write("a, b, c, d")
     monkeypatch.setattr("storage.export.blocks.SIZE_AT_ONCE", 1)
     monkeypatch.setattr("storage.export.parts.ROWS_PER_GROUP", 5)
     with world.replica.database.read() as connection:
         single = list(block_batches(connection, 1, 99))
-        gathered = list(gather_batches(iter(single)))
-    assert [batch.num_rows for batch in gathered] == [6, 6, 2]
-    assert [row for batch in gathered for row in batch.to_pylist()] == [
+    ((_, written),) = write_parts(tmp_path, (("blocks", batch) for batch in single))
+    with pq.ParquetFile(written.path) as file:
+        groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+    assert [group.num_rows for group in groups] == [6, 6, 2]
+    assert [row for group in groups for row in group.to_pylist()] == [
         row for batch in single for row in batch.to_pylist()
     ]
 

@@ -91,7 +91,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
     world.write("b c <- d")
     second = export(world, folder, 2)
     again = export(world, folder, 3)
-    assert (first.commits, second.commits, second.added, again.added, again.parts) == (6, 7, 1, 0, 3)
+    assert (first.commits, second.commits, second.added, again.added, again.parts) == (6, 7, 1, 0, 4)
 
     rows = rows_of(folder, "commits")
     assert [row["sequence"] for row in rows] == sorted(row["sequence"] for row in rows)
@@ -114,7 +114,7 @@ def test_an_export_holds_every_commit_and_grows(world: World, folder: Path) -> N
     assert files_of(folder) == {
         MANIFEST_NAME,
         VIEWS_NAME,
-        *(part["path"] for table in ("commits", "topics") for part in listed[table]),
+        *(part["path"] for table in ("commits", "names", "topics") for part in listed[table]),
     }
     epoch = world.replica.writing_epoch(world.repo)
     assert rows_of(folder, "topics") == [
@@ -184,7 +184,7 @@ def test_an_export_that_was_cut_before_its_manifest_is_made_again(world: World, 
     (folder / ".scratch").mkdir()
     (folder / ".scratch" / "unnamed.parquet").write_bytes(b"half")
     assert export(world, folder).commits == 3
-    assert len(files_of(folder)) == 4, "what nothing lists is swept"
+    assert len(files_of(folder)) == 5, "what nothing lists is swept"
 
 
 def test_what_is_void_is_stated_anew_and_edits_tell_what_became_of_it(world: World, folder: Path) -> None:
@@ -531,7 +531,8 @@ def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Pa
 def test_no_batch_is_larger_than_a_group_of_rows(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage.export.rows.ROWS_PER_GROUP", 2)
+    for module in ("rows", "parts"):
+        monkeypatch.setattr(f"storage.export.{module}.ROWS_PER_GROUP", 2)
     monkeypatch.setattr("storage.export.parts.ROWS_PER_PART", 4)
     world.write("a, a <- b, a <- c, b c <- d, d <- e, a <- f")
     export(world, folder)
@@ -550,6 +551,7 @@ def test_merging_bodies_holds_no_more_of_them_than_writing_did(
 ) -> None:
     for module in ("storage.export.export", "node.exports.export_worker"):
         monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
+    monkeypatch.setattr("storage.export.parts.SIZE_PER_GROUP", 1)
     request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
     world.write("a, a <- b, b <- c, c <- d")
     write_export(request)

@@ -69,7 +69,7 @@ def test_every_part_of_every_table_is_read_by_pandas(folder: Path) -> None:
         assert frame.columns.tolist() == TABLES[path.parent.name].names
         assert len(frame) == pq.read_metadata(path).num_rows
         names.add(path.parent.name)
-    assert names == {"commits", "topics", "blocks"}
+    assert names == {"commits", "names", "topics", "blocks"}
 
 
 def test_fields_say_what_they_hold_and_parts_how_they_are_sorted(folder: Path) -> None:
