@@ -146,6 +146,46 @@ def tables_below(definition: Definition, seen: set[str]) -> set[str]:
 DIGESTS: Final = "SELECT branch_id, position + 1 AS commits, digest FROM placed WHERE digest IS NOT NULL"
 """The digests of branches that one task ordered."""
 
+PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
+"""What is counted of places in tangles besides their order."""
+PLACES: Final = """
+WITH told AS (
+    -- Of a commit that states what no commit states, two places of a kind, one is taken.
+    SELECT
+        commit_id,
+        kind,
+        root,
+        previous,
+        row_number() OVER (PARTITION BY commit_id, kind ORDER BY root, previous) AS telling
+    FROM tangles_by_node
+    WHERE kind <> 'group'
+), stated AS (
+    SELECT kind, root, commit_id, previous
+    FROM told
+    WHERE telling = 1 AND size(previous) > 0 AND root <> commit_id
+    UNION ALL
+    SELECT DISTINCT kind, root, root AS commit_id, no_ids() AS previous
+    FROM told
+)
+SELECT
+    tangle_of(kind, root) AS branch_id,
+    kind,
+    root,
+    commit_id,
+    previous AS acks,
+    CAST(0 AS bigint) AS rank,
+    sequence,
+    time,
+    repo_id,
+    author,
+    is_void,
+    '' AS body_kind
+FROM stated
+JOIN commits USING (commit_id)
+"""
+"""Places in tangles in the form of commits: a tangle is ordered as though it were a branch. What follows nothing there is
+no part of it, as `verifier.tangle` has it; a root is, whatever it states."""
+
 EXPORT_KINDS: Final[Mapping[str, str]] = {
     "node": "string",
     "created_at": "bigint",

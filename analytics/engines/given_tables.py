@@ -25,6 +25,7 @@ FURTHER: Final = (
     "members",
     "topics",
     "names",
+    "tangles",
 )
 """Tables of exports that functions take beside commits, by these names."""
 ORDERED: Final = "exported_rank"
@@ -122,7 +123,7 @@ def reads_order(names: Collection[str]) -> bool:
     while left:
         found |= left
         left = {read for name in left & VIEWS.keys() for read in VIEWS[name].reads} - found
-    return not found.isdisjoint(("commits", "placed", "ordered"))
+    return not found.isdisjoint(("commits", "placed", "ordered", "tangled"))
 
 
 class GivenCatalog(Catalog):

@@ -41,6 +41,8 @@ class LocalEngine(LocalQueries):
         """See Engine."""
         if name == "exports":
             self._name_exports()
+        elif name == "tangled":
+            self.order_tangles()
         elif name == "commits":
             self._name_commits()
         elif name == "commits_with_node":

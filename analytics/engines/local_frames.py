@@ -27,7 +27,9 @@ class LocalFrames(LocalQueries):
 
     def define_source(self, name: str) -> None:
         """See Engine."""
-        if name != "commits" or self.is_ordered:
+        if name == "tangled":
+            self.order_tangles()
+        elif name != "commits" or self.is_ordered:
             source = source_of(name, is_ordered=self.is_ordered, has_node=self._has_node)
             if source.table is not None:
                 self._name_given(source.table)

@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 
 from analytics.engines.duckdb_tables import fetch
-from analytics.engines.engine import DIGESTS
+from analytics.engines.engine import DIGESTS, PLACES, PLACES_CARRIED
 from analytics.order import kernel
 from analytics.order.branch_tasks import (
     CARRIED,
@@ -71,10 +71,25 @@ class LocalQueries(ABC):
     def order(self, giant_from: int | None) -> None:
         """See Engine. A branch is ordered in one piece, whatever `giant_from` says."""
         self.need_source("commits")
-        groups = self._group_branches()
-        for group in range(groups):
-            self._order_group(group, is_first=group == 0)
+        self._order_all("commits", "placed", self._carried, with_digests=self._with_digests)
         self.define("ordered", "SELECT * FROM placed WHERE fault IS NULL", is_kept=False)
+
+    def order_tangles(self) -> None:
+        """Order the tangles that commits state, as `tangled`. Raises LargeBranchRefused."""
+        for source in ("commits", "tangles_by_node"):
+            self.need_source(source)
+        self.define("stated_places", PLACES, is_kept=True)
+        self._order_all("stated_places", "tangled", PLACES_CARRIED, with_digests=False)
+        self._named.add("tangled")
+
+    def _order_all(self, stated: str, ordered: str, carried: Sequence[str], *, with_digests: bool) -> None:
+        """Order the branches of a relation, as a table."""
+        for group in range(self._group_branches(stated)):
+            batches = self._order_group(stated, group, carried, with_digests=with_digests)
+            self._database.register("ordered_batches", batches)
+            what = f"INSERT INTO {ordered}" if group else f"CREATE OR REPLACE TABLE {ordered} AS"
+            self._database.execute(f"{what} FROM ordered_batches")
+            self._database.unregister("ordered_batches")
 
     def digests(self) -> list[BranchDigest]:
         """See Engine."""
@@ -111,10 +126,10 @@ class LocalQueries(ABC):
         # Where all differ, rows are where they came from, which is read as fast as a copy of them.
         self.define(name, query, is_kept=not do_differ)
 
-    def _group_branches(self) -> int:
+    def _group_branches(self, stated: str) -> int:
         """Number the branches by groups that are ordered at once, as the table `branch_groups`; gives how many there are."""
         sizes = self._database.execute(
-            "SELECT branch_id, count(*) AS size FROM commits GROUP BY branch_id ORDER BY size DESC, branch_id"
+            f"SELECT branch_id, count(*) AS size FROM {stated} GROUP BY branch_id ORDER BY size DESC, branch_id"
         ).fetchall()
         if sizes and sizes[0][1] > LOCAL_BRANCH_COMMITS_MAX:
             raise LargeBranchRefused(
@@ -139,9 +154,11 @@ class LocalQueries(ABC):
         self._database.unregister("numbered_branches")
         return max(group + 1, 1)
 
-    def _order_group(self, group: int, *, is_first: bool) -> None:
-        """Order the branches of a group, and add their commits to `placed`."""
-        names = dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", "time", *self._carried))
+    def _order_group(
+        self, stated: str, group: int, carried: Sequence[str], *, with_digests: bool
+    ) -> pa.RecordBatchReader:
+        """Order the branches of a group."""
+        names = dict.fromkeys(("branch_id", "commit_id", "acks", "sequence", "time", *carried))
         cells = ", ".join("rank AS exported_rank" if name == "exported_rank" else name for name in names)
         reader = self._database.sql(
             f"""
@@ -151,20 +168,13 @@ class LocalQueries(ABC):
                     WHEN body_kind = 'checkpoint' THEN {kernel.MARKED_CHECKPOINT}
                     ELSE {kernel.UNMARKED}
                 END AS TINYINT) AS mark
-            FROM commits
+            FROM {stated}
             SEMI JOIN (SELECT branch_id FROM branch_groups WHERE branch_group = {group}) AS chosen USING (branch_id)
             """
         ).to_arrow_reader(_BATCH_ROWS)
         # All are read before: the database then has no other query under way as it takes what comes.
-        ordered = linearize_batches(
-            iter([*reader]), self._carried, with_shapes=True, with_digests=self._with_digests
-        )
-        schema = placed_schema(self._carried, with_digests=self._with_digests)
-        batches = pa.RecordBatchReader.from_batches(schema, ordered)
-        self._database.register("ordered_batches", batches)
-        what = "CREATE OR REPLACE TABLE placed AS" if is_first else "INSERT INTO placed"
-        self._database.execute(f"{what} FROM ordered_batches")
-        self._database.unregister("ordered_batches")
+        ordered = linearize_batches(iter([*reader]), carried, with_shapes=True, with_digests=with_digests)
+        return pa.RecordBatchReader.from_batches(placed_schema(carried, with_digests=with_digests), ordered)
 
 
 def _one_row_per_id(stated: str, has_authors: bool) -> str:

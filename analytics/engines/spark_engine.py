@@ -14,7 +14,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, export_rows
+from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, PLACES, PLACES_CARRIED, export_rows
 from analytics.engines.spark_tables import TableWriter
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
@@ -33,6 +33,8 @@ from ravel.exports.checking import Export, latest_exports
 _FOLDER: Final = ".spark-order"
 """Below the results, for as long as the engine runs: what tasks have ordered."""
 _READ: Final = re.compile(r"\b(FROM|JOIN)(\s+)(\w+)")
+_NO_GIANT: Final = 0
+"""Commits of the largest tangle, as the order is told: none is looked for, and none ordered by many tasks."""
 _runs: Final = count(1)
 
 
@@ -64,6 +66,23 @@ class SparkQueries:
         """Have later queries read a DataFrame by this name."""
         self._frames[name] = frame
         frame.createOrReplaceTempView(self._prefix + name)
+
+    def need_source(self, name: str) -> None:
+        """Bring a source unless it is there."""
+        if name not in self._frames:
+            self.define_source(name)
+
+    def define_source(self, name: str) -> None:
+        """See Engine."""
+        raise NotImplementedError
+
+    def order_tangles(self) -> DataFrame:
+        """Return the order of the tangles that commits state. Each is ordered in one piece."""
+        for source in ("commits", "tangles_by_node"):
+            self.need_source(source)
+        return order_branches(
+            self.frame(PLACES), carried=PLACES_CARRIED, with_shapes=True, commits_max=_NO_GIANT
+        ).order
 
     def drop_views(self) -> None:
         """Let go of all names. What was made of them can still be computed."""
@@ -104,6 +123,11 @@ class SparkEngine(SparkQueries):
         """See Engine."""
         if name == "commits":
             self._name_commits()
+            return
+        if name == "tangled":
+            tangled = gather(self.order_tangles(), self._exports)
+            self._kept.append(tangled.persist())
+            self.name(name, tangled)
             return
         made: dict[str, Callable[[], DataFrame]] = {
             "exports": lambda: gather(
@@ -179,8 +203,7 @@ class SparkEngine(SparkQueries):
         self.name("commits", commits)
 
     def _need(self, name: str) -> DataFrame:
-        if name not in self._frames:
-            self.define_source(name)
+        self.need_source(name)
         return self._frames[name]
 
 

@@ -41,6 +41,9 @@ class SparkFrames(SparkQueries):
 
     def define_source(self, name: str) -> None:
         """See Engine."""
+        if name == "tangled":
+            self.name(name, self.order_tangles())
+            return
         source = source_of(name, is_ordered=self.is_ordered, has_node=self._has_node)
         if source.table is not None:
             self._name_given(source.table)

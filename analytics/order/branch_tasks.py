@@ -52,6 +52,7 @@ _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
     "time": _INT,
     "exported_rank": _INT,
     "is_disputed": pa.bool_(),
+    "kind": pa.string(),
     "acks": pa.list_(pa.binary()),
     "feed_sequence": _INT,
     "is_void": pa.bool_(),

@@ -8,7 +8,16 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from ravel.exports.schema import PERMISSIONS, REASONS
-from tests.support.exports import DAY_MS, T0_MS, RelayedCommit, Row, id_of, relayed, write_export
+from tests.support.exports import (
+    DAY_MS,
+    T0_MS,
+    RelayedCommit,
+    Row,
+    id_of,
+    relayed,
+    stated_places,
+    write_export,
+)
 
 _LAST_MS: Final = T0_MS + 20 * DAY_MS
 _OPERATIONS: Final = ("init", "grant", "join", "remove", "epoch-init", "tag")
@@ -38,6 +47,13 @@ def histories(draw: st.DrawFn) -> tuple[list[Row], list[str]]:
                 )
             )
     return rows, draw(st.lists(st.sampled_from([row.name for row in rows]), unique=True, max_size=2))
+
+
+def _places(names: list[str]) -> st.SearchStrategy[tuple[str, str, str, tuple[str, ...]]]:
+    """Places in tangles, of which many contradict each other."""
+    name = st.sampled_from(names)
+    previous = st.lists(name, max_size=2, unique=True).map(tuple)
+    return st.tuples(st.sampled_from(["reply", "vote", "edit", "group"]), name, name, previous)
 
 
 @st.composite
@@ -118,6 +134,9 @@ def tables(draw: st.DrawFn, rows: list[Row]) -> dict[str, list[dict[str, Any]]]:
         "members": members,
         "topics": topics,
         "names": called,
+        "tangles": stated_places(
+            *draw(st.lists(_places(names), max_size=8, unique_by=lambda place: place[:3]))
+        ),
         "edits": edits,
         "relay_commits": relayed(*publications),
         "relay_topics": kept,

@@ -160,6 +160,20 @@ def relayed(*rows: RelayedCommit) -> list[dict[str, object]]:
     ]
 
 
+def stated_places(*places: tuple[str, str, str, tuple[str, ...]]) -> list[dict[str, object]]:
+    """Rows of `tangles`: kind, root, commit and what this follows there."""
+    return [
+        {
+            "sequence": sequence,
+            "commit_id": id_of(name),
+            "kind": kind,
+            "root": id_of(root),
+            "previous": [id_of(one) for one in previous],
+        }
+        for sequence, (kind, root, name, previous) in enumerate(places, 1)
+    ]
+
+
 def _write_table(folder: Path, name: str, rows: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
     (folder / name).mkdir()
     path = folder / name / "part-00000001.parquet"

@@ -44,6 +44,7 @@ from tests.support.exports import (
     export_node,
     id_of,
     relayed,
+    stated_places,
     write_export,
 )
 
@@ -72,6 +73,10 @@ MORE: Mapping[str, Sequence[Mapping[str, object]]] = {
          "kind": "epoch"}
     ],
     "names": [{"repo_id": id_of("repo"), "branch_id": id_of("main"), "repo_name": "now", "branch_name": "hall"}],
+    "tangles": stated_places(
+        ("reply", "root", "a", ("root",)), ("reply", "root", "b", ("root",)), ("reply", "root", "m", ("a", "b")),
+        ("group", "root", "a", ("root",)), ("vote", "a", "m", ("gone",)), ("edit", "a", "c", ("a",)),
+    ),
     "edits": [
         {"sequence": 9, "branch_id": id_of("main"), "commit_id": id_of("c"), "kind": "move", "passed_before": 0,
          "passed_after": 1}

@@ -1,0 +1,148 @@
+"""Tangles that commits state, their order, and who answers whom: by the local engine.
+
+tests/unit/analytics/engines holds Spark to the same rows.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ravel.exports.checking import read_export
+from tests.support.analyses import Counted
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, stated_places, write_export
+
+HOUR_MS = 3_600_000
+TABLES = ("tangles", "tangle_order", "reply_edges", "reply_nodes")
+
+
+def count(
+    folder: Path, rows: list[Row], places: list[dict[str, object]], voids: Sequence[str] = ()
+) -> dict[str, list[dict[str, Any]]]:
+    export = read_export(write_export(folder / "export", rows, tables={"tangles": places}, voids=voids))
+    with Counted([export], folder / "out") as counted:
+        counted.catalog.write(TABLES)
+        return {name: counted.engine.rows(f"SELECT * FROM {name}") for name in TABLES}  # noqa: S608  # names of ours
+
+
+def written(name: str, author: str, hours: int, *acks: str) -> Row:
+    return Row(name, acks, author=author, time=T0_MS + hours * HOUR_MS)
+
+
+THREAD = [
+    written("a", "ada", 0),
+    written("b", "bob", 1, "a"),
+    written("c", "cleo", 3, "b"),
+    written("d", "ada", 7, "c"),
+    written("e", "bob", 8, "d"),
+]
+PLACES = stated_places(
+    ("reply", "a", "b", ("a",)),
+    ("reply", "a", "c", ("a",)),
+    ("reply", "a", "d", ("b",)),
+    ("reply", "a", "e", ("c", "d")),
+    ("edit", "a", "d", ("a",)),
+    ("group", "a", "b", ("a",)),
+)
+
+
+def test_a_thread_has_its_own_order_shape_people_and_pace(tmp_path: Path) -> None:
+    found = count(tmp_path, THREAD, PLACES)
+    order = {row["commit_id"]: row for row in found["tangle_order"] if row["kind"] == "reply"}
+    ranks = {name: order[id_of(name)]["rank"] for name in "abcde"}
+    assert ranks == {"a": 0, "b": 1, "c": 1, "d": 2, "e": 3}
+    placed = sorted(order, key=lambda one: order[one]["position"])
+    assert placed == sorted(order, key=lambda one: (order[one]["rank"], one))
+    thread, edit = sorted(found["tangles"], key=lambda row: row["kind"], reverse=True)
+    assert (edit["kind"], edit["commits"]) == ("edit", 2)
+    assert {
+        name: thread[name] for name in thread if name not in ("kind", "root", "branch_id", "repo_name")
+    } == {
+        "branch_name": "main",
+        "commits": 5,
+        "waiting": 0,
+        "authors": 3,
+        "depth": 3,
+        "width_max": 2,
+        "heads": 1,
+        "forks": 1,
+        "merges": 1,
+        "latency_p50": 3 * HOUR_MS,
+        "latency_p90": 6 * HOUR_MS,
+        "first_time": T0_MS,
+        "last_time": T0_MS + 8 * HOUR_MS,
+    }
+    assert (thread["root"], thread["branch_id"]) == (id_of("a"), id_of("main"))
+
+
+def test_what_follows_something_absent_waits_and_what_follows_nothing_is_no_part(tmp_path: Path) -> None:
+    places = stated_places(
+        ("reply", "a", "b", ("gone",)),
+        ("reply", "a", "c", ("b",)),
+        ("reply", "a", "d", ()),
+        ("vote", "gone", "e", ("gone",)),
+    )
+    found = count(tmp_path, THREAD, places)
+    faults = {(row["kind"], row["commit_id"]): row["fault"] for row in found["tangle_order"]}
+    assert faults == {
+        ("reply", id_of("a")): None,
+        ("reply", id_of("b")): "missing cause",
+        ("reply", id_of("c")): "behind a missing cause",
+        ("vote", id_of("e")): "missing cause",
+    }
+    by_kind = {row["kind"]: (row["commits"], row["waiting"], row["branch_name"]) for row in found["tangles"]}
+    assert by_kind == {"reply": (1, 2, "main"), "vote": (0, 1, None)}
+
+
+def test_a_void_answer_has_no_place_and_is_no_edge(tmp_path: Path) -> None:
+    found = count(tmp_path, THREAD, PLACES, voids=["d"])
+    assert {row["fault"] for row in found["tangle_order"] if row["commit_id"] == id_of("d")} == {"void"}
+    assert id_of("ada") not in {row["source"] for row in found["reply_edges"]}
+
+
+def test_who_answers_whom_is_counted_by_month_and_read_as_a_graph(tmp_path: Path) -> None:
+    later = T0_MS + 40 * DAY_MS
+    rows = [*THREAD, Row("f", ("e",), author="bob", time=later), Row("g", ("f",), author="bob", time=0)]
+    places = stated_places(
+        ("reply", "a", "b", ("a",)),
+        ("reply", "a", "e", ("d",)),
+        ("reply", "a", "d", ("a",)),
+        ("reply", "a", "f", ("a",)),
+        ("vote", "a", "g", ("a",)),
+        ("delete", "a", "c", ("a",)),
+    )
+    found = count(tmp_path, rows, places)
+    months = [
+        1000
+        * int(
+            datetime.fromtimestamp(time // 1000, UTC).replace(day=1, hour=0, minute=0, second=0).timestamp()
+        )
+        for time in (T0_MS, later)
+    ]
+    edges = {
+        (row["source"], row["target"], row["kind"], row["month_start"]): (row["weight"], row["latency_p50"])
+        for row in found["reply_edges"]
+    }
+    ada, bob = id_of("ada"), id_of("bob")
+    assert edges == {
+        (ada, ada, "reply", months[0]): (1, 7 * HOUR_MS),
+        (bob, ada, "reply", months[0]): (2, HOUR_MS),
+        (bob, ada, "reply", months[1]): (1, 40 * DAY_MS),
+        (bob, ada, "vote", None): (1, None),
+    }
+    nodes = {row.pop("id"): row for row in found["reply_nodes"]}
+    assert nodes == {
+        ada: {"given": 1, "received": 5, "answers_to": 0, "answered_by": 1},
+        bob: {"given": 4, "received": 0, "answers_to": 1, "answered_by": 0},
+    }
+
+
+def test_two_nodes_that_have_a_place_count_it_once(tmp_path: Path) -> None:
+    exports = [
+        read_export(write_export(tmp_path / name, THREAD, node=name, tables={"tangles": PLACES}))
+        for name in ("one", "two")
+    ]
+    with Counted(exports, tmp_path / "out") as counted:
+        counted.catalog.write(TABLES)
+        (thread,) = counted.engine.rows("SELECT * FROM tangles WHERE kind = 'reply'")
+    assert (thread["commits"], thread["merges"]) == (5, 1)
