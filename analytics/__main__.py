@@ -8,6 +8,7 @@ import base64
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from analytics.command import (
     EXIT_OK,
     add_common_options,
     add_large_branch_option,
+    add_strict_option,
     fail,
     guarded,
     progress_of,
@@ -51,10 +53,11 @@ def _analyze(
     options: argparse.Namespace, expected: Mapping[str, str] | None, names: Mapping[str, str]
 ) -> int:
     from analytics import analyze
-    from ravel.exports.fetching import fetch_exports
+    from analytics.reading.given_exports import GivenExports
 
     progress = progress_of("analyze")
-    first, *merge = fetch_exports(options.export_dir, options.out, progress)
+    given = GivenExports(progress, strict=options.strict)
+    first, *merge = given.fetch(options.export_dir, options.out)
     try:
         result = analyze.run(
             first,
@@ -69,6 +72,7 @@ def _analyze(
             giant_from=options.giant_from,
             engine=options.engine,
             names=names,
+            given=given,
         )
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
@@ -108,6 +112,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"
     )
     add_large_branch_option(parser)
+    add_strict_option(parser)
     parser.add_argument(
         "--draw", metavar="BRANCH", help="the branch to draw: NAME, REPO:NAME, or the start of its id"
     )
@@ -151,6 +156,7 @@ def _as_json(result: "AnalysisResult") -> dict[str, Any]:
         "report": str(result.report),
         "tables": str(result.tables),
         "digests": str(result.digests),
+        "set_aside": [asdict(one) for one in result.set_aside],
         "seconds": round(result.seconds, 3),
     }
 
@@ -162,6 +168,7 @@ def _as_text(result: "AnalysisResult") -> str:
         f"tables   {result.tables}",
         f"digests  {result.digests}",
     ]
+    lines += [f"NOT READ: {one.source}: {one.reason}" for one in result.set_aside]
     if result.mismatches:
         lines.append(f"MISMATCH: {result.mismatches:,} commits stand elsewhere than the export says")
     if result.wrong_digests:

@@ -28,8 +28,9 @@ from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.order.branch_tasks import FAULTS, VOID
 from analytics.order.kernel import MISSING_CAUSE
 from analytics.reading.branch_lookup import NoSuchBranch, find_branch
+from analytics.reading.given_exports import GivenExports, SetAside
 from analytics.report.page import NO_NAMES, Names
-from ravel.exports.checking import Export, read_export
+from ravel.exports.checking import Export
 from ravel.exports.schema import text_id
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class AnalysisResult:
     report: Path
     tables: Path
     digests: Path
+    set_aside: tuple[SetAside, ...]  # exports that were not read
     seconds: float
 
     @property
@@ -94,6 +96,7 @@ def run(
     engine: str = ENGINES[0],
     spark: "SparkSession | None" = None,
     names: Mapping[str, str] = _NO_NAMES,
+    given: GivenExports | None = None,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
@@ -102,23 +105,25 @@ def run(
     own sort. `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read
     as one with this. `draw` names the branch to draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from`
     commits and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a
-    new one, and left running. `names` says what the page calls users, nodes and repos, by their ids as text; where an
+    new one, and left running. `given` says whether a bad export stops the analysis, as it does by default, and has those set
+    aside. `names` says what the page calls users, nodes and repos, by their ids as text; where an
     export has pseudonyms it calls none by a name.
     """
     started = time.monotonic()
     step = _Steps(progress)
     Thread(target=_prepare_report).start()
     with step("check the export"):
-        exports = [read_export(folder, progress=progress) for folder in (export_dir, *merge)]
+        given = given or GivenExports(progress, strict=True)
+        exports = given.read([export_dir, *merge])
         drawn = None if draw is None else find_branch(exports, draw, names)
         out_dir.mkdir(parents=True, exist_ok=True)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
         runner = _start(engine, exports, out_dir, master, spark)
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
-        return _Analysis(runner, exports, out_dir, step, called, with_csv=with_csv).run(
-            started, verify, expected or {}, drawn, giant_from
-        )
+        return _Analysis(
+            runner, exports, out_dir, step, called, with_csv=with_csv, set_aside=tuple(given.set_aside)
+        ).run(started, verify, expected or {}, drawn, giant_from)
     finally:
         runner.close()
 
@@ -218,8 +223,10 @@ class _Analysis:
         names: Names,
         *,
         with_csv: bool,
+        set_aside: tuple[SetAside, ...],
     ) -> None:
         self._names = names
+        self._set_aside = set_aside
         self._with_csv = with_csv
         self._engine = engine
         self._exports = exports
@@ -262,7 +269,9 @@ class _Analysis:
         from analytics.report.standing import load_summary, save_summary
 
         with self._step("count"):
-            verdict = OrderVerdict(verify != "no", mismatches, faults)
+            verdict = OrderVerdict(
+                verify != "no", mismatches, faults, tuple((one.source, one.reason) for one in self._set_aside)
+            )
             before = load_summary(self._out)
             findings = Findings(self._engine, self._catalog, self._exports, before, self._names)
             report = findings.report(
@@ -289,5 +298,6 @@ class _Analysis:
             report=report_path,
             tables=self._out / "tables",
             digests=digests_path,
+            set_aside=self._set_aside,
             seconds=time.monotonic() - started,
         )

@@ -183,6 +183,13 @@ def add_large_branch_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_strict_option(parser: argparse.ArgumentParser) -> None:
+    """--strict, of the commands that read several exports."""
+    parser.add_argument(
+        "--strict", action="store_true", help="stop at a bad export, where others would be read without it"
+    )
+
+
 def _positive(text: str) -> int:
     if (value := int(text)) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 1")

@@ -32,8 +32,9 @@ from analytics.reading.export_reader import (
     read_parts,
     read_table,
 )
+from analytics.reading.given_exports import GivenExports, SetAside
 from analytics.session import start_session, stop_session
-from ravel.exports.checking import Export, authors_agree, read_export
+from ravel.exports.checking import Export, authors_agree
 from ravel.exports.schema import BLOCK_TABLES
 
 _EXAMPLES_MAX: Final = 3
@@ -62,6 +63,7 @@ class AuditResult:
     branches: int
     blocks: BlockCounts
     without_blocks: tuple[str, ...]  # nodes whose exports have commits and no blocks, whatever they say
+    set_aside: tuple[SetAside, ...]  # exports that were not read
     findings: Mapping[str, int]  # kind -> how many
     examples: tuple[Example, ...]
     tables: Path
@@ -76,15 +78,18 @@ def run(
     progress: Progress,
     giant_from: int | None = None,
     spark: SparkSession | None = None,
+    given: GivenExports | None = None,
 ) -> AuditResult:
     """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, LargeBranchRefused, OSError.
 
     Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
-    new one, and left running.
+    new one, and left running. `given` says whether a bad export stops the audit, as it does by default, and has those set
+    aside.
     """
     started = time.monotonic()
     progress("1/4 check the exports")
-    exports = [read_export(folder, with_blocks=True, progress=progress) for folder in folders]
+    given = given or GivenExports(progress, strict=True)
+    exports = given.read(folders, with_blocks=True)
     without_blocks = tuple(
         label for label, export in zip(_labels(exports), exports, strict=True) if _lacks_blocks(export)
     )
@@ -118,6 +123,7 @@ def run(
                 branches=commits.select("branch_id").distinct().count(),
                 blocks=blocks,
                 without_blocks=without_blocks,
+                set_aside=tuple(given.set_aside),
                 findings=dict(sorted(counts.items())),
                 examples=tuple(example for kind in sorted(counts) for example in _examples(table, kind)),
                 tables=out_dir / "tables",

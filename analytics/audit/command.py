@@ -15,6 +15,7 @@ from analytics.command import (
     EXIT_OK,
     add_common_options,
     add_large_branch_option,
+    add_strict_option,
     guarded,
     progress_of,
     show,
@@ -35,18 +36,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _audit(options: argparse.Namespace) -> int:
     from analytics.audit import audit
-    from ravel.exports.fetching import fetch_exports
+    from analytics.reading.given_exports import GivenExports
 
     progress = progress_of("audit")
+    given = GivenExports(progress, strict=options.strict)
     result = audit.run(
-        fetch_exports(options.export_dir, options.out, progress, with_blocks=True),
+        given.fetch(options.export_dir, options.out, with_blocks=True),
         options.out,
         master=options.master,
         progress=progress,
         giant_from=options.giant_from,
+        given=given,
     )
     show(json.dumps(_as_json(result)) if options.json else as_text(result))
-    return EXIT_MISMATCH if result.findings else EXIT_OK
+    return EXIT_MISMATCH if result.findings or result.set_aside else EXIT_OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -57,6 +60,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("export_dir", nargs="+", help="folders or URLs of exports, of one node or many")
     add_common_options(parser, "the tables")
     add_large_branch_option(parser)
+    add_strict_option(parser)
     return parser.parse_args(arguments)
 
 
@@ -68,6 +72,7 @@ def _as_json(result: "AuditResult") -> dict[str, Any]:
         "branches": result.branches,
         "blocks": asdict(result.blocks),
         "without_blocks": list(result.without_blocks),
+        "set_aside": [asdict(one) for one in result.set_aside],
         "findings": dict(result.findings),
         "examples": [asdict(example) for example in result.examples],
         "tables": str(result.tables),
@@ -93,6 +98,7 @@ def as_text(result: "AuditResult") -> str:
         some = ", ".join(result.without_blocks[:_NAMED_MAX])
         more = "" if len(result.without_blocks) <= _NAMED_MAX else ", ..."
         lines.append(f"{len(result.without_blocks)} of {result.exports} exports have no blocks: {some}{more}")
+    lines += [f"NOT READ: {one.source}: {one.reason}" for one in result.set_aside]
     for kind, count in result.findings.items():
         lines.append(f"FOUND: {count:,} times {kind}")
         for example in result.examples:
@@ -100,7 +106,7 @@ def as_text(result: "AuditResult") -> str:
                 where = [f"branch {example.branch[:16]}"] if example.branch else []
                 where += [f"commit {example.commit[:16]}"] if example.commit else []
                 lines.append(f"  {' '.join(where)} ({', '.join(example.nodes)}) {example.detail}".rstrip())
-    return "\n".join(lines if result.findings else [*lines, _clean(result)])
+    return "\n".join(lines if result.findings or result.set_aside else [*lines, _clean(result)])
 
 
 def _clean(result: "AuditResult") -> str:

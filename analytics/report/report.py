@@ -6,6 +6,7 @@ Says what it was given and computes nothing of its own. Every string in it is es
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from typing import Final
 
 from analytics.report import page
 from analytics.report.downloads import Download
@@ -133,6 +134,10 @@ class RelayLine:
     quota_use: float | None  # None where the export states no quota
 
 
+_SET_ASIDE_SHOWN_MAX: Final = 10
+"""Exports that the page names of those that were not read."""
+
+
 @dataclass(frozen=True, slots=True)
 class OrderVerdict:
     """Verdict on the node's own order."""
@@ -140,6 +145,7 @@ class OrderVerdict:
     is_verified: bool
     mismatches: int
     faults: dict[str, int]  # why commits have no place -> how many
+    set_aside: tuple[tuple[str, str], ...] = ()  # exports that were not read, and why
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,11 @@ def _verdict(report: Report) -> str:
                 f"{page.counted(count, 'commit')} left out, having no place in the order: {escape(fault)}.",
             )
         )
+    for source, reason in report.verdict.set_aside[:_SET_ASIDE_SHOWN_MAX]:
+        lines.append(("bad", f"Not read: {escape(source)}. {escape(reason)}."))
+    more = len(report.verdict.set_aside) - _SET_ASIDE_SHOWN_MAX
+    if more > 0:
+        lines.append(("bad", f"{page.counted(more, 'more export')} not read."))
     return "".join(f'<p class="verdict {kind}">{text}</p>' for kind, text in lines)
 
 

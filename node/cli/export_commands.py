@@ -22,6 +22,9 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.node import ExportResult
 
+StrictOption = Annotated[
+    bool, typer.Option("--strict", help="Stop at a bad export; else it is named, and others are read.")
+]
 LargeBranchOption = Annotated[
     int | None,
     typer.Option(
@@ -78,6 +81,7 @@ def analyze(
         ),
     ] = False,
     giant_from: LargeBranchOption = None,
+    strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Analyze an export: statistics, the order computed anew, and a report. Spark, the default, needs Java 17 or newer."""
@@ -87,7 +91,7 @@ def analyze(
     options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
-    options += _large_branch_options(giant_from)
+    options += [*_large_branch_options(giant_from), *(["--strict"] if strict else [])]
     needed = ("duckdb", "DuckDB", "analytics-local") if engine == "local" else _SPARK
     names = {} if no_names else _known_names(context)
     options += ["--names=-"] if names else []
@@ -105,6 +109,7 @@ def audit(
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     giant_from: LargeBranchOption = None,
+    strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Recompute ids and find contradictions in and between exports. Exits with 23 if there are any. Needs Java 17 or newer.
@@ -114,6 +119,7 @@ def audit(
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     arguments = [*destinations, "--out", str(out), "--master", master, *_large_branch_options(giant_from)]
+    arguments += ["--strict"] if strict else []
     _run_job("analytics.audit.command", arguments, as_json, environment)
 
 

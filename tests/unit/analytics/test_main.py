@@ -18,7 +18,7 @@ from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from ravel.exports.schema import text_id
-from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, change_rows, id_of, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:
@@ -45,6 +45,48 @@ def test_a_folder_that_is_no_export_is_an_error_and_leaves_nothing(
     assert __main__.main([str(tmp_path), "--out", str(out), "--json"]) == command.EXIT_BAD_EXPORT
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "bad_export"
     assert not out.exists()
+
+
+@pytest.mark.slow
+def test_a_bad_export_is_set_aside_and_named_and_the_others_are_analyzed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write_export(tmp_path / "good", [Row("a"), Row("b", ("a",))])
+    bad = write_export(tmp_path / "bad", [Row("a")], node="stranger")
+    change_rows(bad, "commits", lambda rows: rows[0].update(acks=[b"short"]))
+    nowhere = "memory://nowhere/export"
+    arguments = [str(bad), nowhere, str(good), "--engine", "local", "--out", str(tmp_path / "out")]
+
+    assert __main__.main(arguments) == command.EXIT_OK
+    told = capsys.readouterr()
+    assert told.out.startswith("2 commits of 1 branch")
+    assert f"NOT READ: {nowhere}: {nowhere}/manifest.json is not there" in told.out
+    assert f"NOT READ: {bad}: " in told.out
+    assert "row 0 (from 0): acks holds an id that has not 32 bytes" in told.err
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert f"Not read: {bad}. " in page
+    assert __main__.main([*arguments, "--json"]) == command.EXIT_OK
+    set_aside = json.loads(capsys.readouterr().out)["set_aside"]
+    assert [one["source"] for one in set_aside] == [nowhere, str(bad)]
+
+    assert __main__.main([*arguments, "--strict"]) == command.EXIT_BAD_EXPORT
+    assert "nowhere" in capsys.readouterr().err
+    alone = [str(bad), "--engine", "local", "--out", str(tmp_path / "out")]
+    assert __main__.main(alone) == command.EXIT_BAD_EXPORT, "nothing else is there to read"
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+def test_an_audit_names_what_it_cannot_read_as_something_found(
+    spark_for_commands: object, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write_export(tmp_path / "good", [Row("a")])
+    bad = write_export(tmp_path / "bad", [Row("a")], node="stranger")
+    (bad / "manifest.json").write_bytes(b"{")
+    arguments = [str(good), str(bad), "--out", str(tmp_path / "out")]
+    assert audit_command.main(arguments) == command.EXIT_MISMATCH
+    assert f"NOT READ: {bad}: " in capsys.readouterr().out
+    assert audit_command.main([*arguments, "--strict"]) == command.EXIT_BAD_EXPORT
 
 
 def test_a_file_in_the_place_of_the_output_folder_is_an_error(

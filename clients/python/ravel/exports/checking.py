@@ -35,12 +35,18 @@ MANIFEST_SIZE_MAX: Final = 256 << 20
 """Bytes. A part takes about 150 bytes of manifest, so this is over a million exports into one folder."""
 MANIFEST_NUMBER_MAX: Final = 2**62
 """Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
+COUNT_MAX: Final = 1 << 42
+"""Bytes, blocks or files that a row may count: 4 TiB in one commit or topic are in no store, and millions of rows of as much
+can be summed in 64 bits."""
 CREATED_AT_MAX: Final = 7_258_118_399
 """Unix seconds at which an export may have been made: the last of the year 2199, as TIME_END has it."""
 
 BODY_TABLES: Final = ("bodies",)
 """What people wrote. These and blocks are most of an export's bytes: they are checked and brought where that is asked."""
 
+_COUNTED: Final = (b"bytes", b"blocks", b"publications", b"files")
+"""Units of what is summed."""
+_ID_SIZE: Final = 32
 _HASH_CHUNK_SIZE: Final = 1 << 20
 _THREADS_MAX: Final = 16
 _PROGRESS_SECONDS: Final = 2.0
@@ -328,33 +334,70 @@ def check_part(part: ExportPart, expected: pa.Schema) -> None:
         raise ExportError(f"{part.path} has {rows} rows, the manifest says {part.rows}")
     if in_groups != rows:
         raise ExportError(f"{part.path} says that it has {rows} rows, its row groups have {in_groups}")
+    alike = {name.lower() for name in schema.names}
+    if len(alike) < len(schema.names):  # SQL does not tell them apart
+        raise ExportError(f"{part.path} has columns whose names differ by no more than case, or not at all")
     wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
-    _check_no_nulls(part, schema, expected)
+    _check_values(part, schema, expected)
 
 
-def _check_no_nulls(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
-    """Columns have no nulls. Ravel's own files cannot hold any; those that can are looked through.
+def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+    """Check each value that would stop a reader: nulls where there are none, ids of another length, counts beyond COUNT_MAX.
 
-    Nulls inside of lists are another type, which was refused before.
+    Ravel's own files cannot hold nulls; those that can are looked through. Nulls inside of lists are another type, which was
+    refused before. Costs O(rows).
     """
-    suspects = [field.name for field in expected if not field.nullable and schema.field(field.name).nullable]
-    if not suspects:
+    nullable = {field.name for field in expected if not field.nullable and schema.field(field.name).nullable}
+    lists = {field.name for field in expected if pa.types.is_list(field.type)}
+    counts = {field.name for field in expected if (field.metadata or {}).get(b"unit", b"") in _COUNTED}
+    looked_at = [name for name in expected.names if name in nullable | lists | counts]
+    if not looked_at:
         return
     first = 0
     try:
         with pq.ParquetFile(part.path) as file:
-            for batch in file.iter_batches(columns=suspects):
-                for name in suspects:
-                    nulls = pc.indices_nonzero(pc.is_null(batch.column(name)))
-                    if len(nulls):
-                        raise ExportError(
-                            f"{part.path} row {first + nulls[0].as_py()} (from 0): {name} is null"
-                        )
+            for batch in file.iter_batches(columns=looked_at):
+                for name in looked_at:
+                    column = batch.column(name)
+                    wrong = _find_null(column) if name in nullable else None
+                    if wrong is None and name in lists:
+                        wrong = _find_short_id(column)
+                    if wrong is None and name in counts:
+                        wrong = _find_impossible(column)
+                    if wrong is not None:
+                        raise ExportError(f"{part.path} row {first + wrong[0]} (from 0): {name} {wrong[1]}")
                 first += batch.num_rows
     except pa.ArrowException as error:
         raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+
+
+_Wrong = tuple[int, str]
+"""A row of a batch, and what is wrong with it."""
+
+
+def _find_null(column: Any) -> _Wrong | None:  # noqa: ANN401  # an array
+    return (pc.indices_nonzero(pc.is_null(column))[0].as_py(), "is null") if column.null_count else None
+
+
+def _find_short_id(column: Any) -> _Wrong | None:  # noqa: ANN401  # an array of lists of ids
+    sizes: Any = pc.binary_length(pc.list_flatten(column))
+    wrong = pc.indices_nonzero(pc.not_equal(sizes, pa.scalar(_ID_SIZE, sizes.type)))
+    if not len(wrong):
+        return None
+    return pc.list_parent_indices(column)[wrong[0].as_py()].as_py(), "holds an id that has not 32 bytes"
+
+
+def _find_impossible(column: Any) -> _Wrong | None:  # noqa: ANN401  # an array of numbers
+    extremes: Any = pc.min_max(column).as_py()
+    least, most = extremes["min"], extremes["max"]
+    if least is None or -COUNT_MAX <= least <= most <= COUNT_MAX:
+        return None
+    row = next(
+        row for row, one in enumerate(column.to_pylist()) if one in (least, most) and abs(one) > COUNT_MAX
+    )
+    return row, f"is beyond {COUNT_MAX}, which nothing can have"
 
 
 def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:

@@ -40,11 +40,13 @@ def fetch_exports(
     *,
     with_blocks: bool = False,
     with_bodies: bool = False,
+    refuse: Callable[[str, ExportError], None] | None = None,
 ) -> list[Path]:
     """Return the folders of these exports, paths or URLs; those from elsewhere in `out`/exports, by their number, from 1.
 
     Blocks are brought `with_blocks` alone, bodies `with_bodies` alone. An export that is named twice is refused: its rows
-    would count twice. Raises ExportError, OSError.
+    would count twice. One that cannot be fetched is passed to `refuse`, and left out, where that is given. Raises
+    ExportError, OSError.
     """
     folders = []
     places: set[str] = set()
@@ -56,9 +58,14 @@ def fetch_exports(
         places.add(place)
         if folder is None:
             progress(f"fetch {source}")
-            folder = _fetch(
-                source, out / FOLDER_NAME / str(number), with_blocks=with_blocks, with_bodies=with_bodies
-            )
+            target = out / FOLDER_NAME / str(number)
+            try:
+                folder = _fetch(source, target, with_blocks=with_blocks, with_bodies=with_bodies)
+            except ExportError as error:
+                if refuse is None:
+                    raise
+                refuse(source, error)
+                continue
         folders.append(folder)
     return folders
 

@@ -12,9 +12,15 @@ import pytest
 
 from analytics.reading.export_reader import SPARK_SCHEMAS
 from ravel.exports import checking
-from ravel.exports.checking import CREATED_AT_MAX, MANIFEST_NUMBER_MAX, ExportError, read_export
+from ravel.exports.checking import (
+    COUNT_MAX,
+    CREATED_AT_MAX,
+    MANIFEST_NUMBER_MAX,
+    ExportError,
+    read_export,
+)
 from ravel.exports.schema import COMMITS, MANIFEST_NAME, SCHEMA_VERSION, TABLES, TIME_END
-from tests.support.exports import Row, listing, write_export
+from tests.support.exports import Row, change_rows, listing, write_export
 
 PART = "part-00000001.parquet"
 
@@ -236,6 +242,38 @@ def test_many_parts_are_checked_with_progress_and_the_first_wrong_one_is_named(
         path = folder / "commits" / f"part-{number:08d}.parquet"
         path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(ExportError, match=r"part-00000007\.parquet has"):
+        read_export(folder)
+
+
+@pytest.mark.parametrize(
+    "column, value, said",
+    [
+        ("acks", [b"short"], "acks holds an id that has not 32 bytes"),
+        ("acks", [bytes(32), bytes(33)], "acks holds an id"),
+        ("size", COUNT_MAX + 1, f"size is beyond {COUNT_MAX}"),
+        ("size", -COUNT_MAX - 1, "size is beyond"),
+        ("blocks", 2**62, "blocks is beyond"),
+        ("file_bytes", 2**62, "file_bytes is beyond"),
+    ],
+)
+def test_a_value_that_would_stop_the_analysis_is_refused_with_its_row(
+    tmp_path: Path, column: str, value: object, said: str
+) -> None:
+    folder = write_export(tmp_path / "export", [Row("a"), Row("b", ("a",)), Row("c", ("a", "b"))])
+    change_rows(folder, "commits", lambda rows: rows[2].update({column: value}))
+    with pytest.raises(ExportError, match=rf"row 2 \(from 0\): {said}"):
+        read_export(folder)
+
+
+def test_the_largest_counts_are_read(tmp_path: Path) -> None:
+    folder = write_export(tmp_path / "export", [Row("a", size=COUNT_MAX), Row("b", ("a",), size=-COUNT_MAX)])
+    assert read_export(folder).rows == 2
+
+
+def test_columns_that_differ_by_case_alone_are_refused(folder: Path) -> None:
+    table = pq.read_table(folder / "commits" / PART)
+    _replace_part(folder, table.append_column("RANK", table["rank"]))
+    with pytest.raises(ExportError, match="by no more than case"):
         read_export(folder)
 
 
