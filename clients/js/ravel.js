@@ -140,12 +140,11 @@ export class Ravel {
     const values = { branch, ...query, where: where && JSON.stringify(where), sort: sort.join(",") };
     return {
       read: async (options) => {
-        const found = [];
-        let left = query.limit ?? FOUND_MAX;
-        for (let cursor = ""; cursor !== null && left > 0; left = (query.limit ?? FOUND_MAX) - found.length) {
-          const window = await this.followJsonDocuments({ ...values, limit: left, cursor }, options);
+        const [found, limit] = [[], query.limit ?? FOUND_MAX];
+        for (let cursor = ""; cursor !== null && found.length < limit; ) {
+          const window = await this.followJsonDocuments({ ...values, limit: limit - found.length, cursor }, options);
           found.push(...window.documents);
-          cursor = window.cursor;
+          ({ cursor } = window);
         }
         return found;
       },
@@ -252,8 +251,8 @@ export class Ravel {
 for (const [name, endpoint] of Object.entries(ENDPOINTS)) {
   const define = (called, value) => Object.defineProperty(Ravel.prototype, called, { value, configurable: true });
   if (name !== "getFile" && endpoint.body !== "lines") {
-    define(name, function call(values, options) {
-      return this.request(name, values, options);
+    define(name, function call(...given) {
+      return this.request(name, ...given);
     });
   }
   if (endpoint.events) {
@@ -516,7 +515,6 @@ async function* readEvents(body, guard) {
   }
 }
 
-/** 128 random bits. */
 function newKey() {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
@@ -529,7 +527,7 @@ function splitOnce(line, mark) {
 /** One Blob of all files, a line of JSON before each (docs/apps/http-api.md, "Many files"). */
 function batchOf(files) {
   const parts = files.flatMap(({ name, content }) => {
-    const blob = content instanceof Blob ? content : new Blob([content]);
+    const blob = new Blob([content]);
     const head = new TextEncoder().encode(`${JSON.stringify({ name, size: blob.size })}\n`);
     if (head.length > HEAD_SIZE_MAX) throw new RavelError("bad_request", "the name of a file is too long");
     return [head, blob];
@@ -548,13 +546,12 @@ async function errorOf(answer) {
   try {
     return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
   } catch {
-    const message = `the node answered ${answer.status} without a reason`;
-    return new RavelError("incompatible", message, { status: answer.status, retryAfterMs });
+    const { status } = answer;
+    return new RavelError("incompatible", `the node answered ${status} without a reason`, { status, retryAfterMs });
   }
 }
 
-function errorFrom(error, status, retryAfterMs = 0) {
-  const { code, message, next = "" } = error;
+function errorFrom({ code, message, next = "" }, status, retryAfterMs = 0) {
   return new RavelError(String(code), String(message), { advice: String(next), status, retryAfterMs });
 }
 
@@ -571,8 +568,8 @@ function isSlow(cause) {
 }
 
 /** Whether the content of a request is gone once it was sent. */
-function isStreamed(endpoint) {
-  return endpoint.body === "bytes" || endpoint.body === "files";
+function isStreamed({ body }) {
+  return ["bytes", "files"].includes(body);
 }
 
 /** Whether another attempt would end the same: a refusal, or a defect of this client. */
@@ -582,8 +579,8 @@ function isDefinite(error) {
 }
 
 function backOff(first, failures) {
-  const most = Math.min(first * 2 ** Math.min(failures - 1, 10), RETRY_MS_MAX);
-  return most * (0.5 + Math.random() / 2); // so that clients of one node do not come back at one moment
+  // By chance, so that clients of one node do not come back at one moment.
+  return Math.min(first * 2 ** Math.min(failures - 1, 10), RETRY_MS_MAX) * (0.5 + Math.random() / 2);
 }
 
 function pause(ms, signal) {

@@ -51,10 +51,12 @@ def test_the_tutorials_app_writes_reads_and_follows(tmp_path: Path) -> None:
 
 def test_the_page_of_json_documents_runs_as_it_says(tmp_path: Path) -> None:
     text = (EXAMPLES.parent / "docs/apps/json.md").read_text()
-    edit, find, check = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    edit, find, declare, check = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     with peers(tmp_path, "alice") as (alice,):
         alice.client.create_repo("friends")
-        code = f"{edit}\n{find}\n".replace("ravel.connect()", f"ravel.connect({str(alice.home)!r})")
+        code = f"{edit}\n{find}\n{declare}\n".replace(
+            "ravel.connect()", f"ravel.connect({str(alice.home)!r})"
+        )
         code += "".join(f"    {line}\n" for line in check.splitlines())
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     shown, followed, *found, faults = done.stdout.splitlines()

@@ -11,10 +11,7 @@ import httpx
 import pytest
 
 from node.contract.access import ACTIONS, Action
-from node.contract.peers import ADD_PEER
-from node.contract.relay_accounts import INVITE_TO_RELAY
 from node.contract.table import ENDPOINTS, AnyEndpoint
-from tests.support.relays import open_relay
 from tests.support.served import code_of, holder, served
 
 GIVES: Final[dict[str, set[str]]] = {

@@ -121,7 +121,7 @@ def test_a_store_that_fails_before_the_manifest_keeps_the_old_export(world: Worl
         world.replica.database.read, RemoteFolder(URL, {}, tmp_path / "scratch"), ExportPlan("node", 3)
     )
     assert _fetch(tmp_path) == 5
-    assert len(fsspec.filesystem("memory").find("/bucket")) == 5, "what nothing listed is swept"
+    assert len(fsspec.filesystem("memory").find("/bucket")) == 6, "what nothing listed is swept"
 
 
 def test_errors_of_a_driver_show_no_credentials(tmp_path: Path) -> None:
