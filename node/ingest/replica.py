@@ -47,6 +47,7 @@ from storage.engine.id_keys import unpack_nums
 from storage.repos.epochs import Epoch, Topic
 from storage.repos.repos import Branch, Repo, finish_join
 from storage.repos.row_changes import forget_row_changes, row_changes
+from storage.topics.publishing import MadeSignatures
 from storage.topics.sketches import Sketches
 from verifier.membership import Membership
 from verifier.membership_snapshots import encode_parts
@@ -71,6 +72,8 @@ class Replica:
     def _open(self) -> None:
         self.packs = Packs(self.database)
         self.sketches = Sketches(self.database)
+        self.signatures = MadeSignatures()
+        """Topics' signatures of commits that others brought and this node has sent on."""
         self.own_feeds = OwnFeeds(self.database.folder)
         self.author_clocks = AuthorClocks()
         self.packs.sweep()

@@ -80,7 +80,7 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
     with replica.database.read() as connection:
         match load:
             case LoadBatch(topic, nums):
-                return BatchLoaded(topic, tuple(_load_batch(connection, followed, nums)))
+                return BatchLoaded(topic, tuple(_load_batch(replica, connection, followed, nums)))
             case FindWanted(topic, ids):
                 return WantedFound(topic, find_nums(connection, num, ids, tables))
             case FindBodies(topic, ids):
@@ -209,10 +209,12 @@ class StoredSet:
         return load_set(self._connection, self._kept)[0]
 
 
-def _load_batch(connection: Connection, followed: Followed, nums: Sequence[int]) -> list[bytes]:
+def _load_batch(
+    replica: Replica, connection: Connection, followed: Followed, nums: Sequence[int]
+) -> list[bytes]:
     if isinstance(followed, Topic):
         try:
-            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET)
+            return load_publications(connection, followed, nums, BATCH_SIZE_TARGET, replica.signatures)
         except DamagedBlock:
             return _load_whole(connection, followed, nums)
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)

@@ -1,17 +1,21 @@
 """Makes the publications of stored commits on a topic: what is sent of them, and the ids by which relays know them.
 
 A publication follows from the commit and the topic's keys. What is stored of it is the topic's signature alone, for who
-cannot sign on the topic.
+cannot sign on the topic. Who can signs what others brought when it is first sent, and keeps that in memory for the next
+peers: in the row it would cost a transaction for each batch that is sent.
 """
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
 
 from protocol.crypto import hashing, signing
-from protocol.crypto.keys import BlockKey, ReadKey, TopicSeed
+from protocol.crypto.keys import BlockKey, ReadKey
 from protocol.formats.publication import (
+    HiddenKey,
     encode_bare,
     encode_publication,
     hide_key,
@@ -43,6 +47,34 @@ _PUBLISHED: Final = (
 )
 
 
+SIGNATURES_MAX: Final = 16_384
+"""Signatures that are kept, of all topics: 5 MB, once so many commits of others were sent."""
+
+
+class MadeSignatures:
+    """Signatures of topics on commits that others brought, the latest that were made. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[bytes, Signature] = {}  # the oldest first
+
+    def find(self, commit_id: CommitId, hidden_key: HiddenKey) -> Signature | None:
+        """Return the signature of the publication with this hidden key, if it is kept.
+
+        Its blocks follow from the commit's id, and the hidden key from the topic, the read key and that.
+        """
+        return self._kept.get(commit_id + hidden_key)
+
+    def keep(self, made: Mapping[tuple[CommitId, HiddenKey], Signature]) -> None:
+        """Keep signatures, by commit and hidden key."""
+        with self._lock:
+            self._kept.update(
+                {commit_id + hidden: signature for (commit_id, hidden), signature in made.items()}
+            )
+            for oldest in list(islice(self._kept, max(0, len(self._kept) - SIGNATURES_MAX))):
+                del self._kept[oldest]
+
+
 def read_key_on(topic: Topic, commit_id: CommitId, epoch_num: int) -> ReadKey | None:
     """Find the key under which a commit's key is hidden on a topic; None where the commit is not of the topic.
 
@@ -65,7 +97,11 @@ def _candidates(topic: Topic) -> Sequence[Epoch]:
 
 
 def load_publications(
-    connection: Connection, topic: Topic, nums: Sequence[int], size_target: int
+    connection: Connection,
+    topic: Topic,
+    nums: Sequence[int],
+    size_target: int,
+    signatures: MadeSignatures | None = None,
 ) -> list[bytes]:
     """Load publications of these commits on a topic, in order, until `size_target` bytes are passed.
 
@@ -73,8 +109,8 @@ def load_publications(
 
     One at least, if any can be made. Of a commit whose body was erased it is a bare one.
 
-    Who can sign on the topic signs what came otherwise. What cannot be signed and came by another topic is left out: others
-    have it. Numbers are all negative (unread commits) or all positive.
+    Who can sign on the topic signs what came otherwise, and keeps that in `signatures`. What cannot be signed and came by
+    another topic is left out: others have it. Numbers are all negative (unread commits) or all positive.
     """
     if nums and nums[0] < 0:
         return load_unread(connection, nums, size_target)
@@ -89,15 +125,16 @@ def load_publications(
             _, commit_id, masked, topic_num, epoch_num, block_nums, signature, is_proven, block_size = found[
                 num
             ]
-            is_signed = bool(is_proven) and topic_num == topic.num
             read_key = read_key_on(topic, commit_id, epoch_num)
+            is_signed = bool(is_proven) and topic_num == topic.num
             if read_key is None or not (is_signed or seed is not None):
                 continue
             key = BlockKey(cipher.mask(commit_place(commit_id), masked))
             hidden = hide_key(read_key, topic.topic, commit_id, key)
-            rows.append(
-                (num, commit_id, hidden, signature if is_signed else Signature(b""), unpack_nums(block_nums))
-            )
+            if not is_signed:
+                kept = None if signatures is None else signatures.find(commit_id, hidden)
+                signature = kept or Signature(b"")
+            rows.append((num, commit_id, hidden, signature, unpack_nums(block_nums)))
             size += block_size + 200
         if rows and size >= size_target:
             break
@@ -105,27 +142,22 @@ def load_publications(
     expected.update((row[4][0], row[1]) for row in rows)
     blocks = read_blocks(connection, expected)
     body_ids = load_body_ids(connection, [row[0] for row in rows if len(row[4]) == 1])
-    return [
-        _encode(topic, seed, hidden, signature, [blocks[one] for one in block_nums], body_ids.get(num))
-        for num, _, hidden, signature, block_nums in rows
-    ]
-
-
-def _encode(
-    topic: Topic,
-    seed: TopicSeed | None,
-    hidden: bytes,
-    signature: Signature,
-    blocks: Sequence[bytes],
-    body_id: Any,  # noqa: ANN401  # of the body that is not here, or None
-) -> bytes:
-    encoded = tuple(blocks)
-    if not signature:
-        assert seed is not None, "looked for"
-        signature = sign_publication(signing.topic_key_pair(seed)[1], topic.topic, hidden, encoded, body_id)
-    if body_id is None:
-        return encode_publication(topic.topic, hidden, encoded, signature)
-    return encode_bare(topic.topic, hidden, encoded[0], body_id, signature)
+    made: dict[tuple[CommitId, HiddenKey], Signature] = {}
+    items: list[bytes] = []
+    for num, commit_id, hidden, signature, block_nums in rows:
+        encoded, body_id = tuple(blocks[one] for one in block_nums), body_ids.get(num)
+        if not signature:
+            assert seed is not None, "looked for"
+            secret = signing.topic_key_pair(seed)[1]
+            signature = sign_publication(secret, topic.topic, hidden, encoded, body_id)
+            made[commit_id, hidden] = signature
+        if body_id is None:
+            items.append(encode_publication(topic.topic, hidden, encoded, signature))
+        else:
+            items.append(encode_bare(topic.topic, hidden, encoded[0], body_id, signature))
+    if signatures is not None and made:
+        signatures.keep(made)
+    return items
 
 
 def name_publications(

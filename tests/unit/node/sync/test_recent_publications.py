@@ -14,7 +14,7 @@ from node.sync.recent_publications import RecentPublications
 from protocol.ids import TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET
 from storage.repos.epochs import Topic
-from storage.topics.publishing import load_publications
+from storage.topics.publishing import MadeSignatures, load_publications
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
 from tests.support.nodes import connected, ids, open_nodes, share, until_equal
@@ -72,10 +72,14 @@ async def test_what_was_written_is_sent_as_it_would_be_read_and_not_read(
             await trio.sleep(10)
 
             def read_others(
-                connection: Connection, other: Topic, nums: Sequence[int], size: int
+                connection: Connection,
+                other: Topic,
+                nums: Sequence[int],
+                size: int,
+                signatures: MadeSignatures,
             ) -> list[bytes]:
                 assert other.topic != topic.topic, "it was just written"
-                return load_publications(connection, other, nums, size)
+                return load_publications(connection, other, nums, size, signatures)
 
             monkeypatch.setattr(session_queries, "load_publications", read_others)
             nums = []
