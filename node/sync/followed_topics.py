@@ -54,6 +54,7 @@ class FollowedTopics:
         self._names: dict[
             AnnouncedTopic, TopicKey
         ] = {}  # of all that is not announced so far, by the peer's names
+        self._forgotten: set[TopicKey] = set()  # by this relay, as the peer was told
         self._tick: int | None = None  # up to which changes of topics were looked at
 
     @property
@@ -226,8 +227,11 @@ class FollowedTopics:
         self._waiting.update((one.topic, None) for one in kept if one.topic not in self.places)
 
     def refuse_forgotten(self, topic: TopicKey) -> list[Output]:
-        """Say that this relay does not keep a topic any more, where the peer has joined it."""
-        return self._session.handle(TopicsRefused((topic,), "relay_full")) if self._is_joined(topic) else []
+        """Say once that this relay does not keep a topic any more, where the peer has joined it."""
+        if topic in self._forgotten or not self._is_joined(topic):
+            return []
+        self._forgotten.add(topic)
+        return self._session.handle(TopicsRefused((topic,), "relay_full"))
 
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)

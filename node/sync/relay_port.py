@@ -76,7 +76,7 @@ class RelayPort:
         for topic in places.keys() & forgotten:  # as many look-ups as the smaller one of both has topics
             now = self._hub.find_followed(topic)
             if now is None and self._is_partner:
-                self._conversation.perform(say_together(self._followed.refuse_forgotten(topic)))
+                self.refuse_forgotten(topic)
                 continue
             if now is None or topic_place(now) != places[topic]:
                 self._conversation.part("topic_forgotten")
@@ -84,6 +84,13 @@ class RelayPort:
         if new and self._is_partner:
             self._followed.entrust(new)
             self._conversation.topics_changed()
+
+    def refuse_forgotten(self, topic: TopicKey) -> None:
+        """Tell the peer that a topic is here no more. Part if this is no relay: the peer is to see what is followed now."""
+        if self._hub.relay is None:
+            self._conversation.part("topic_forgotten")
+        else:
+            self._conversation.perform(say_together(self._followed.refuse_forgotten(topic)))
 
     def perform(self, output: RelayQuestion) -> None:
         """Start what the peer asks of this relay. Never waits."""

@@ -1,5 +1,6 @@
 """Store queries that a sync session needs, for topics that this node opens and topics that it relays."""
 
+from array import array
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -26,11 +27,12 @@ from protocol.session.outputs import (
     LoadBatch,
     LoadBlocks,
     LoadPlan,
+    LoadSummary,
     OpenReconciliation,
 )
 from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
-from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
-from protocol.session.reconciliation.riblt import Unreconciled
+from protocol.session.reconciliation.reconciler import FrameKind, HeldSet, Reconciler
+from protocol.session.reconciliation.riblt import Unreconciled, prefix_length
 from protocol.session.reconciliation.set_digest import SetDigest
 from storage.commits.blocks import DamagedBlock
 from storage.commits.pending import find_unread_topics
@@ -172,15 +174,54 @@ def reconcile(
 ) -> Reconciled:
     """Take the next step of a reconciliation, for which `ranges` are kept. Raises StorageError."""
     with replica.database.read() as connection:
-        held = StoredSet(replica, connection, kept, ranges)
-        try:
-            if isinstance(work, OpenReconciliation):
-                step = reconciler.open(held, by_ranges=work.by_ranges)
-            else:
-                step = reconciler.handle(held, FrameKind(work.kind), work.frame)
-        except (DecodeError, Unreconciled) as error:
-            return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
-        return Reconciled(work.topic, step.frames, step.nums, step.is_over)
+        return step_of(reconciler, StoredSet(replica, connection, kept, ranges), work)
+
+
+def step_of(reconciler: Reconciler, held: HeldSet, work: OpenReconciliation | HandleFrame) -> Reconciled:
+    """Take the next step of a reconciliation of what is held."""
+    try:
+        if isinstance(work, OpenReconciliation):
+            step = reconciler.open(held, by_ranges=work.by_ranges)
+        else:
+            step = reconciler.handle(held, FrameKind(work.kind), work.frame)
+    except (DecodeError, Unreconciled) as error:
+        return Reconciled(work.topic, (), (), fault=f"bad_reconciliation:{error.reason}")
+    return Reconciled(work.topic, step.frames, step.nums, step.is_over)
+
+
+def read_nothing(load: Load | LoadSummary | LoadPlan) -> Event:
+    """Answer what the session asked for of a topic of which nothing is held here any more."""
+    match load:
+        case LoadSummary(topic):
+            return SummaryLoaded(topic, (), 0, _EMPTY, 0)
+        case LoadPlan(topic):
+            return PlanLoaded(topic, array("q"), 0)
+        case LoadBatch(topic):
+            return BatchLoaded(topic, ())
+        case FindWanted(topic) | FindBodies(topic):
+            return WantedFound(topic, [])
+        case LoadBlocks(topic):
+            return BlocksLoaded(topic, (b"",))
+
+
+class NothingHeld:
+    """Set of a topic that is here no more (`reconciler.HeldSet`)."""
+
+    def symbols(self) -> Sequence[int]:
+        """Return the shortest prefix, of no ids."""
+        return (0,) * prefix_length(0)
+
+    def find(self, short_ids: Sequence[ShortId]) -> Mapping[ShortId, int]:
+        """Find none of them."""
+        return {}
+
+    def lookup(self) -> RangeLookup:
+        """Return no ids."""
+        return SortedItems([])
+
+    def everything(self) -> Sequence[int]:
+        """Return no commits."""
+        return ()
 
 
 class StoredSet:

@@ -18,14 +18,18 @@ from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
 from node.sync.session_queries import (
+    Followed,
     Load,
+    NothingHeld,
     RangeSet,
     is_fruitful,
     read_earlier,
+    read_nothing,
     read_plans,
     read_store,
     read_summaries,
     reconcile,
+    step_of,
     topic_set,
 )
 from protocol.ids import SessionId, TopicKey
@@ -37,6 +41,7 @@ from protocol.session.outputs import (
     LoadBatch,
     LoadBlocks,
     LoadPlan,
+    LoadSummary,
     OpenReconciliation,
 )
 from protocol.session.reconciliation.reconciler import Reconciler
@@ -96,6 +101,13 @@ class TopicWork:
         previous, done = self._turns.next(output.topic, is_own=output.is_own)
         self._conversation.start(self._ingest_batch, output, previous, done)
 
+    def _find(self, topic: TopicKey) -> Followed | None:
+        """Find what a topic is here. Who keeps it no more tells the peer, and goes on as one that holds nothing of it."""
+        followed = self._hub.find_followed(topic)
+        if followed is None:
+            self._relaying.refuse_forgotten(topic)
+        return followed
+
     def _note_arriving(self, topic: TopicKey) -> None:
         progress = self._session.progress_of(topic)
         if progress is not None:
@@ -112,9 +124,9 @@ class TopicWork:
     async def _load(self, load: Load) -> None:
         if isinstance(load, LoadBatch):
             self._note_leaving(load.topic)
-        followed = self._hub.find_followed(load.topic)
+        followed = self._find(load.topic)
         if followed is None:
-            self._conversation.part("topic_forgotten")
+            self._conversation.happen(read_nothing(load))
             return
         if isinstance(load, LoadBatch) and isinstance(followed, Topic):
             items = self._hub.recent.find(load.topic, load.nums, BATCH_SIZE_TARGET)
@@ -139,10 +151,12 @@ class TopicWork:
         self._conversation.happen(answer)
 
     async def _load_summaries(self, topics: Sequence[TopicKey]) -> None:
-        followed = [self._hub.find_followed(topic) for topic in topics]
+        followed = [self._find(topic) for topic in topics]
         present = [one for one in followed if one is not None]
-        if len(present) < len(topics):
-            self._conversation.part("topic_forgotten")
+        for topic, one in zip(topics, followed, strict=True):
+            if one is None:
+                self._conversation.happen(read_nothing(LoadSummary(topic)))
+        if not present:
             return
         read = partial(read_summaries, of_publications=self._session.compares_publications)
         answers = await self._hub.look(WorkBill(self._conversation.account), read, self._hub.replica, present)
@@ -163,11 +177,13 @@ class TopicWork:
         try:
             while self._plans:
                 loads = [self._plans.popleft() for _ in range(min(SUMMARIES_AT_ONCE, len(self._plans)))]
-                found = [(self._hub.find_followed(load.topic), load) for load in loads]
+                found = [(self._find(load.topic), load) for load in loads]
                 here = [(followed, load) for followed, load in found if followed is not None]
-                if len(here) < len(loads):
-                    self._conversation.part("topic_forgotten")
-                    return
+                for followed, load in found:
+                    if followed is None:
+                        self._conversation.happen(read_nothing(load))
+                if not here:
+                    continue
                 bill = WorkBill(self._conversation.account)
                 answers = await self._hub.look(bill, read_plans, self._hub.replica, here)
                 bill.earn(sum(map(is_fruitful, answers)) / len(answers))
@@ -178,18 +194,18 @@ class TopicWork:
             self._is_planning = False
 
     async def _reconcile(self, work: OpenReconciliation | HandleFrame) -> None:
-        followed = self._hub.find_followed(work.topic)
-        if followed is None:
-            self._conversation.part("topic_forgotten")
-            return
+        followed = self._find(work.topic)
         if work.topic not in self._reconcilers:
             is_answerer = isinstance(work, OpenReconciliation)
             made = Reconciler(work.topic, self._session_id, is_answerer=is_answerer)
             self._reconcilers[work.topic] = made, RangeSet()
         reconciler, ranges = self._reconcilers[work.topic]
         bill = WorkBill(self._conversation.account)
-        kept = topic_set(followed, of_publications=self._session.compares_publications)
-        step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
+        if followed is None:
+            step = step_of(reconciler, NothingHeld(), work)
+        else:
+            kept = topic_set(followed, of_publications=self._session.compares_publications)
+            step = await self._hub.look(bill, reconcile, self._hub.replica, kept, reconciler, ranges, work)
         bill.charge(sum(len(frame) for _, frame in step.frames) * BYTE_SECONDS)
         if len(step.nums):
             bill.earn()
@@ -203,9 +219,10 @@ class TopicWork:
 
     async def _accept_batch(self, output: IngestBatch, previous: Previous, done: trio.Event) -> None:
         """Open now, accept in turn: causes that stand in an earlier batch of the topic are there first."""
-        followed = self._hub.find_followed(output.topic)
+        followed = self._find(output.topic)
         if followed is None:
-            self._conversation.part("topic_forgotten")
+            done.set()
+            self._conversation.happen(BatchIngested(output.topic, 0, (), known=len(output.items)))
             return
         conversation, bill = self._conversation, WorkBill(self._conversation.account)
         if isinstance(followed, Topic):

@@ -285,10 +285,16 @@ class Session:
         return [Send(messages.PresenceSaid(self._by_key[event.topic].blind, event.box))]
 
     def refuse_topics(self, event: events.TopicsRefused) -> list[Output]:
-        """Tell the peer which topics this relay does not keep, and why."""
+        """Tell the peer which topics this relay does not keep, and why. Nothing more is sent on those that it has kept."""
         self._room.settle(event.topics)
-        blinds = (blind_topic(topic, self._session_id) for topic in event.topics)
-        return [Send(messages.Refused(blind, event.reason)) for blind in blinds]
+        outputs: list[Output] = []
+        for topic in event.topics:
+            said = messages.Refused(blind_topic(topic, self._session_id), event.reason)
+            outputs.append(Send(said))
+            progress = self._by_key.get(topic)
+            if progress is not None and progress.is_joined:
+                outputs += self.handle_refused(progress, said)
+        return outputs
 
     def check(self, _: events.CheckDue) -> list[Output]:
         """Look whether topics that differed are equal now, and for peers to introduce."""
