@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from node.sync.hub import Hub
+from node.sync.kept_turns import KeptTurns
 from node.sync.session_queries import topic_place
 from protocol.ids import AnnouncedTopic, TopicKey
 from protocol.session.events import TopicFollowed, TopicsRefused
@@ -44,6 +45,7 @@ class FollowedTopics:
             OrderedDict()
         )  # that the peer has announced, to be announced next
         self._waiting: OrderedDict[TopicKey, None] = OrderedDict()  # that are announced in their turn
+        self._kept = KeptTurns()  # that a partner is to keep
         self._unnamed: list[TopicKey] = []  # of those, the new ones
         # By repo: topics of ended epochs, which are announced if there is a reason to (`_rests`).
         self._resting: dict[int, dict[TopicKey, None]] = {}
@@ -60,7 +62,7 @@ class FollowedTopics:
     @property
     def waiting_count(self) -> int:
         """Return how many topics wait for their turn."""
-        return len(self._waiting) + len(self._asked)
+        return len(self._waiting) + len(self._asked) + len(self._kept)
 
     def is_waiting(self, topic: TopicKey) -> bool:
         """Return True if a topic is still to be compared: it waits for its turn, or for the comparison of all that rest."""
@@ -78,7 +80,7 @@ class FollowedTopics:
         """Return True if more can be announced now."""
         if self._asked:
             return self._session.has_room
-        return bool(self._waiting) and self._session.may_announce
+        return bool(self._waiting or self._kept) and self._session.may_announce
 
     def look(self) -> bool:
         """Note which topics are new. False: what was agreed about one does not hold any more.
@@ -206,7 +208,10 @@ class FollowedTopics:
     def _take_turns(self) -> list[Output]:
         outputs: list[Output] = []
         while self.is_due:
-            topic, _ = (self._asked or self._waiting).popitem(last=False)
+            if queue := self._asked or self._waiting:
+                topic, _ = queue.popitem(last=False)
+            else:
+                topic = self._kept.pop()
             followed = self._hub.find_followed(topic)
             if followed is not None and topic not in self.places:
                 outputs += self._follow(followed)
@@ -222,9 +227,11 @@ class FollowedTopics:
                 outputs += self._follow(one)
         return outputs
 
-    def entrust(self, kept: Iterable[KeptTopic]) -> None:
-        """Have a partner keep topics that this relay keeps, each in its turn."""
-        self._waiting.update((one.topic, None) for one in kept if one.topic not in self.places)
+    def entrust(self, kept: Iterable[KeptTopic], *, are_new: bool) -> None:
+        """Have a partner keep topics that this relay keeps, each in its turn; `are_new`: they came just now."""
+        assert self._hub.relay is not None, "it keeps them"
+        fresh = (one for one in kept if one.topic not in self.places)
+        self._kept.add(fresh, self._hub.relay, are_new=are_new)
 
     def refuse_forgotten(self, topic: TopicKey) -> list[Output]:
         """Say once that this relay does not keep a topic any more, where the peer has joined it."""

@@ -59,12 +59,15 @@ class RelayPort:
         return self._hub.is_partner(self._conversation.peer)
 
     def entrust_all(self) -> None:
-        """Have a partner keep all that this relay keeps, the latest touched first; `kept_changed` adds what comes later."""
+        """Have a partner keep all that this relay keeps, those of each who brought them by the order of their coming.
+
+        `kept_changed` adds what comes later.
+        """
         if self._has_entrusted or self._hub.relay is None or not self._is_partner:
             return
         self._has_entrusted = True
-        kept = sorted(self._hub.relay.topics.values(), key=lambda one: (-one.touched_at, one.num))
-        self._followed.entrust(kept)
+        kept = sorted(self._hub.relay.topics.values(), key=lambda one: one.num)
+        self._followed.entrust(kept, are_new=False)
 
     def kept_changed(self, forgotten: AbstractSet[TopicKey], new: Sequence[KeptTopic]) -> None:
         """Part from a peer that follows a topic which was forgotten, and have a partner keep new ones.
@@ -82,7 +85,7 @@ class RelayPort:
                 self._conversation.part("topic_forgotten")
                 return
         if new and self._is_partner:
-            self._followed.entrust(new)
+            self._followed.entrust(new, are_new=True)
             self._conversation.topics_changed()
 
     def refuse_forgotten(self, topic: TopicKey) -> None:

@@ -57,7 +57,8 @@ class Owner:
         self.refused: list[TopicKey] = []
         self.reason = ""
 
-    def entrust(self, kept: Sequence[KeptTopic]) -> None:
+    def entrust(self, kept: Sequence[KeptTopic], *, are_new: bool) -> None:
+        assert not are_new
         self.waiting += [one.topic for one in kept]
 
     def announce(self) -> list[Output]:
@@ -93,7 +94,7 @@ def _topics(count: int) -> Iterator[KeptTopic]:
         yield KeptTopic(number, topic, False, 0, 0, 0, number % 7, True, False, None)
 
 
-def test_a_partner_is_entrusted_with_all_topics_once_the_latest_touched_first(tmp_path: Path) -> None:
+def test_a_partner_is_entrusted_with_all_topics_once_the_oldest_first(tmp_path: Path) -> None:
     with open_relay(tmp_path) as relay:
         service = relay.hub.relay
         assert service is not None
@@ -108,8 +109,7 @@ def test_a_partner_is_entrusted_with_all_topics_once_the_latest_touched_first(tm
         for _ in range(1000):
             port.entrust_all()
         assert (len(partner.waiting), topics.looked_at) == (300, 300), "no more than once"
-        touched = [topics[one].touched_at for one in partner.waiting]
-        assert touched == sorted(touched, reverse=True)
+        assert partner.waiting == sorted(partner.waiting, key=lambda one: topics[one].num)
 
 
 def _counted(numbers: range) -> list[KeptTopic]:
