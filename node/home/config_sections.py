@@ -112,7 +112,8 @@ size_max = 10240
 topic_size_max = 2048
 peer_size_max = 4096
 subnet_size_max = 8192
-# Topics that one peer, and that strangers from one subnet together, may add.
+# Topics that one peer without an account, and that strangers from one subnet together, may have here at a time. Those of an
+# account are bounded by its quota, of which each takes 4 KiB.
 peer_topics_max = 10000
 subnet_topics_max = 20000
 # Whether peers that cannot dial each other may talk through this relay. It passes the bytes of their own encrypted session

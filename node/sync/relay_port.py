@@ -116,13 +116,16 @@ class RelayPort:
         """Follow what the peer entrusts to this relay, unless it is followed already.
 
         Of each peer but partners a connection takes as many topics as one peer may bring: also those of others take memory.
+        Of a node of an account it takes as many as there can be.
         """
         relay = self._hub.relay
         assert relay is not None, "the session says no otherwise"
         visitor = self.visitor()
         new = [one for one in topics if one not in self._followed.places and one not in self._entrusted]
         if not visitor.is_partner:
-            room = max(0, relay.quotas.peer_topic_count - len(self._entrusted))
+            quotas = relay.quotas
+            most = quotas.peer_topic_count if visitor.account is None else quotas.topic_count
+            room = max(0, most - len(self._entrusted))
             new, surplus = new[:room], new[room:]
             self._refuse(surplus)
         if not new:

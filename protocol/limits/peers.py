@@ -532,6 +532,9 @@ REFUSED_PAUSE_MIN_SECONDS: Final = 3600.0
 REFUSED_PAUSE_MAX_SECONDS: Final = 24 * 3600.0
 """Seconds until topics that a relay refused are offered again, doubled from the first to the second. A topic is offered once
 in a session, so that costs another session, in which all topics are compared."""
+RELAYED_TOPIC_SIZE: Final = 4 * KIB
+"""Bytes that a topic counts in the quota of an account, beyond what is published on it: its rows in a relay's store, most of
+them the sketch by which it is compared. So the quota bounds its topics too: one of 1 GiB allows 262,144."""
 RELAY_TOPIC_COUNT_MAX: Final = 100_000
 """Topics that a relay keeps: 30 MB in memory."""
 SUBNET_IPV4_BITS: Final = 24

@@ -3,6 +3,7 @@
 A node comes by a link, which is good once. The store has the mark of the link's secret and not the secret.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +13,12 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from protocol.crypto.hashing import account_mark
 from protocol.crypto.keys import AccountToken
 from protocol.ids import PeerId
-from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX, RELAY_ACCOUNTS_MAX
+from protocol.limits.peers import (
+    ACCOUNT_INVITATIONS_MAX,
+    ACCOUNT_NODES_MAX,
+    RELAY_ACCOUNTS_MAX,
+    RELAYED_TOPIC_SIZE,
+)
 from storage.engine.database import Database
 from storage.engine.queries import sum_of
 from storage.relay.quotas import Account, used_by
@@ -22,6 +28,7 @@ from storage.schema.relay_schema import (
     relay_account_nodes,
     relay_accounts,
     relay_shares,
+    relay_topics,
 )
 
 _COLUMNS: Final = (relay_accounts.c.num, relay_accounts.c.name, relay_accounts.c.quota)
@@ -81,12 +88,15 @@ def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
     shares = select(node.account_num, sum_of(relay_shares.c.size)).join(
         relay_shares, relay_shares.c.peer == node.peer
     )
-    used = {row[0]: row[1] for row in connection.execute(shares.group_by(node.account_num))}
+    used = Counter({row[0]: row[1] for row in connection.execute(shares.group_by(node.account_num))})
+    topics = select(node.account_num, func.count()).join(relay_topics, relay_topics.c.brought_by == node.peer)
+    for account_num, count in connection.execute(topics.group_by(node.account_num)):
+        used[account_num] += count * RELAYED_TOPIC_SIZE
     query = select(*_COLUMNS, relay_accounts.c.created_at).order_by(relay_accounts.c.name)
     return [
         AccountRow(
             Account(num, name, quota),
-            used.get(num, 0),
+            used[num],
             created_at,
             tuple(sorted(nodes.get(num, ()))),
             links.get(num, 0),

@@ -5,6 +5,8 @@ as well, since keys cost nothing and addresses do. When all is full, topics are 
 strangers before those that a known peer has entrusted, those of one peer before those that two have asked for, the longest
 untouched first. For a stranger no topic of a known peer is forgotten.
 
+Who has an account brings any number of topics: each counts RELAYED_TOPIC_SIZE of the account's quota.
+
 Files, and bodies that the relay asks for, take at most RELAY_FILES_SHARE of each bound, so that commits find room where
 these have taken all they may.
 """
@@ -17,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, f
 
 from protocol.formats.publication import Publication
 from protocol.ids import PeerId
-from protocol.limits.peers import RELAY_FILES_SHARE
+from protocol.limits.peers import RELAY_FILES_SHARE, RELAYED_TOPIC_SIZE
 from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of
@@ -120,7 +122,12 @@ def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
         return Room(0, "not_known")
     granted, refused = wanted, ""
     bounds = []
-    if not visitor.is_partner:
+    if visitor.account is not None:
+        granted = (
+            max(0, visitor.account.quota - used_by(connection, visitor.account.num)) // RELAYED_TOPIC_SIZE
+        )
+        granted, refused = (wanted, "") if granted >= wanted else (granted, "account_full")
+    elif not visitor.is_partner:
         bounds.append((relay_topics.c.brought_by == visitor.peer, quotas.peer_topic_count, "peer_full"))
     if visitor.subnet:
         bounds.append((relay_topics.c.subnet == visitor.subnet, quotas.subnet_topic_count, "subnet_full"))
@@ -232,9 +239,13 @@ def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quo
 
 
 def used_by(connection: Connection, account_num: int) -> int:
-    """Sum the bytes that the nodes of an account have brought. Costs O(shares of its nodes)."""
+    """Sum the bytes that the nodes of an account have brought, with RELAYED_TOPIC_SIZE for each topic that is kept now.
+
+    Costs O(shares and topics of its nodes).
+    """
     nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
-    return _share(connection, relay_shares.c.peer.in_(nodes))
+    topic_count = _count(connection, relay_topics.c.brought_by.in_(nodes))
+    return _share(connection, relay_shares.c.peer.in_(nodes)) + topic_count * RELAYED_TOPIC_SIZE
 
 
 def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: int) -> None:

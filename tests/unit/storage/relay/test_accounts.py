@@ -9,8 +9,13 @@ import pytest
 
 from protocol.crypto.keys import AccountToken, TopicSeed
 from protocol.crypto.signing import public_key
-from protocol.ids import PeerId
-from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, ACCOUNT_NODES_MAX
+from protocol.ids import PeerId, TopicKey
+from protocol.limits.peers import (
+    ACCOUNT_INVITATIONS_MAX,
+    ACCOUNT_NODES_MAX,
+    RELAY_FILES_SHARE,
+    RELAYED_TOPIC_SIZE,
+)
 from storage.engine.database import Database
 from storage.relay.accounts import (
     AccountRow,
@@ -23,7 +28,7 @@ from storage.relay.accounts import (
     load_accounts,
     revoke_account,
 )
-from storage.relay.quotas import Visitor, add_share, make_file_room
+from storage.relay.quotas import Visitor, add_share, forget_topics, make_file_room
 from storage.relay.relay import load_kept_topics, open_topics
 from tests.support.relays import PLENTY
 
@@ -97,8 +102,9 @@ def test_an_account_has_so_many_nodes_and_unused_links(store: Store) -> None:
 
 
 def test_what_the_nodes_of_an_account_bring_is_added_up_whatever_one_peer_may(store: Store) -> None:
-    store.invite("ann", 1, 8000)
-    store.invite("ann", 2, 8000)
+    quota = 8000 + RELAYED_TOPIC_SIZE
+    store.invite("ann", 1, quota)
+    store.invite("ann", 2, quota)
     store.join(1, 7)
     store.join(2, 8)
     first, second, stranger = store.visitor(7), store.visitor(8), store.visitor(9)
@@ -107,14 +113,31 @@ def test_what_the_nodes_of_an_account_bring_is_added_up_whatever_one_peer_may(st
         open_topics(store.database, connection, [TOPIC], first, tight, 0)
         num = load_kept_topics(connection)[TOPIC].num
         add_share(connection, num, first, 4000)
-        assert make_file_room(connection, num, second, 3000, tight).count == 1
-        assert make_file_room(connection, num, second, 3001, tight).refused == "account_full"
+        room = int(quota * RELAY_FILES_SHARE) - 4000 - RELAYED_TOPIC_SIZE
+        assert make_file_room(connection, num, second, room, tight).count == 1
+        assert make_file_room(connection, num, second, room + 1, tight).refused == "account_full"
         assert make_file_room(connection, num, stranger, 3000, tight).refused == "peer_full"
-        assert change_quota(connection, "ann", 16_000)
+        assert change_quota(connection, "ann", 2 * quota)
         assert not change_quota(connection, "bob", 16_000)
     with store.database.read() as connection:
-        assert make_file_room(connection, num, store.visitor(8), 3001, tight).count == 1
-    assert store.accounts()["ann"].used == 4000
+        assert make_file_room(connection, num, store.visitor(8), room + 1, tight).count == 1
+    assert store.accounts()["ann"].used == 4000 + RELAYED_TOPIC_SIZE
+
+
+def test_an_account_brings_any_number_of_topics_within_its_bytes_and_what_is_forgotten_counts_no_more(
+    store: Store,
+) -> None:
+    store.invite("ann", 1, 3 * RELAYED_TOPIC_SIZE + 100)
+    store.join(1, 7)
+    visitor, one = store.visitor(7), replace(PLENTY, peer_topic_count=1)
+    topics = [TopicKey(bytes([number]) * 32) for number in range(5)]
+    with store.database.write() as connection:
+        room, kept = open_topics(store.database, connection, topics, visitor, one, 0)
+        assert (room.count, room.refused, len(kept)) == (3, "account_full", 3)
+        assert open_topics(store.database, connection, topics[3:], visitor, one, 0)[0].count == 0
+        forget_topics(connection, [kept[0].num])
+        assert open_topics(store.database, connection, topics[3:], visitor, one, 0)[0].count == 1
+    assert store.accounts()["ann"].used == 3 * RELAYED_TOPIC_SIZE
 
 
 def test_who_is_revoked_is_a_stranger_again_and_its_topics_too(store: Store) -> None:
