@@ -71,6 +71,7 @@ _FORECAST_ADVICE: Final = {
     "disk": "make room there, or move the folder to a larger disk; `ravel storage` shows what grows",
     "start": "look at the daemon's log for what takes long; a faster machine starts sooner",
     "memory": "give the machine more memory; `ravel storage` shows what grows",
+    "topics": "beyond it they take turns, and nothing is lost; `ravel repo forget` ends those of a repo",
 }
 DAMAGED_ADVICE: Final = "let the daemon run, and connect to a peer that has them: `ravel peer add`"
 _READING: Final = ("read", "former")

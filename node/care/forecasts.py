@@ -1,7 +1,7 @@
 """Forecasts: when a bound is met if a node goes on to grow as it did lately. Pure.
 
 Each is a straight line. What a start and memory cost beyond those of an empty node has come with commits of root branches,
-which each start judges; what the disk holds has come with all commits.
+which each start judges, and so have topics, with the epochs that these begin; what the disk holds has come with all commits.
 """
 
 import re
@@ -11,6 +11,7 @@ from typing import Final
 
 from node.home.starting import START_SECONDS_MAX
 from node.runtime.wording import counted, date_text
+from protocol.limits.peers import TOPIC_COUNT_MAX
 from storage.commits.growth import EPOCHS, MEMBERS, Day, Held
 
 PACE_DAYS_MIN: Final = 7
@@ -22,6 +23,7 @@ _EMPTY_START_SECONDS: Final = 0.8
 _EMPTY_MEMORY: Final = 70_000_000
 """Seconds of a start, and bytes of the daemon's memory, with an empty folder (`bench_processes`)."""
 _START_METRIC: Final = "ravel_start_seconds"
+_TOPICS_METRIC: Final = "ravel_topics"
 _MEMORY_METRIC: Final = "process_resident_memory_bytes"
 
 
@@ -67,7 +69,7 @@ def forecast_disk(pace: Pace, size: int, room: int, now: float) -> Forecast:
 
 
 def forecast_daemon(pace: Pace, metrics: str, machine: int, now: float) -> Iterator[Forecast]:
-    """Forecast a start and the memory of a daemon by its metrics, on a machine of so many bytes."""
+    """Forecast a start, the memory and the topics of a daemon by its metrics, on a machine of so many bytes."""
     if not pace.held.root_commits:
         return
     share = pace.root_commits / pace.held.root_commits / pace.days
@@ -80,6 +82,10 @@ def forecast_daemon(pace: Pace, metrics: str, machine: int, now: float) -> Itera
         each_day = max(0.0, memory - _EMPTY_MEMORY) * share
         detail = f"the daemon has {_mib(memory)} MiB of the {_mib(machine)} MiB of this machine"
         yield _forecast("memory", detail, machine - memory, each_day, pace, now)
+    topics = _read(metrics, _TOPICS_METRIC)
+    if topics is not None:
+        detail = f"{topics:,.0f} are followed, and a relay compares {TOPIC_COUNT_MAX:,} at a time"
+        yield _forecast("topics", detail, TOPIC_COUNT_MAX - topics, topics * share, pace, now)
 
 
 def _forecast(what: str, detail: str, room: float, each_day: float, pace: Pace, now: float) -> Forecast:

@@ -59,6 +59,16 @@ def test_a_disk_is_full_when_what_comes_has_taken_what_is_left() -> None:
     assert "is not met within 10 years" in far.detail
 
 
+def test_topics_grow_with_commits_of_root_branches_up_to_those_that_have_room_at_once() -> None:
+    pace = Pace(10.0, 5_000, 10, Held(100_000, 1_000))
+    (soon,) = forecast_daemon(pace, "ravel_topics 4000\n", 0, NOW)
+    assert soon.at == pytest.approx(NOW + 96 / 4 * 86_400)
+    assert soon.detail.startswith("topics: 4,000 are followed, and a relay compares 4,096 at a time; ")
+    (met,) = forecast_daemon(pace, "ravel_topics 5000\n", 0, NOW)
+    assert met.at == NOW
+    assert [bool(one.advice) for one in check_forecasts([soon, met], NOW)] == [True, True]
+
+
 def test_a_start_and_memory_grow_with_commits_of_root_branches() -> None:
     # A hundredth of all came in 10 days, so what is beyond an empty node's doubles in a thousand.
     pace = Pace(10.0, 5_000, 10, Held(100_000, 1_000))
