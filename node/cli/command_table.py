@@ -44,6 +44,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "document": "document_commands:document",
         "set": "document_commands:set_",
         "dict": "document_commands:dict_",
+        "json": "json_commands:json_",
         "file": "file_commands:file",
         "tag": "branch_commands:tag",
     },

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
         TextView,
     )
 
-document = typer.Typer(no_args_is_help=True, help="Documents of a branch: sets, dicts and texts by name.")
+document = typer.Typer(
+    no_args_is_help=True, help="Documents of a branch by name: sets, dicts, JSON and texts."
+)
 set_ = typer.Typer(no_args_is_help=True, help="Sets of a branch.")
 dict_ = typer.Typer(no_args_is_help=True, help="Dicts of a branch: values by key.")
 text = typer.Typer(no_args_is_help=True, help="The text of a branch, for editors that speak Yjs.")
@@ -59,7 +61,7 @@ ItemsArgument = Annotated[
 NameOption = Annotated[
     str, typer.Option("--name", help="The document's name; without it, the unnamed one of the branch.")
 ]
-KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`set`, `dict` or `text`.")]
+KindArgument = Annotated[str, typer.Argument(metavar="KIND", help="`set`, `dict`, `json` or `text`.")]
 
 
 @document.command("list")

@@ -106,7 +106,7 @@ def _apply(editor: JsonEditor, one: JsonChange) -> list[str]:
 def _refused(number: int | None, error: EditRefused) -> ServiceError:
     where = "" if number is None else f"edit {number}: "
     return ServiceError(
-        "bad_input", f"{where}{error}", "nothing was written; read the document again (`follow_json`)"
+        "bad_input", f"{where}{error}", "nothing was written; `ravel json get` shows the document"
     )
 
 

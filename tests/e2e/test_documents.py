@@ -101,3 +101,26 @@ def test_lines_of_standard_input_are_posts_items_and_entries(tmp_path: Path) -> 
         assert "a line is no object of texts" in said
         assert "written before that: 0 lines" in said
         run_ravel(alice, "dict", "put", branch, "a", code=ERROR_KINDS["bad_request"].exit_code)
+
+
+def test_json_documents_are_put_shown_and_found_by_command(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        run_ravel(alice, "repo", "create", "board")
+        bad_input = ERROR_KINDS["bad_input"].exit_code
+        run_ravel(
+            alice, "json", "put", "main", "", '{"todo": [{"t": "tea"}], "2026": {"0": 1}}', "--name", "b"
+        )
+        run_ravel(alice, "json", "put", "main", "todo.0.t", "-", "--name", "b", stdin='"milk"')
+        run_ravel(alice, "json", "put", "main", "2026.0", "2", "--name", "b")
+        value = json.loads(run_ravel(alice, "json", "get", "main", "--name", "b").stdout)
+        assert (value["2026"], value["todo"][0]["t"]) == ({"0": 2}, "milk"), "places in lists, keys in maps"
+        run_ravel(alice, "json", "rm", "main", "todo.0", "--name", "b")
+        assert _ask(alice, "json", "get", "main", "--name", "b")["value"]["todo"] == []
+        refused = run_ravel(alice, "json", "put", "main", "a", "no JSON", code=bad_input)
+        assert "in quotes" in refused.stderr
+        for name, due in (("card/a", 2), ("card/b", 1)):
+            run_ravel(alice, "json", "put", "main", "due", str(due), "--name", name)
+        found = run_ravel(alice, "json", "query", "main", "--prefix", "card/", "--sort", "due").stdout
+        assert [line.split("\t")[0] for line in found.splitlines()[-2:]] == ["card/b", "card/a"]
+        some = _ask(alice, "json", "query", "main", "--where", '{"due": {"$gt": 0}}', "--limit", "1")
+        assert (len(some["documents"]), some["more"]) == (1, True)
