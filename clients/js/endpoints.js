@@ -91,7 +91,7 @@ export const ENDPOINTS = {
   editComment: {"method": "POST", "path": "/branches/{branch}/comments/{comment}/edits", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   deleteComment: {"method": "DELETE", "path": "/branches/{branch}/comments/{comment}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   askTrust: {"method": "POST", "path": "/branches/{branch}/trust", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
-  listComments: {"method": "GET", "path": "/branches/{branch}/comments", "query": ["limit"], "body": null, "events": false, "key": false, "seconds": 60},
+  listComments: {"method": "GET", "path": "/branches/{branch}/comments", "query": ["limit", "cursor"], "body": null, "events": false, "key": false, "seconds": 60},
   listDocuments: {"method": "GET", "path": "/branches/{branch}/documents", "query": ["kind", "prefix", "offset", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
   renameDocument: {"method": "POST", "path": "/branches/{branch}/documents/titles", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   removeDocument: {"method": "POST", "path": "/branches/{branch}/documents/removals", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

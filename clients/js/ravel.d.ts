@@ -1496,6 +1496,7 @@ export interface CommentEditRequest {
 
 /** The accepted comments on a document. */
 export interface CommentList {
+  cursor: string | null;
   items: CommentView[];
 }
 
@@ -2503,7 +2504,7 @@ export class Ravel {
   /** Ask that this user's comments on a document are shown unread. */
   askTrust(values: { branch: string }, options?: RequestOptions): Promise<OfferMade>;
   /** List the accepted comments on a document. */
-  listComments(values: { branch: string; limit?: number }, options?: RequestOptions): Promise<CommentList>;
+  listComments(values: { branch: string; limit?: number; cursor?: string }, options?: RequestOptions): Promise<CommentList>;
   // Documents
   /** List the documents of a branch. */
   listDocuments(values: { branch: string; kind?: string; prefix?: string; offset?: number; limit?: number }, options?: RequestOptions): Promise<DocumentList>;

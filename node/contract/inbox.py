@@ -114,7 +114,8 @@ class CommentView(ContentFields):
 class CommentList(TypedDict):
     """The accepted comments on a document."""
 
-    items: Annotated[list[CommentView], Meta(description="The latest, by their time.")]
+    items: Annotated[list[CommentView], Meta(description="The latest to be accepted, by their time.")]
+    cursor: Annotated[str | None, Meta(description="Where earlier ones go on. Null: that is all.")]
 
 
 LIST_OFFERS: Final = Endpoint(
@@ -205,7 +206,10 @@ LIST_COMMENTS: Final = Endpoint(
     path="/branches/{branch}/comments",
     scopes=READ_BRANCH,
     summary="List the accepted comments on a document.",
-    query=(limit_parameter(TIMELINE_WINDOW_MAX),),
+    query=(
+        limit_parameter(TIMELINE_WINDOW_MAX),
+        QueryParameter(name="cursor", type=str, default="", description="Where another answer ended."),
+    ),
     answer=CommentList,
-    errors=("not_permitted",),
+    errors=("not_permitted", "bad_request"),
 )

@@ -19,7 +19,7 @@ from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferMade
 from node.ingest.replica import load_blocks_of
 from node.membership.inbox import STATUS, Inbox, opens
-from node.membership.offers import COMMENTS_REPO
+from node.membership.offers import COMMENTS_REPO, decode_link
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -28,8 +28,7 @@ from node.timelines.post_views import show_changes
 from protocol.formats.body import Answer, Permission, kind_name
 from protocol.formats.content import Post
 from protocol.formats.text import id_text, parse_id
-from protocol.ids import BlockId, CommitId, RepoId, UserId
-from protocol.limits.peers import OFFERS_FOLLOWED_MAX
+from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch, Repo
@@ -120,13 +119,13 @@ class Comments(RepoActions):
                 return {"offer": id_text(one.operation.commit_id), "status": STATUS[one.is_accepted]}
         return await self._inbox.offer_branch(own, target, "", pulls=False)
 
-    async def show(self, branch: str, limit: int) -> CommentList:
-        """List the latest accepted comments on a document, by the times that their authors state.
+    async def show(self, branch: str, limit: int, cursor: str = "") -> CommentList:
+        """List the latest accepted comments on a document before a cursor, by the times that their authors state.
 
-        Costs O(offers of the repo), and reading each accepted comment of the document.
+        Costs O(offers of the repo), and reading up to `limit` comments. Comments that were accepted later come first.
         """
         target = self._find_branch(branch)
-        return {"items": await self._hub.run_blocking(self._show, target, limit)}
+        return await self._hub.run_blocking(self._show, target, limit, cursor)
 
     # --- steps ---
 
@@ -209,42 +208,62 @@ class Comments(RepoActions):
             fields = stored_fields(replica, row, load_blocks_of(connection, [row])[row.num])
         return own, fields["text"] or ""
 
-    def _show(self, target: Branch, limit: int) -> list[CommentView]:
-        replica = self._hub.replica
-        accepted = [
-            one
-            for one in self._inbox.find_offers(replica.repos[target.repo_num])
-            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id
-        ]
-        # By branch and author, the last one that was accepted: of several, it is the comment as it was read last.
-        last: dict[tuple[int, UserId], tuple[Branch, FoundOffer]] = {}
-        for offer in accepted[-OFFERS_FOLLOWED_MAX:]:
-            source = self._inbox.offered_branch(offer.body)
-            if source is not None:
-                last[source.num, offer.operation.author] = source, offer
+    def _show(self, target: Branch, limit: int, cursor: str) -> CommentList:
+        waiting, end = _go_on(self._accepted(target), cursor)
         found: list[tuple[TimelineRow, CommentView]] = []
-        for source, offer in last.values():
-            found += self._comments_in(target.facts.repo_id, source, offer, limit)
+        following: str | None = None
+        for some in waiting:
+            if len(found) >= limit:
+                break
+            # The first that opens a branch is the comment as it was read last.
+            opened = ((self._inbox.offered_branch(one.body), one) for one in some)
+            source, offer = next(
+                ((source, one) for source, one in opened if source is not None), (None, some[0])
+            )
+            start = 0
+            if source is not None:
+                more, start = self._comments_in(target.facts.repo_id, source, offer, limit - len(found), end)
+                found += more
+            end, following = None, f"{id_text(some[0].operation.commit_id)}.{start}"
+            if start:  # there is more in this branch
+                break
+        else:
+            following = None
         found.sort(key=lambda one: (one[0].timestamp, one[0].rank, one[0].commit_id))
         texts = {item["commit"]: item["text"] or "" for _, item in found}
         for _, item in found:
             item["quote"] = texts.get(item["answers"], "")[:COMMENT_QUOTE_SIZE_MAX]
-        return [item for _, item in found[-limit:]]
+        return {"items": [item for _, item in found], "cursor": following}
+
+    def _accepted(self, target: Branch) -> list[list[FoundOffer]]:
+        """Find accepted offers of comments on a document by branch and author, the last ones first."""
+        found: dict[tuple[BranchId, UserId], list[FoundOffer]] = {}
+        for one in reversed(self._inbox.find_offers(self._hub.replica.repos[target.repo_num])):
+            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id:
+                capability = decode_link(one.body)
+                if capability is not None:
+                    found.setdefault((capability.branch, one.operation.author), []).append(one)
+        return list(found.values())
 
     def _comments_in(
-        self, repo_id: RepoId, source: Branch, offer: FoundOffer, limit: int
-    ) -> list[tuple[TimelineRow, CommentView]]:
-        """Read the comment of an accepted offer, or the latest of an author who is trusted."""
+        self, repo_id: RepoId, source: Branch, offer: FoundOffer, limit: int, end: int | None
+    ) -> tuple[list[tuple[TimelineRow, CommentView]], int]:
+        """Read the comment of an accepted offer, or the latest before a position of an author who is trusted.
+
+        Return also the position before which there are more.
+        """
         replica, author = self._hub.replica, offer.operation.author
         found: list[tuple[TimelineRow, CommentView]] = []
         pairs: list[tuple[TimelineRow, ContentFields]] = []
+        start = 0
         with replica.database.read() as connection:
             if offer.body.note:
                 rows = load_first_of_kinds(connection, source.num, {kind_name(Post)}, _LOOKED_MAX)
                 rows = [row for row in rows if row.author == author][:1]
             else:
-                start = max(source.commit_count - source.void_count - limit, 0)
-                rows = load_timeline(connection, source.num, start, limit)
+                end = source.commit_count - source.void_count if end is None else end
+                start = max(end - limit, 0)
+                rows = load_timeline(connection, source.num, start, end - start)
             blocks = load_blocks_of(connection, rows)
             for row in rows:
                 if row.body_kind == "branch-root" or row.author != author:
@@ -268,7 +287,24 @@ class Comments(RepoActions):
                 item.pop("edited_at", None)
             if item["text"] is not None:
                 item["text"], item["answers"] = _split(said)
-        return [(row, item) for row, item in found if item["text"] is not None or not offer.body.note]
+        return [(row, item) for row, item in found if item["text"] is not None or not offer.body.note], start
+
+
+def _go_on(offers: list[list[FoundOffer]], cursor: str) -> tuple[list[list[FoundOffer]], int | None]:
+    """Return the offers that a cursor leaves, and before which position the first one's comments are wanted.
+
+    A cursor is the id of an offer, and the position before which its branch has more; 0: it has no more.
+    """
+    if not cursor:
+        return offers, None
+    offer, _, position = cursor.partition(".")
+    places = {id_text(some[0].operation.commit_id): place for place, some in enumerate(offers)}
+    if offer not in places or not (position.isascii() and position.isdecimal() and len(position) < 16):
+        raise ServiceError(
+            "bad_request", "no list of comments has that cursor now", "list them from the start"
+        )
+    end = int(position)
+    return (offers[places[offer] :], end) if end else (offers[places[offer] + 1 :], None)
 
 
 def _join(text: str, answers: str) -> str:

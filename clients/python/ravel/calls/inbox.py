@@ -69,8 +69,8 @@ LIST_COMMENTS: Final[Operation[CommentList]] = Operation(
     method="GET",
     path="/branches/{branch}/comments",
     answer="inbox.CommentList",
-    query=("limit",),
-    defaults={"limit": 100},
+    query=("limit", "cursor"),
+    defaults={"limit": 100, "cursor": ""},
 )
 
 
@@ -109,9 +109,9 @@ class InboxCalls(SyncCaller):
         """Ask that this user's comments on a document are shown unread."""
         return self._call(ASK_TRUST, {"branch": branch})
 
-    def list_comments(self, branch: str, *, limit: int = 100) -> CommentList:
+    def list_comments(self, branch: str, *, limit: int = 100, cursor: str = "") -> CommentList:
         """List the accepted comments on a document."""
-        return self._call(LIST_COMMENTS, {"branch": branch, "limit": limit})
+        return self._call(LIST_COMMENTS, {"branch": branch, "limit": limit, "cursor": cursor})
 
 
 class AsyncInboxCalls(AsyncCaller):
@@ -151,6 +151,6 @@ class AsyncInboxCalls(AsyncCaller):
         """Ask that this user's comments on a document are shown unread."""
         return await self._call(ASK_TRUST, {"branch": branch})
 
-    async def list_comments(self, branch: str, *, limit: int = 100) -> CommentList:
+    async def list_comments(self, branch: str, *, limit: int = 100, cursor: str = "") -> CommentList:
         """List the accepted comments on a document."""
-        return await self._call(LIST_COMMENTS, {"branch": branch, "limit": limit})
+        return await self._call(LIST_COMMENTS, {"branch": branch, "limit": limit, "cursor": cursor})

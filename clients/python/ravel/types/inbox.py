@@ -34,7 +34,9 @@ class CommentList(TypedDict):
     """The accepted comments on a document."""
 
     items: list[CommentView]
-    """The latest, by their time."""
+    """The latest to be accepted, by their time."""
+    cursor: str | None
+    """Where earlier ones go on. Null: that is all."""
 
 
 class OfferView(TypedDict):

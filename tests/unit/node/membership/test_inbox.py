@@ -224,6 +224,41 @@ async def test_who_is_trusted_comments_unread_until_that_is_refused(
         assert (await _comments_of(bob).write("repo:main", "again"))["status"] == "open"
 
 
+async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> None:
+    alice = nodes[0]
+    comments = _comments_of(alice)
+
+    async def pages(limit: int) -> list[list[str | None]]:
+        found: list[list[str | None]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await comments.show("repo:main", limit, cursor)
+            found.append([item["text"] for item in page["items"]])
+            cursor = page["cursor"]
+        return found
+
+    with fail_after(60):
+        alice.create_repo()
+        for number in range(3):
+            made = await comments.write("repo:main", f"comment {number}")
+            await _inbox(alice).answer("repo", made["offer"], accepts=True)
+        assert await pages(100) == [["comment 0", "comment 1", "comment 2"]]
+        assert await pages(2) == [["comment 1", "comment 2"], ["comment 0"]]
+        asked = await comments.ask_trust("repo:main")
+        await _inbox(alice).answer("repo", asked["offer"], accepts=True)
+        for number in range(3):
+            await comments.write("repo:main", f"trusted {number}")
+        assert [text for page in reversed(await pages(2)) for text in page] == [
+            *(f"comment {number}" for number in range(3)),
+            *(f"trusted {number}" for number in range(3)),
+        ]
+        assert len(await pages(100)) == 1
+        for cursor in ("x", f"{made['offer']}.x", f"{made['offer']}.-1"):
+            with pytest.raises(ServiceError) as caught:
+                await comments.show("repo:main", 2, cursor)
+            assert caught.value.code == "bad_request"
+
+
 @pytest.mark.slow
 async def test_comments_of_many_strangers_and_long_ones_are_bounded(
     nodes: list[Node], autojump_clock: MockClock
