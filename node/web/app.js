@@ -4,6 +4,7 @@ import { html } from "./parts/html.js";
 import { api, begin, session } from "./state/session.js";
 import "./state/news.js";
 import "./state/worker.js";
+import { text } from "./strings/text.js";
 import { render } from "./vendor/preact.js";
 import "./vendor/signals.js";
 import { Away } from "./views/away.js";
@@ -19,6 +20,8 @@ function Page() {
 addEventListener("hashchange", () => {
   if (!api) begin(); // a code that was opened in the locked page
 });
+
+document.documentElement.lang = text.language;
 
 const place = document.getElementById("page");
 place.replaceChildren(); // what stood there until now is no part of what is drawn

@@ -1,8 +1,12 @@
 // Texts of the page that depend on what happened.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { text as german } from "./strings/de.js";
 import { text } from "./strings/en.js";
+
+const STANDING = readFileSync(new URL("./strings/en_standing.js", import.meta.url), "utf8");
 
 test("a transfer is told with what there is, its rate and the time left, as far as these are known", () => {
   const progress = { direction: "receiving", done: 25030, total: 60001, rate: 5600, seconds_left: 130 };
@@ -35,4 +39,27 @@ test("each part of a standing has its words, and one of a newer node none", () =
       "which Ann or Ben or 3 others have; in sync with relay aaaaaaaaaaaa, Bob and 2 more since time 7; " +
       "at least 1000 of your commits are on this node alone, as far as known.",
   );
+});
+
+test("every language has the same texts, of the same form and with the same values in them", () => {
+  const formOf = (one) => {
+    if (Array.isArray(one)) return one.map(formOf);
+    if (typeof one === "function") return `function of ${one.length}`;
+    if (one && typeof one === "object") return Object.fromEntries(Object.keys(one).sort().map((key) => [key, formOf(one[key])]));
+    return typeof one;
+  };
+  assert.deepEqual(formOf(german), formOf(text));
+});
+
+test("a standing has words in every language for each code", () => {
+  const when = (seconds) => `time ${seconds}`;
+  const peer = { peer: "a".repeat(52), name: "Bob", relay: false };
+  const all = { people: ["Ann"], peers: [peer], count: 2, at: 7, reason: "because", seconds: 60, rate: null };
+  const codes = [...STANDING.matchAll(/^ {2}(\w+): \(/gm)].map((one) => one[1]);
+  assert.ok(codes.length > 30);
+  for (const code of codes) {
+    const standing = { parts: [{ code, ...all }] };
+    for (const one of [text, german]) assert.ok(one.standingSentence(standing, when).length > 5, code);
+    assert.notEqual(german.standingSentence(standing, when), text.standingSentence(standing, when), code);
+  }
 });

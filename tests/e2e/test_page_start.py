@@ -71,3 +71,29 @@ def test_mentions_requests_and_offers_of_all_repos_stand_in_one_list(tmp_path: P
         page.until(says("long hose", "document.activeElement"))
         page.until("!document.querySelector('#to-for-you .badge')")
         assert page.complaints() == []
+
+
+def test_a_browser_set_to_german_gets_a_german_page(tmp_path: Path) -> None:
+    with (
+        peers(tmp_path, "alice") as (alice,),
+        browser(tmp_path / "deutsch", "--accept-lang=de-AT,de") as page,
+    ):
+        enter(page, alice)
+        assert page.evaluate("[navigator.language, document.documentElement.lang]") == ["de-AT", "de"]
+        page.until(says("Wie nennen dich andere?", "document.getElementById('start')"))
+        picture(page, "german-start")
+        alice.client.state_me("Ann", color=3)
+        alice.client.create_repo("Garten")
+        alice.client.write_post("main", "Beetplan fürs Frühjahr: Tomaten an die Südwand.")
+        page.until(f"{ROWS}.length === 2")
+        assert page.evaluate(says("Heute, ", "document.getElementById('timeline')"))
+        assert page.evaluate(says("hat den Zweig begonnen", "document.getElementById('timeline')"))
+        assert page.evaluate("document.getElementById('text').placeholder") == "Schreiben in Garten / main"
+        assert page.evaluate(
+            "[...document.querySelectorAll('.tabs a')].map((one) => one.firstChild.data)"
+        ) == [*("Beiträge", "Notizen", "Dateien", "Angebote", "Personen")]
+        picture(page, "german-posts")
+        for panel in ("members", "inbox", "about", "settings", "peers", "backup"):
+            open_panel(page, panel)
+            picture(page, f"german-{panel}")
+        assert page.complaints() == []

@@ -3,7 +3,7 @@
 
 import { api, attempt, problem } from "../state/session.js";
 import { changes } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { Icon } from "./face.js";

@@ -1,6 +1,6 @@
 // Numbers, sizes, times and people as texts.
 
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 
 const WHO_MAX = 24;
 export const ID_SHOWN = 12; // characters that stand for an id

@@ -1,7 +1,7 @@
 // What is new since the last visit. The node keeps the marks, so that all pages of it agree.
 
 import { effect, signal } from "../vendor/signals.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { changes, chosenBranch, route } from "./node.js";
 import { noteNews } from "./notices.js";
 import { actions, api, attemptItself, session } from "./session.js";

@@ -1,6 +1,6 @@
 // Notifications of this browser, while its tab is hidden: mentions, new members, requests to be let in.
 
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { effect, signal } from "../vendor/signals.js";
 import { addressOf, repos } from "./node.js";
 import { api, session } from "./session.js";

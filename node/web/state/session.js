@@ -1,7 +1,7 @@
 // Who looks: the token of this tab, the client made with it, and what the last action failed with.
 
 import { RavelError, connect } from "../client/ravel.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { batch, signal } from "../vendor/signals.js";
 
 // In this tab's session storage, and nowhere else; a paired browser's in its local storage, where it stays.

@@ -1,4 +1,4 @@
-// Every English text of the page, with those in en_node.js, en_posts.js and en_standing.js. A translation is a pair of files like these.
+// Every English text of the page, with those in en_node.js, en_posts.js and en_standing.js. A translation is files like these, named in text.js.
 
 import { many, ofNode } from "./en_node.js";
 import { ofPosts } from "./en_posts.js";
@@ -12,6 +12,7 @@ const transferred = ({ done, total, rate, seconds_left }) =>
 export const text = {
   ...ofNode,
   ...ofPosts,
+  language: "en",
   // The whole page
   name: "Ravel",
   login: {

@@ -5,7 +5,7 @@ import { Action, Form, LinkBox, ask, describeLink } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, members, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { namesOf } from "./branches.js";
 import { Standing } from "./standing.js";

@@ -3,7 +3,7 @@
 import { Icon } from "../parts/face.js";
 import { Action } from "../parts/form.js";
 import { html } from "../parts/html.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";
 

@@ -3,7 +3,7 @@
 import { html } from "../parts/html.js";
 import { isLive } from "../state/node.js";
 import { begin, lock } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 
 const PATIENCE_MS = 3000; // a restart, or a laptop that wakes up, is no news

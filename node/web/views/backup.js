@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { usePolled } from "../parts/polled.js";
 import { beside } from "../state/node.js";
 import { api, isPerson } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 export function Backup({ argument }) {

@@ -5,7 +5,7 @@ import { bytes, short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may, refresh } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Import } from "./import.js";
 
 const NAMES_SHOWN = 5; // of files, in one notice

@@ -4,7 +4,7 @@ import { Action, Empty, LinkBox, Loaded, ask, useLoaded } from "../parts/form.js
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api, isPerson, lock, tell, tokenKind } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 import { Made, Revoke } from "./tokens.js";
 

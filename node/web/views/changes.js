@@ -4,7 +4,7 @@ import { Icon } from "../parts/face.js";
 import { clock, cut, when, whenExactly, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Component } from "../vendor/preact.js";
 import { Marks } from "./post_row.js";
 

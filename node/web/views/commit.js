@@ -8,7 +8,7 @@ import { Markdown } from "../parts/markdown.js";
 import { Lanes, layOut, widthOf } from "../parts/tangle.js";
 import { addressOf, chosenBranch, may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Attachments } from "./attachments.js";
 import { fork } from "./branches.js";
 import { PostActions, Relation, Story, isPost } from "./post_actions.js";

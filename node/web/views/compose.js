@@ -5,7 +5,7 @@ import { bytes, fold, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { me, members, status } from "../state/node.js";
 import { api, attempt, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 

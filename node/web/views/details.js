@@ -3,7 +3,7 @@
 import { Icon } from "../parts/face.js";
 import { html } from "../parts/html.js";
 import { current, isBeside, go, chosenBranch, chosenRepo, route } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { computed, signal } from "../vendor/signals.js";
 import { Panel, closePanel } from "./panels.js";
 

@@ -6,7 +6,7 @@ import { bytes, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { may, members } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { Picture, iconOf, isPicture, isShown, save, view } from "./viewer.js";

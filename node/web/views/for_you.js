@@ -9,7 +9,7 @@ import { addressOf, may, repos } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions, api } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { computed } from "../vendor/signals.js";
 
 const OFFERS = 20; // of each repo that are looked at

@@ -3,7 +3,7 @@
 import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { api } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 
 const ORDER = ["problem", "warning", "ok"];
 

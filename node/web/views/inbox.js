@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { may, members, repos, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { tellMerge } from "./branches.js";
 

@@ -4,7 +4,7 @@ import { Form } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { go, refresh, repos } from "../state/node.js";
 import { api, dismiss, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useRef } from "../vendor/preact-hooks.js";
 import { Asked } from "./requests.js";
 import { Scan } from "./scan.js";

@@ -7,7 +7,7 @@ import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, chosenRepo, isLive, me, repos, route, status } from "../state/node.js";
 import { news } from "../state/news.js";
 import { actions } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";
 import { waiting } from "./for_you.js";

@@ -2,7 +2,7 @@
 
 import { html } from "../parts/html.js";
 import { enter, isRemote, loginError, pair, pairing } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 export function Login() {

@@ -6,7 +6,7 @@ import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside, may, members, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Invite, OpenLinks } from "./invite.js";
 import { Requests } from "./requests.js";
 

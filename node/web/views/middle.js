@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { addressOf, beside, chosenBranch, current, hasPanel, isBeside, may, me, members, repos, route, status } from "../state/node.js";
 import { api, attempt, attemptItself, problem } from "../state/session.js";
 import { Timeline } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect } from "../vendor/preact-hooks.js";
 import { Lost } from "./away.js";
 import { leave } from "./browsers.js";

@@ -6,7 +6,7 @@ import { cut } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, go, may } from "../state/node.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 
 const SHOWN = 100; // lists and tables of one window

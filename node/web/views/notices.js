@@ -3,7 +3,7 @@
 import { Action } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { notices, turnOff, turnOn } from "../state/notices.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 
 export function ThisBrowser() {
   const state = notices.value;

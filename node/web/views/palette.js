@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
 import { actions, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 import { leave } from "./browsers.js";

@@ -2,7 +2,7 @@
 
 import { html } from "../parts/html.js";
 import { chosenBranch, chosenRepo, current, go, route } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { About } from "./about.js";
 import { Backup } from "./backup.js";

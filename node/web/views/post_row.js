@@ -6,7 +6,7 @@ import { documentOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { addressOf, current, go, me, repos } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Component } from "../vendor/preact.js";
 import { Attachments } from "./attachments.js";
 import { PostTools, Relation, goneNote } from "./post_actions.js";

@@ -5,7 +5,7 @@ import { bytes, fold, short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { useRepeated } from "../parts/polled.js";
 import { api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 
 const POLL_MS = 10_000;

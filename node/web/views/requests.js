@@ -5,7 +5,7 @@ import { short, when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { refresh } from "../state/node.js";
 import { actions, api, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 
 /** For admins: requests that wait. */
 export function Requests({ repo }) {

@@ -6,7 +6,7 @@ import { html } from "../parts/html.js";
 import { addressOf, beside, go } from "../state/node.js";
 import { api } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 
 const PAGE = 20;

@@ -4,7 +4,7 @@ import { Loaded, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
 import { ThisBrowser } from "./notices.js";
 

@@ -5,7 +5,7 @@ import { Question } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { beside, hasPanel, isLive, repos, route, view } from "../state/node.js";
 import { actions, attempt, dismiss, notices } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { Details, closePanel, hasDetails } from "./details.js";
 import { waiting } from "./for_you.js";
 import { List } from "./list.js";

@@ -3,7 +3,7 @@
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { beside } from "../state/node.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 
 const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
 

@@ -7,7 +7,7 @@ import { openEditor } from "../parts/text_editor.js";
 import { FIRST_ROOT, LiveText, bytesOf } from "../state/live_text.js";
 import { addressOf, beside, go, isLive, may, members, status } from "../state/node.js";
 import { api, loginError, problem, sentenceOf, session } from "../state/session.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
 import { effect, untracked } from "../vendor/signals.js";
 

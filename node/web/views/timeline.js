@@ -10,7 +10,7 @@ import { chosenBranch, current, go, me, members, repos, status } from "../state/
 import { fresh } from "../state/news.js";
 import { attemptItself } from "../state/session.js";
 import { showInTimeline, wanted } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
 import { Changes, authorsOf } from "./changes.js";

@@ -7,7 +7,7 @@ import { html } from "../parts/html.js";
 import { go } from "../state/node.js";
 import { api } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
-import { text } from "../strings/en.js";
+import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 
