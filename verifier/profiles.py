@@ -46,6 +46,10 @@ class ProfileStatements:
                     break
         return found
 
+    def considered(self) -> list[Operation]:
+        """Return all statements that are considered, of each author at most PROFILE_STATEMENTS_MAX."""
+        return [one for of_author in self._by_author.values() for one in of_author.values()]
+
     def is_free(self, author: UserId, timestamp_ms: int) -> bool:
         """Return True if a statement with this time, as the last in canonical order, would be considered."""
         considered = self._by_author.get(author, {})

@@ -24,6 +24,7 @@ export const ENDPOINTS = {
   setTag: {"method": "PUT", "path": "/repos/{repo}/tags/{name}", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   removeTag: {"method": "DELETE", "path": "/repos/{repo}/tags/{name}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   listMembers: {"method": "GET", "path": "/repos/{repo}/members", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  listMemberChanges: {"method": "GET", "path": "/repos/{repo}/members/changes", "query": ["limit", "since"], "body": null, "events": false, "key": false, "seconds": 60},
   grantPermission: {"method": "POST", "path": "/repos/{repo}/members", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   removeMember: {"method": "POST", "path": "/repos/{repo}/removals", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   leaveRepo: {"method": "POST", "path": "/repos/{repo}/leave", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

@@ -514,6 +514,24 @@ export interface MemberView {
   user: string;
 }
 
+/** The latest changes of who is in a repo. */
+export interface MemberChangeList {
+  changes: MemberChangeView[];
+}
+
+/** A change of who is in a repo, that counts now. */
+export interface MemberChangeView {
+  author: string;
+  author_name: string;
+  commit: string;
+  earlier_name: string | null;
+  kind: "joined" | "granted" | "lowered" | "excluded" | "left" | "renamed";
+  permission: "read" | "write" | "manage" | "admin" | "owner" | null;
+  time: number;
+  user: string;
+  user_name: string;
+}
+
 /** A change of who is in a repo, or of what counts there. */
 export interface MembershipChange {
   commit: string;
@@ -2359,6 +2377,8 @@ export class Ravel {
   // Members
   /** List the members of a repo and what they may do. */
   listMembers(values: { repo: string }, options?: RequestOptions): Promise<MemberList>;
+  /** List who came to a repo, left, was excluded, may do something else or has another name. */
+  listMemberChanges(values: { repo: string; limit?: number; since?: number }, options?: RequestOptions): Promise<MemberChangeList>;
   /** Make a user a member, or raise a member's permission. */
   grantPermission(values: { repo: string } & GrantRequest, options?: RequestOptions): Promise<MembershipChange>;
   /** Exclude a member, or lower a member's permission. */

@@ -161,6 +161,7 @@ def _people_answers(service: PeopleService) -> tuple[Answer, ...]:
         answer(repos.LIST_EPOCHS, service.key_rotation.list_epochs),
         answer(repos.START_EPOCH, service.key_rotation.renew),
         answer(members.LIST_MEMBERS, service.members.list_all),
+        answer(members.LIST_MEMBER_CHANGES, service.member_changes.list_latest),
         answer(members.GRANT_PERMISSION, service.members.grant),
         answer(members.REMOVE_MEMBER, service.members.remove),
         answer(members.LEAVE_REPO, service.members.leave),

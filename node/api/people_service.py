@@ -8,6 +8,7 @@ from node.contract.members import InvitationLinkView
 from node.contract.values import Capability
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
+from node.membership.member_changes import MemberChanges
 from node.membership.members import Members
 from node.membership.pairing import Pairing
 from node.membership.profiles import NameActions
@@ -39,6 +40,7 @@ class PeopleService:
         find_repo, find_branch = targets.repo_with_members, targets.branch_with_members
         self.sharing = Sharing(hub, network, peers, author, joiner, addresses=addresses, clock=clock)
         self.members = Members(hub, author, find_repo, find_branch)
+        self.member_changes = MemberChanges(hub, find_repo)
         self.quorums = Quorums(hub, author, find_repo, find_branch)
         self.key_rotation = KeyRotation(hub, author, find_repo, find_branch)
         self.requests = Requests(hub, author, self.sharing, joiner, find_repo)

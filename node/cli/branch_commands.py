@@ -12,7 +12,7 @@ from node.cli.links import capability_outcome, print_link
 from node.cli.printing import id_text_shown, is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
-from node.cli.timeline_view import print_days
+from node.cli.timeline_view import print_days, with_changes
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -20,12 +20,12 @@ from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import POSTS_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ravel import Client
     from ravel.types.branches import BranchList, BranchMerge, BranchView, CompactionResult, MergeResult
     from ravel.types.commits import CommitItem, CommitView, VerdictView, VoidList
-    from ravel.types.members import MembershipChange
+    from ravel.types.members import MemberChangeView, MembershipChange
     from ravel.types.quorums import Proposal
     from ravel.types.timelines import BranchState, PastCommits, TimelineDigest, TimelineWindow
     from ravel.types.values import RootCommit
@@ -310,7 +310,12 @@ class _TimelinePrinter:
         if "digest" in answer:
             _DIGEST(answer)
         elif is_terminal() and not is_verbose():
-            print_days(answer["items"], lambda item: post_text(item, 2 * _TEXT_WIDTH) or _kind(item))
+            items = with_changes(
+                answer["items"], answer["changes"](), is_end=answer.get("next") is None and "at" not in answer
+            )
+            print_days(
+                items, lambda item: item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or _kind(item)
+            )
         else:
             _TIMELINE(answer)
 
@@ -345,8 +350,10 @@ def log(
     whole: Annotated[
         bool, typer.Option("--whole", help="Include what the branch continues, if it is a fork.")
     ] = False,
-) -> "BranchState | PastCommits | TimelineDigest | TimelineWindow":
+) -> "TimelineDigest | Outcome":
     """Show the end of a branch's timeline, in the order that all nodes agree on.
+
+    On a terminal, who came, left or has another name stands between the commits.
 
     Positions count from 0: `--from 100 --to 120` are twenty commits, `--to 120` those before, `--from 100` those after.
     """
@@ -357,21 +364,40 @@ def log(
     if digest:
         return api.show_digest(branch)
     shown = limit or _SHOWN
+    answer: BranchState | PastCommits | TimelineWindow
     if whole:
-        return api.show_state(branch, limit=shown)
-    if at:
-        return api.show_past(branch, at, limit=shown)
-    if by_time:
-        return api.show_timeline(
+        answer = api.show_state(branch, limit=shown)
+    elif at:
+        answer = api.show_past(branch, at, limit=shown)
+    elif by_time:
+        answer = api.show_timeline(
             branch, order="time", limit=shown, after=after or None, before=before or None
         )
-    if start is None:
-        return api.show_timeline(branch, before_position=_END if end is None else end, limit=shown)
-    if end is not None:
-        if end <= start:
-            raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
-        shown = min(end - start, limit or _SHOWN_MAX)
-    return api.show_timeline(branch, after_position=start - 1, limit=shown)
+    elif start is None:
+        answer = api.show_timeline(branch, before_position=_END if end is None else end, limit=shown)
+    else:
+        if end is not None:
+            if end <= start:
+                raise ServiceError("bad_request", "--to is not behind --from", "give a larger --to")
+            shown = min(end - start, limit or _SHOWN_MAX)
+        answer = api.show_timeline(branch, after_position=start - 1, limit=shown)
+    # A terminal alone asks for them: for scripts they are an answer of their own.
+    return Outcome(answer, shown={**answer, "changes": lambda: _changes(api, branch, answer)})
+
+
+def _changes(
+    api: "Client", branch: str, answer: "BranchState | PastCommits | TimelineWindow"
+) -> "Sequence[MemberChangeView]":
+    """List changes of members since the first commit that is shown. Costs a request for each repo before the branch's."""
+    found = api.show_state(branch, limit=1)["branch"]
+    times = [one["time"] for one in answer["items"]]
+    since = 0 if answer.get("previous", 0) is None else max(min(times, default=0), 0)
+    for repo in api.list_repos()["repos"]:
+        if repo["permission"] != "joining" and any(
+            one["branch"] == found for one in api.list_branches(repo["repo"])["branches"]
+        ):
+            return api.list_member_changes(repo["repo"], since=since)["changes"]
+    return []  # a branch that is followed by itself
 
 
 _KINDS = {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from node.cli.printing import ID_WIDTH, cell_width, cut, pad, terminal_width
-from node.cli.wording import author_of
+from node.cli.wording import author_of, person
 from node.runtime.wording import date_text
 from ravel.characters import display_safe
 
@@ -33,6 +33,44 @@ def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]
             f"  {shown[0]:<5}  {pad(cut(shown[1], width), width)}  {pad(text, room)}  {item['commit'][:ID_WIDTH]}"
         )
         clock, author = then_clock, who
+
+
+def with_changes(
+    items: Sequence[Mapping[str, Any]], changes: Sequence[Mapping[str, Any]], *, is_end: bool
+) -> list[Mapping[str, Any]]:
+    """Return commits in their order, with changes of members before the first commit that is later.
+
+    `changes` are sorted by time. Those after the last commit are shown where that is the end of the timeline.
+    """
+    found: list[Mapping[str, Any]] = []
+    rows = [_change_row(one) for one in changes]
+    for item in items:
+        while rows and rows[0]["time"] <= item["time"]:
+            found.append(rows.pop(0))
+        found.append(item)
+    return found + rows if is_end else found
+
+
+_CHANGES: Final[Mapping[str, str]] = {
+    "joined": "(joined: may {may})",
+    "granted": "(granted {who}: may {may})",
+    "lowered": "(lowered {who}: may {may})",
+    "excluded": "(excluded {who})",
+    "left": "(left)",
+    "renamed": "(was called {before} before)",
+}
+"""Kind of a change of members -> what its author did."""
+
+
+def _change_row(one: Mapping[str, Any]) -> Mapping[str, Any]:
+    who = person(one["user_name"], one["user"])
+    may = (
+        one["permission"]
+        if one["permission"] in ("read", "write", "manage")
+        else f"all that an {one['permission']} may"
+    )
+    said = _CHANGES.get(one["kind"], f"({one['kind']})").format(who=who, may=may, before=one["earlier_name"])
+    return {**one, "change": said}
 
 
 def _day_and_clock(seconds: float) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from typing import Annotated, Final, NotRequired, TypedDict
 from msgspec import Meta
 
 from node.contract.access import ADMIN_BRANCH, ADMIN_REPO, READ_REPO
-from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint
+from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
 from node.contract.made import Makes
 from node.contract.values import (
     Count,
@@ -19,8 +19,10 @@ from node.contract.values import (
     UnixSeconds,
     UserText,
     among,
+    one_of,
 )
 from protocol.limits.formats import ADOPTED_COUNT_MAX, INVITATION_USE_COUNT_MAX, PROFILE_COLOR_COUNT
+from protocol.limits.users import TIMELINE_WINDOW_MAX
 
 PermissionText = Annotated[
     str,
@@ -155,6 +157,37 @@ class InvitationView(TypedDict):
     ]
 
 
+class MemberChangeView(TypedDict):
+    """A change of who is in a repo, that counts now."""
+
+    commit: Id
+    time: Annotated[int, Meta(description="Unix seconds, as the author states them.")]
+    kind: Annotated[
+        str,
+        one_of(
+            *("joined", "granted", "lowered", "excluded", "left", "renamed"),
+            description="`joined`: by a link. `granted`: by a member. `lowered`: may do less.",
+        ),
+    ]
+    user: Annotated[Id, Meta(description="Whom it is about.")]
+    user_name: PersonText
+    author: Annotated[Id, Meta(description="Who did it; of `joined`, `left` and `renamed`, the same user.")]
+    author_name: PersonText
+    permission: Annotated[
+        HeldPermission | None,
+        Meta(description="What the user may do from then on. Null: the change says nothing of it."),
+    ]
+    earlier_name: Annotated[
+        str | None, Meta(description="Of `renamed`: what the user called itself before. It proves nothing.")
+    ]
+
+
+class MemberChangeList(TypedDict):
+    """The latest changes of who is in a repo."""
+
+    changes: Annotated[list[MemberChangeView], Meta(description="By time, the latest last.")]
+
+
 class InvitationList(TypedDict):
     """The invitations of a repo."""
 
@@ -169,6 +202,21 @@ LIST_MEMBERS: Final = Endpoint(
     scopes=READ_REPO,
     summary="List the members of a repo and what they may do.",
     answer=MemberList,
+    errors=("not_permitted",),
+)
+LIST_MEMBER_CHANGES: Final = Endpoint(
+    name="list_member_changes",
+    method="GET",
+    path="/repos/{repo}/members/changes",
+    scopes=READ_REPO,
+    summary="List who came to a repo, left, was excluded, may do something else or has another name.",
+    query=(
+        limit_parameter(TIMELINE_WINDOW_MAX),
+        QueryParameter(
+            name="since", type=int, default=0, description="Only what was done from then on, in Unix seconds."
+        ),
+    ),
+    answer=MemberChangeList,
     errors=("not_permitted",),
 )
 GRANT_PERMISSION: Final = Endpoint(

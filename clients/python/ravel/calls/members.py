@@ -14,6 +14,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         InvitationLinkView,
         InvitationList,
         LeaveResult,
+        MemberChangeList,
         MemberList,
         MembershipChange,
         RemovalResult,
@@ -21,6 +22,14 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
 
 LIST_MEMBERS: Final[Operation[MemberList]] = Operation(
     name="list_members", method="GET", path="/repos/{repo}/members", answer="members.MemberList"
+)
+LIST_MEMBER_CHANGES: Final[Operation[MemberChangeList]] = Operation(
+    name="list_member_changes",
+    method="GET",
+    path="/repos/{repo}/members/changes",
+    answer="members.MemberChangeList",
+    query=("limit", "since"),
+    defaults={"limit": 100, "since": 0},
 )
 GRANT_PERMISSION: Final[Operation[MembershipChange]] = Operation(
     name="grant_permission",
@@ -84,6 +93,10 @@ class MembersCalls(SyncCaller):
         """List the members of a repo and what they may do."""
         return self._call(LIST_MEMBERS, {"repo": repo})
 
+    def list_member_changes(self, repo: str, *, limit: int = 100, since: int = 0) -> MemberChangeList:
+        """List who came to a repo, left, was excluded, may do something else or has another name."""
+        return self._call(LIST_MEMBER_CHANGES, {"repo": repo, "limit": limit, "since": since})
+
     def grant_permission(self, repo: str, user: str, permission: str) -> MembershipChange:
         """Make a user a member, or raise a member's permission."""
         return self._call(GRANT_PERMISSION, {"repo": repo, "user": user, "permission": permission})
@@ -138,6 +151,10 @@ class AsyncMembersCalls(AsyncCaller):
     async def list_members(self, repo: str) -> MemberList:
         """List the members of a repo and what they may do."""
         return await self._call(LIST_MEMBERS, {"repo": repo})
+
+    async def list_member_changes(self, repo: str, *, limit: int = 100, since: int = 0) -> MemberChangeList:
+        """List who came to a repo, left, was excluded, may do something else or has another name."""
+        return await self._call(LIST_MEMBER_CHANGES, {"repo": repo, "limit": limit, "since": since})
 
     async def grant_permission(self, repo: str, user: str, permission: str) -> MembershipChange:
         """Make a user a member, or raise a member's permission."""

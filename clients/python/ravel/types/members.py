@@ -12,6 +12,13 @@ class MemberList(TypedDict):
     """Devices of one person stand together, the first device first."""
 
 
+class MemberChangeList(TypedDict):
+    """The latest changes of who is in a repo."""
+
+    changes: list[MemberChangeView]
+    """By time, the latest last."""
+
+
 class MembershipChange(TypedDict):
     """A change of who is in a repo, or of what counts there."""
 
@@ -90,6 +97,34 @@ class MemberView(TypedDict):
     looks_alike: bool
     """Another person has a name that looks like this one."""
     color: int | None
+
+
+class MemberChangeView(TypedDict):
+    """A change of who is in a repo, that counts now."""
+
+    commit: str
+    time: int
+    """Unix seconds, as the author states them."""
+    kind: str
+    """`joined`: by a link. `granted`: by a member. `lowered`: may do less."""
+    user: str
+    """Whom it is about."""
+    user_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    author: str
+    """Who did it; of `joined`, `left` and `renamed`, the same user."""
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    permission: str | None
+    """What the user may do from then on. Null: the change says nothing of it."""
+    earlier_name: str | None
+    """Of `renamed`: what the user called itself before. It proves nothing."""
 
 
 class InvitationView(TypedDict):

@@ -1,0 +1,93 @@
+"""History of who is in a repo, for people: who came, left, was excluded, may do something else, or has another name."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from node.contract.members import MemberChangeList, MemberChangeView
+from node.ingest.replica import Replica
+from node.sync.hub import Hub
+from protocol.formats.body import Grant, Invite, Join, Permission, Remove
+from protocol.formats.profiles import Profile
+from protocol.formats.text import id_text
+from protocol.ids import UserId
+from storage.repos.repos import Repo
+from verifier.operations import Operation, Operations
+from verifier.resolution import Resolution
+
+
+class MemberChanges:
+    """Reads the changes of members that count, as the rules see them now."""
+
+    def __init__(self, hub: Hub, find_repo: Callable[[str], Repo]) -> None:
+        self._hub = hub
+        self._find_repo = find_repo
+
+    async def list_latest(self, repo: str, limit: int, since: int) -> MemberChangeList:
+        """List the latest changes by their authors' times, from `since` (Unix seconds) on.
+
+        Costs O(root branch commits of the repo): one look at each, and the rules' word on those that change members.
+        Raises ServiceError.
+        """
+        target = self._find_repo(repo)
+        return {
+            "changes": await self._hub.run_blocking(list_changes, self._hub.replica, target, limit, since)
+        }
+
+
+def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[MemberChangeView]:
+    """List the latest changes of a repo's members in order of time. O(root branch commits)."""
+    with replica.membership_lock:
+        membership = replica.membership(repo.repo_id)
+        operations = membership.operations.since(0)
+        # Of names those alone that are considered: others can be any number.
+        changes = [one for one in operations if isinstance(one.body, Join | Grant | Remove)]
+        changes += membership.profiles.considered()
+        # Of equal times the order of arrival stays, in which causes come first.
+        changes.sort(key=lambda one: one.timestamp)
+        name_of = partial(replica.people.name, repo.repo_id)
+        views = _views(changes, membership.now(), membership.operations, name_of)
+        return [*deque((one for one in views if one["time"] >= since), maxlen=limit)]
+
+
+def _views(
+    changes: list[Operation],
+    now: Resolution,
+    operations: Operations,
+    name_of: Callable[[UserId], str],
+) -> Iterator[MemberChangeView]:
+    called: dict[UserId, str | None] = {}
+
+    def view(
+        kind: str, one: Operation, user: UserId, permission: Permission | None = None
+    ) -> MemberChangeView:
+        return {
+            "commit": id_text(one.commit_id),
+            "time": one.timestamp // 1000,
+            "kind": kind,
+            "user": id_text(user),
+            "user_name": name_of(user),
+            "author": id_text(one.author),
+            "author_name": name_of(one.author),
+            "permission": None if permission is None else permission.name.lower(),
+            "earlier_name": None,
+        }
+
+    for one in changes:
+        match one.body:
+            case Join() if now.counts(one):
+                invitation = operations.find(one.body.invitation)
+                body = None if invitation is None else invitation.body
+                yield view("joined", one, one.author, body.permission if isinstance(body, Invite) else None)
+            case Grant() if now.counts(one):
+                yield view("granted", one, one.body.user, one.body.permission)
+            case Remove() if now.has_effect(one):
+                kind = "left" if one.is_leave else "excluded" if one.body.keeps is None else "lowered"
+                yield view(kind, one, one.body.user, one.body.keeps)
+            case Profile() if now.counts(one):
+                before, after = called.get(one.author), one.body.name
+                called[one.author] = after
+                if before and after and before != after:
+                    yield {**view("renamed", one, one.author), "earlier_name": before}
+            case _:
+                pass

@@ -1,0 +1,46 @@
+"""Changes of members stand between the commits before and after which they came."""
+
+from typing import Any
+
+import pytest
+
+from node.cli.timeline_view import with_changes
+
+
+def _item(time: int) -> dict[str, Any]:
+    return {"commit": f"c{time}", "time": time, "author_name": "Ann"}
+
+
+def _change(time: int, kind: str, permission: str | None = None) -> dict[str, Any]:
+    names = {"user": "u" * 52, "user_name": "Ben", "author": "a" * 52, "author_name": "Ann"}
+    return {
+        **names,
+        "commit": "x",
+        "time": time,
+        "kind": kind,
+        "permission": permission,
+        "earlier_name": "Bob",
+    }
+
+
+def test_changes_stand_where_they_belong_by_time() -> None:
+    items, changes = [_item(10), _item(20)], [_change(5, "left"), _change(15, "left"), _change(25, "left")]
+    assert [one["time"] for one in with_changes(items, changes, is_end=True)] == [5, 10, 15, 20, 25]
+    assert [one["time"] for one in with_changes(items, changes, is_end=False)] == [5, 10, 15, 20]
+
+
+@pytest.mark.parametrize(
+    "kind, permission, said",
+    [
+        ("joined", "write", "(joined: may write)"),
+        ("granted", "admin", "(granted Ben: may all that an admin may)"),
+        ("lowered", "read", "(lowered Ben: may read)"),
+        ("excluded", None, "(excluded Ben)"),
+        ("left", None, "(left)"),
+        ("renamed", None, "(was called Bob before)"),
+        ("of a later version", None, "(of a later version)"),
+    ],
+)
+def test_a_change_is_said_in_words(kind: str, permission: str | None, said: str) -> None:
+    [row] = with_changes([], [_change(1, kind, permission)], is_end=True)
+    assert row["change"] == said
