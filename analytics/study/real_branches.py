@@ -1,10 +1,9 @@
 """Loads the largest branches of exports as graphs for a study.
 
 Each node's export gives a delivery: the commits in the order in which they *arrived* there. A commit that had to wait for
-its causes stands where it came (`arrived_at`), and not where the node accepted it. So a log shows the disorder that the
-network made, in milliseconds of that node's clock; what came within one of these stands in the order of acceptance. Exports
-before schema 5 do not tell arrivals: their logs are in causal order. A node that lacks commits of a branch has no log of
-it.
+its causes stands where it came (`arrival`), and not where the node accepted it. So a log shows the disorder that the network
+made, whatever the node's clock did. Exports before schema 8 do not tell it: their logs are in causal order. A node that
+lacks commits of a branch has no log of it.
 
 Feeds are those of authors; of imported commits, which one user signs, those of their authors where they came from.
 """
@@ -41,7 +40,7 @@ def load_real_branches(spark: SparkSession, exports: Sequence[Export]) -> list[R
         read_by_export(spark, exports, "commits")
         .groupBy("node", "commit_id")  # what several exports of a node tell
         .agg(
-            F.min(F.coalesce("arrived_at", "received_at")).alias("arrived"),
+            F.min(F.coalesce("arrival", "sequence")).alias("arrived"),
             F.min("sequence").alias("accepted"),
         )
     )
