@@ -32,6 +32,7 @@ CARRIED: Final = (
     "branch_name",
     "topic",
     "author",
+    "source_author",
     "body_kind",
     "sequence",
     "size",

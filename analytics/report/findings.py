@@ -271,7 +271,7 @@ class Findings:
         shown = (
             "WITH found AS (SELECT branch_id, commit_id, fault, rank AS computed_rank FROM linearization "
             f"WHERE branch_id = {_ids([drawn])} AND (fault IS NULL OR fault = '{VOID}')), "
-            "shown AS (SELECT commit_id, author, acks, fault, body_kind, "
+            "shown AS (SELECT commit_id, coalesce(source_author, author) AS author, acks, fault, body_kind, "
             f"coalesce(computed_rank, rank) AS rank FROM commits "
             "JOIN found USING (branch_id, commit_id)) "
         )

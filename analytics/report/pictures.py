@@ -4,8 +4,9 @@ Nothing a user wrote goes into a picture: names stand in the page around it.
 """
 
 import io
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -206,19 +207,34 @@ def draw_shares(lines: Sequence[Points], label: str, unit: str) -> str:
         axes.set_ylim(0, 102)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f} %"))
         if unit == TIME:
-            low, high = axes.get_xlim()
-            ticks = [seconds for seconds in _NAMED_TIMES if low <= seconds <= high]
+            ticks = spread_labels(_NAMED_TIMES, *axes.get_xlim())
             axes.xaxis.set_major_locator(FixedLocator(ticks))
             axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _NAMED_TIMES.get(round(value), "")))
             axes.xaxis.set_minor_locator(NullLocator())
         else:
             most = axes.get_xlim()[1]
             few = [number for number in range(1, 10) if number <= most]
-            axes.xaxis.set_major_locator(FixedLocator(few if most < 10 else [1, *_ROUND_NUMBERS]))
+            named = {number: f"{number:,}" for number in (1, *_ROUND_NUMBERS)}
+            round_ones = [*named] if is_linear else spread_labels(named, *axes.get_xlim())
+            axes.xaxis.set_major_locator(FixedLocator(few if most < 10 else round_ones))
             axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
             axes.xaxis.set_minor_locator(NullLocator())
             axes.set_xlabel(unit if is_linear else f"{unit} (logarithmic)")
         return svg_of(figure, label)
+
+
+def spread_labels(labels: Mapping[int, str], low: float, high: float) -> list[int]:
+    """Return the numbers between two whose labels stand apart on a logarithmic axis, from the left."""
+    inches = (_WIDE - _BESIDE - _RIGHT) / math.log(high / low)
+    found: list[int] = []
+    end = -math.inf
+    for number in (number for number in labels if low <= number <= high):
+        half = len(labels[number]) * _DIGIT / 2
+        at = math.log(number / low) * inches
+        if at - half >= end:
+            found.append(number)
+            end = at + half + _DIGIT
+    return found
 
 
 def draw_members(points: Sequence[tuple[int, int]], bucket: int, epochs: Sequence[int]) -> str:

@@ -481,9 +481,8 @@ def _authors(report: Report) -> str:
     note = f"<p>And {rest:,} more, in {page.link_to('authors')}.</p>" if rest else ""
     if report.imported:
         note += (
-            f'<p class="note">{page.counted(report.imported, "commit")} of these {_were(report.imported)} imported. One '
-            "user signs an import, and this page shows that user as the author. <code>source_author</code> in the export "
-            "has the original authors.</p>"
+            f'<p class="note">{page.counted(report.imported, "commit")} of these {_were(report.imported)} imported. Their '
+            "authors are those where they came from, each by a hash of the name, and not the user who signed the import.</p>"
         )
     return page.table(("author", "commits", "share", "branches", "feed forks", "last"), rows) + note
 

@@ -69,6 +69,7 @@ class Received:
     recent: int  # bytes of the end of that time
     span: int  # milliseconds that this end lasts
     held: int | None = None  # bytes of blocks, None where the export does not say
+    files: int = 0  # bytes of files that commits of that end add
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,22 +251,28 @@ def _find_rows(rows: Rows, now: Summary, names: Names) -> StandingRows:
 def _received(rows: Rows, period: Period | None, exported_at: int) -> tuple[Received, ...]:
     if period is None:
         return ()
-    points: dict[str, list[tuple[int, int, int]]] = {}
-    for row in rows("SELECT * FROM store_growth ORDER BY node, bucket_start"):
+    points: dict[str, list[tuple[int, int, int, int]]] = {}
+    # A clock that ran ahead says nothing of the time after the export, and would thin the pace until then.
+    for row in rows(
+        f"SELECT * FROM store_growth WHERE bucket_start <= {exported_at} ORDER BY node, bucket_start"
+    ):
         if row["node"] in points or len(points) < _NODES_MAX:
             points.setdefault(row["node"], []).append(
-                (row["bucket_start"], row["bytes"], row["bytes_in_all"])
+                (row["bucket_start"], row["bytes"], row["bytes_in_all"], row["file_bytes"])
             )
     held = {row["node"]: row["block_bytes"] for row in rows("SELECT node, block_bytes FROM stores")}
     found = []
     for node, buckets in points.items():
         # Up to the export: a node that received nothing of late has a pace of nothing, and not that of its last bucket.
-        end = max(buckets[-1][0] + period.bucket, exported_at)
+        end = exported_at
         # With a bucket's beginning, as rows have whole buckets.
         start = max((end - _RECENT) // period.bucket * period.bucket, buckets[0][0])
-        recent = sum(size for at, size, _ in buckets if at >= start)
-        in_all = tuple((at, in_all) for at, _, in_all in buckets)
-        found.append(Received(node, in_all, period.bucket, int(recent), end - start, held.get(node)))
+        recent = sum(size for at, size, _, _ in buckets if at >= start)
+        files = sum(size for at, _, _, size in buckets if at >= start)
+        in_all = tuple((at, in_all) for at, _, in_all, _ in buckets)
+        found.append(
+            Received(node, in_all, period.bucket, int(recent), end - start, held.get(node), int(files))
+        )
     return tuple(found)
 
 
@@ -299,9 +306,9 @@ def render_standing(standing: Standing, names: Names) -> str:
     ]  # fmt: skip
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
     pictures = "".join(
-        f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one))}"
+        f"<figure><h3>{names.of(one.node)}</h3>{draw_received(one.points, one.bucket, number, _pace(one, one.recent))}"
         "<figcaption>Commits received, by this node's clock (UTC)."
-        f"{'' if _pace(one) is None else ' Dashed: on at the pace of late.'}</figcaption>"
+        f"{'' if _pace(one, one.recent) is None else ' Dashed: on at the pace of late.'}</figcaption>"
         "</figure>"
         for number, one in enumerate(
             [one for one in standing.received if len(one.points) > 1][:_PICTURES_MAX]
@@ -434,10 +441,11 @@ def _lagging(standing: Standing, names: Names) -> list[tuple[str, str]]:
 
 def _grows(one: Received, names: Names) -> str:
     received = (
-        f"{_node(one.node, names)} received {page.sized(one.recent)} of commits in {page.duration(one.span)}."
+        f"{_node(one.node, names)} received {page.sized(one.recent)} of commits"
+        f"{f', which add {page.sized(one.files)} of files,' if one.files else ''} in {page.duration(one.span)}."
     )
     held = "" if one.held is None else f" It holds {page.sized(one.held)} of blocks."
-    pace = _pace(one)
+    pace = _pace(one, one.recent + one.files)
     if pace is None:
         return received + held
     growth = round(pace * _YEAR)
@@ -445,9 +453,9 @@ def _grows(one: Received, names: Names) -> str:
     return f"{received}{held}{forecast}{'' if one.held is None else f', {page.sized(one.held + growth)} in all'}."
 
 
-def _pace(one: Received) -> float | None:
+def _pace(one: Received, size: int) -> float | None:
     """Bytes in a millisecond; None of less than a day: a first sync says nothing of a year."""
-    return one.recent / one.span if one.span >= DAY else None
+    return size / one.span if one.span >= DAY else None
 
 
 def _heads(standing: Standing) -> tuple[str, str]:

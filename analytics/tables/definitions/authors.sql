@@ -1,7 +1,7 @@
 -- Rows: author
 -- What each author did over all branches.
 --
--- author binary: the author
+-- author binary: the author, as in `feeds`
 -- commits bigint: commits
 -- branches bigint: branches written to
 -- merges bigint: commits with several parents

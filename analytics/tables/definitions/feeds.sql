@@ -1,8 +1,8 @@
 -- Rows: branch and author
--- What each author did in each branch.
+-- What each author did in each branch. Of imported commits, which one user signs, authors are those where they came from.
 --
 -- branch_id binary: the branch
--- author binary: the author
+-- author binary: the author; of imported commits `source_author`, a hash of their author's name
 -- commits bigint: commits
 -- merges bigint: commits with several parents
 -- bytes bigint (bytes): size of the commits
@@ -12,7 +12,7 @@
 -- last_time bigint (ms since 1970-01-01 UTC): last stated time
 SELECT
     branch_id,
-    author,
+    coalesce(source_author, author) AS author,
     count(*) AS commits,
     count(*) FILTER (WHERE acks_count > 1) AS merges,
     sum(size) AS bytes,
@@ -21,4 +21,4 @@ SELECT
     min(plausible(time)) AS first_time,
     max(plausible(time)) AS last_time
 FROM ordered
-GROUP BY branch_id, author
+GROUP BY branch_id, coalesce(source_author, author)

@@ -10,10 +10,11 @@ WITH told AS (
         branch_id,
         author,
         size,
+        file_bytes,
         received_at,
         row_number() OVER (
             PARTITION BY node, commit_id
-            ORDER BY sequence, repo_id, branch_id, author, size, received_at
+            ORDER BY sequence, repo_id, branch_id, author, size, coalesce(file_bytes, 0), received_at
         ) AS telling
     FROM commits_by_node
 ), marked AS (
@@ -27,6 +28,7 @@ SELECT
     branch_id,
     author,
     size,
+    file_bytes,
     received_at,
     coalesce(is_marked, false) AS is_void
 FROM told

@@ -12,6 +12,7 @@ SELECT
     branch_id,
     author,
     size,
+    file_bytes,
     received_at,
     coalesce(is_marked, false) AS is_void
 FROM commits_by_node

@@ -4,6 +4,7 @@ from xml.etree import ElementTree
 
 from analytics.report.drawing import LANES_MAX, LEGEND, DrawnCommit, draw_tangle
 from analytics.report.page import NO_NAMES, Names
+from analytics.report.pictures import spread_labels
 from ravel.exports.schema import text_id
 from tests.support.exports import id_of
 
@@ -78,3 +79,11 @@ def test_lanes_have_names_where_authors_do() -> None:
     labels = of_class(ElementTree.fromstring(page), "lane-name")  # noqa: S314  # made here
     assert [label.text for label in labels] == ["Ada <i>", "Bob of the \N{HORIZONTAL ELLIPSIS}"]
     assert [title.text for label in labels for title in label] == ["Ada <i>", "Bob of the long name"]
+
+
+def test_labels_of_a_logarithmic_axis_stand_apart() -> None:
+    times = {3600: "1 h", 21_600: "6 h", 86_400: "1 day", 604_800: "7 days", 2_592_000: "30 days"}
+    assert spread_labels(times, 3600, 2_592_000) == [*times]
+    crowded = spread_labels(times, 1, 31_536_000 * 10)
+    assert crowded == [3600, 21_600, 604_800], "a day would touch six hours"
+    assert spread_labels(times, 1, 10) == []

@@ -105,7 +105,7 @@ def _find(
         "faults": [{"causes": 0}],
         "stores": [{"node": "alice", "block_bytes": 3 << 20}],
         "store_growth": [
-            {"node": "alice", "bucket_start": at, "bytes": size, "bytes_in_all": total}
+            {"node": "alice", "bucket_start": at, "bytes": size, "bytes_in_all": total, "file_bytes": 0}
             for (at, size), total in zip(buckets, in_all, strict=True)
         ],
     }
@@ -134,7 +134,7 @@ def _find(
             [(0, 5 << 20), (60 * DAY, 1 << 20)],
             100 * DAY,
             60 * DAY,
-            "1.0 MiB of commits in 60 days. At that pace they take 6.1 MiB",
+            "1.0 MiB of commits in 40 days. At that pace they take 9.1 MiB",
         ),
         ([(0, 1 << 30)], HOUR, HOUR, "1.0 GiB of commits in 1 hour."),
     ],
@@ -153,6 +153,26 @@ def test_the_pace_is_that_up_to_the_export(
     ]  # without a picture, which takes long
     assert told.startswith(f"Node alice received {said}")
     assert ("in a year" in told) == ("At that" in said)
+
+
+@pytest.mark.slow
+def test_the_forecast_counts_files_and_no_clock_that_ran_ahead_of_the_export(tmp_path: Path) -> None:
+    rows = [
+        Row("a", received=T0_MS - 10 * DAY, size=1 << 20),
+        Row("b", ("a",), received=T0_MS - DAY, size=1 << 20, file_bytes=8 << 20),
+        Row("c", ("b",), received=T0_MS + 400 * DAY, size=1 << 20, file_bytes=1 << 30),  # after the export
+    ]
+    export = write_export(tmp_path / "export", rows, node="alice")
+    result = analyze.run(export, tmp_path / "out", engine="local", progress=lambda _: None)
+    page = result.report.read_text(encoding="utf-8")
+    (said,) = re.findall(r"received ([^<]* more disk space in a year)", page)
+    found = re.match(
+        r"2\.0 MiB of commits, which add 8\.0 MiB of files, in (\d+) days\. .* they take ([\d.]+) MiB", said
+    )
+    assert found is not None, said
+    days, pace = int(found[1]), float(found[2])
+    assert 10 <= days <= 17, "whole buckets up to the export, and none after it"
+    assert pace == pytest.approx(10 * 365 / days, rel=0.1)
 
 
 def test_an_analysis_of_later_exports_is_not_compared_with() -> None:

@@ -247,6 +247,18 @@ def test_holdings_are_those_of_the_latest_export(
         assert counted.table("stores", "node")["one"]["block_bytes"] == block_bytes, "not counted last: null"
 
 
+def test_imported_commits_count_for_their_authors_where_they_came_from(tmp_path: Path) -> None:
+    rows = [Row("a"), *(Row(f"c{n}", ("a",), source=f"s{n % 2}", kind="imported") for n in range(5))]
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        counted.catalog.write(["feeds", "authors", "activity", "widths", "branches"])
+        wrote = {author: row["commits"] for author, row in counted.table("authors", "author").items()}
+        (branch,) = counted.table("branches", "branch_id").values()
+        active = {row["author"] for row in counted.engine.rows("SELECT author FROM activity")}
+    assert wrote == {id_of("ada"): 1, id_of("s0"): 3, id_of("s1"): 2}
+    assert branch["authors"] == 3
+    assert active == wrote.keys()
+
+
 def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:
     rows = [Row("root")]
     for number, waited in enumerate((0, 1_000, 1_001, 60_000, 400 * DAY_MS, -1)):
