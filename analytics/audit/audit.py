@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.audit import blocks as audit_blocks
-from analytics.audit import findings
+from analytics.audit import findings, statements
 from analytics.audit.blocks import BlockCounts
 from analytics.audit.findings import FINDINGS_SCHEMA
 from analytics.command import Progress
@@ -111,7 +111,12 @@ def run(
         try:
             digests = tables.write("digests", digest_common(by_node))
             voids = _with_source(read_parts(session, exports, "voids"), exports)
-            found = find_all(judged, by_node, commits, voids, digests)
+            beside = {
+                name: _with_source(read_parts(session, exports, name), exports) for name in statements.TABLES
+            }
+            found = find_all(judged, by_node, commits, voids, digests).unionByName(
+                statements.find_all(beside, judged)
+            )
             in_blocks, blocks = find_in_blocks(session, exports, by_node)
             table = tables.write("findings", found.unionByName(in_blocks))
             progress("4/4 count")
@@ -143,7 +148,7 @@ def judge_rows(spark: SparkSession, exports: Sequence[Export], order: DataFrame)
     A number is added to the name of a node that has several exports. `order` is what `linearize` gives. Authors are null
     where the exports hide them under different keys.
     """
-    rows = _with_source(read_parts(spark, exports, "commits"), exports)
+    rows = _with_source(read_parts(spark, exports, "commits", [*findings.TIMESTAMPS]), exports)
     if not authors_agree(exports):  # pseudonyms of several keys tell nothing of each other
         rows = rows.withColumn("author", F.lit(None).cast("binary"))
     given = order.withColumnsRenamed({"rank": "given_rank", "position": "given_position"})
@@ -161,6 +166,8 @@ def find_all(
         findings.missing_causes(judged, commits),
         findings.wrong_positions(judged),
         findings.strange_roots(judged),
+        findings.strange_repos(judged),
+        findings.wrong_sequences(judged),
         findings.dangling_voids(voids, commits),
         findings.divergences(digests),
     ]

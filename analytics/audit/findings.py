@@ -26,6 +26,8 @@ _RANGES: Final = (
     ("arrived_at", 0, STATED_NUMBER_MAX),
 )
 """Columns of `commits` with the least and the largest number that can be. Null, of what an older schema lacks, can be."""
+TIMESTAMPS: Final = {"time_utc": "time", "received_utc": "received_at", "arrived_utc": "arrived_at"}
+"""Columns of timestamps, and the numbers that they say again."""
 FINDINGS_SCHEMA: Final = "kind string, branch_id binary, commit_id binary, nodes array<string>, detail string"
 LISTED_MAX: Final = 8
 """Places that one finding names."""
@@ -44,6 +46,8 @@ def count_copies(judged: DataFrame) -> DataFrame:
         F.max(stated).alias("most"),
         F.min("rank").alias("rank"),
         F.max("sequence").alias("sequence"),
+        F.min("feed_sequence").alias("least_feed"),
+        F.max("feed_sequence").alias("most_feed"),
         F.min("passed").alias("passed"),
         F.bool_and(F.col("fault").isNull()).alias("is_placed"),
     )
@@ -58,15 +62,24 @@ def duplicates(by_node: DataFrame) -> DataFrame:
 def disagreements(by_node: DataFrame) -> DataFrame:
     """Find ids whose copies differ."""
     least, most = F.min("least").alias("least"), F.max("most").alias("most")
+    # Null where an older schema lacks it, which contradicts nothing: so it is no part of the statement.
+    feeds = F.min("least_feed").alias("least_feed"), F.max("most_feed").alias("most_feed")
     found = by_node.groupBy("commit_id").agg(
-        F.min("branch_id").alias("branch_id"), F.sort_array(F.collect_set("node")).alias("nodes"), least, most
+        F.min("branch_id").alias("branch_id"),
+        F.sort_array(F.collect_set("node")).alias("nodes"),
+        least,
+        most,
+        *feeds,
     )
     # The least and the most statement are the same where all are, and differ first in a column that is not.
     differ = [
         F.when(~F.col(f"least.{name}").eqNullSafe(F.col(f"most.{name}")), F.lit(name)) for name in _AGREED
     ]
+    is_forked = F.coalesce(F.col("least_feed") != F.col("most_feed"), F.lit(False))
+    differ.append(F.when(is_forked, F.lit("feed_sequence")))
     detail = F.concat(F.lit("copies differ in "), F.concat_ws(", ", *differ))
-    return finding(found.where(~F.col("least").eqNullSafe(F.col("most"))), "disagreement", detail)
+    is_other = ~F.col("least").eqNullSafe(F.col("most")) | is_forked
+    return finding(found.where(is_other), "disagreement", detail)
 
 
 def row_findings(judged: DataFrame) -> DataFrame:
@@ -91,11 +104,63 @@ def row_findings(judged: DataFrame) -> DataFrame:
                 _said("wrong rank", F.concat(F.lit("states "), stated, F.lit(", the acks give "), given)),
             ),
             F.when(is_lost, _said(F.col("fault"), F.concat(F.lit("in "), place))),
+            F.when(
+                F.size(F.array_distinct("acks")) < F.size("acks"),
+                _said("ack twice", F.concat(F.lit("in "), place)),
+            ),
+            *(_wrong_timestamp(name, place) for name in TIMESTAMPS),
         )
     )
     return judged.select("branch_id", "commit_id", "node", F.explode(found).alias("found")).select(
         "found.kind", "branch_id", "commit_id", F.array("node").alias("nodes"), "found.detail"
     )
+
+
+def _wrong_timestamp(name: str, place: Column) -> Column:
+    """Find a timestamp that is not the number before it. Null says that there is none, as before schema 5."""
+    number = F.col(TIMESTAMPS[name])
+    is_wrong = F.unix_millis(name) != number
+    stated = F.concat(F.lit(f"{name} is not "), number.cast("string"), F.lit(", in "), place)
+    return F.when(is_wrong, _said("wrong timestamp", stated))
+
+
+def wrong_sequences(judged: DataFrame) -> DataFrame:
+    """Find numbers that one export gives twice, and commits that it puts before one that they ack."""
+    numbered = judged.select("node", "branch_id", "commit_id", "sequence", "acks")
+    twice = (
+        numbered.groupBy("node", "sequence")
+        .agg(F.count_distinct("commit_id").alias("commits"), F.min("commit_id").alias("commit_id"))
+        .where("commits > 1")
+        .withColumn("branch_id", F.lit(None).cast("binary"))
+    )
+    number = F.col("sequence").cast("string")
+    causes = numbered.select(
+        "node", F.col("commit_id").alias("ack"), F.col("sequence").alias("cause_sequence")
+    )
+    early = (
+        numbered.withColumn("ack", F.explode("acks"))
+        .join(causes, on=["node", "ack"])
+        .where((F.col("sequence") <= F.col("cause_sequence")) & (F.col("ack") != F.col("commit_id")))
+        .groupBy("node", "branch_id", "commit_id", "sequence")
+        .agg(F.max("cause_sequence").alias("cause_sequence"))
+    )
+    detail = F.concat(
+        F.lit("sequence "), number, F.lit(", and a parent "), F.col("cause_sequence").cast("string")
+    )
+    return finding(twice, "duplicate", F.concat(F.lit("sequence "), number)).unionByName(
+        finding(early, "effect before its cause", detail)
+    )
+
+
+def strange_repos(judged: DataFrame) -> DataFrame:
+    """Find branches whose commits are of several repos."""
+    found = (
+        judged.groupBy("branch_id")
+        .agg(F.count_distinct("repo_id").alias("repos"), F.sort_array(F.collect_set("node")).alias("nodes"))
+        .where("repos > 1")
+        .withColumn("commit_id", F.lit(None).cast("binary"))
+    )
+    return finding(found, "several repos", F.concat(F.col("repos").cast("string"), F.lit(" repos")))
 
 
 def _is_outside(name: str, least: int, most: int | None) -> Column:

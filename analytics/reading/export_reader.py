@@ -143,8 +143,11 @@ def local_rows(spark: "SparkSession", schema: str, rows: Sequence[tuple[object, 
     import pyarrow as pa
     from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
+    from pyspark.sql.utils import is_remote
 
     kinds: Any = StructType.fromDDL(schema)
+    if not rows and is_remote():  # Spark Connect looks for types in rows of Arrow's
+        return spark.createDataFrame([], kinds)
     names = kinds.names
     told = [dict(zip(names, row, strict=True)) for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(told, schema=to_arrow_schema(kinds)))
@@ -191,14 +194,17 @@ def mark_files(read: "DataFrame", told: Mapping[Path, tuple[object, ...]], schem
     return marked.where(F.coalesce("is_known", unknown.cast("boolean"))).drop("file_path", "is_known")
 
 
-def read_parts(spark: "SparkSession", exports: Sequence[Export], table: str) -> "DataFrame":
-    """Read a table with `file_path` (as Spark spells it) and `row`, from 0.
+def read_parts(
+    spark: "SparkSession", exports: Sequence[Export], table: str, timestamps: Sequence[str] = ()
+) -> "DataFrame":
+    """Read a table with `file_path` (as Spark spells it) and `row`, from 0, and with these timestamps.
 
-    These two are missing where there is no file to read.
+    The two are missing where there is no file to read.
     """
     from pyspark.sql import functions as F
 
-    rows = _read_files(spark, exports, table)
+    schema = ", ".join([SPARK_SCHEMAS[table], *(f"{name} timestamp" for name in timestamps)])
+    rows = _read(spark, schema, [part for export in exports for part in export.tables[table]])
     if not any(export.tables[table] for export in exports):
         return rows
     return rows.select("*", F.col("_metadata.file_path"), F.col("_metadata.row_index").alias("row"))

@@ -36,6 +36,7 @@ from tests.support.exports import (
     id_of,
     listing,
     relayed,
+    stated_places,
     write_export,
 )
 from tests.support.hard_stores import harden
@@ -198,6 +199,73 @@ def test_what_contradicts_itself_or_others_is_found_with_its_node(
         if row["detail"].startswith("size")
     )
     assert size.startswith("size -1 in liar%20 [1]/commits/part-00000001.parquet row 10")
+
+
+def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [*DIAMOND, Row("side", branch="side")]
+    good = write_export(tmp_path / "good", rows, node="good")
+    bad = write_export(tmp_path / "bad", rows, node="bad", tables=_DAMAGED)
+
+    def damage(rows: list[dict[str, Any]]) -> None:
+        root, left, right, merge, side = rows
+        right["sequence"] = left["sequence"]
+        root["sequence"], root["arrival"] = 9, 9
+        merge["acks"] *= 2
+        left["time_utc"] = 5_000
+        side["feed_sequence"] = 7
+        root["files"] = 2
+        right["repo_id"] = id_of("another")
+
+    change_rows(bad, "commits", damage)
+    result = _audit(spark, tmp_path / "out", good, bad)
+    found = _found(spark, result, "main", "side", "ghost", *(row.name for row in DIAMOND))
+    bad_alone, both = ("bad",), ("bad", "good")
+    assert found == {
+        ("duplicate", "", min("left", "right", key=id_of), bad_alone),
+        ("effect before its cause", "main", "left", bad_alone),
+        ("effect before its cause", "main", "right", bad_alone),
+        ("ack twice", "main", "merge", bad_alone),
+        ("wrong timestamp", "main", "left", bad_alone),
+        ("disagreement", "side", "side", both),
+        ("disagreement", "main", "right", both),
+        ("disagreement", "main", "merge", both),
+        ("several repos", "main", "", both),
+        ("wrong files", "main", "root", bad_alone),
+        ("stray row", "", "ghost", bad_alone),
+        ("stray row", "", "root", bad_alone),
+        ("wrong membership", "main", "root", bad_alone),
+        ("absurd value", "", "", bad_alone),
+        ("member of no operation", "", "", bad_alone),
+        ("unknown epoch", "", "", bad_alone),
+        ("accepted too", "main", "left", bad_alone),
+        ("duplicate", "", "", bad_alone),
+    }
+    details = {row["detail"] for row in spark.read.parquet(str(result.tables / "findings")).collect()}
+    assert "copies differ in feed_sequence" in details
+    assert {"members: permission emperor", "memberships: reason magic", "topics: kind odd"} <= details
+
+
+_MEMBER = {"repo_id": id_of("repo"), "member": id_of("bob"), "permission": "emperor", "person": None}
+_DAMAGED: dict[str, list[dict[str, object]]] = {
+    "memberships": [
+        {
+            "sequence": 1, "commit_id": id_of("root"), "repo_id": id_of("repo"), "operation": "grant",
+            "member": id_of("ada"), "permission": "read", "epoch": None, "reason": "magic", "sealed_to": -1,
+            "counts": True,
+        }
+    ],
+    "members": [_MEMBER, _MEMBER],
+    "topics": [
+        {"topic": id_of("t"), "repo_id": id_of("repo"), "kind": "odd", "branch_id": None, "epoch": id_of("none")}
+    ],
+    "tangles": stated_places(("reply", "root", "ghost", ("root",))),
+    "pending": [
+        {
+            "commit_id": id_of("left"), "topic": id_of("t"), "branch_id": None, "reason": "causes", "lacking": 1,
+            "size": 1, "arrived_at": None, "arrival": 1,
+        }
+    ],
+}  # fmt: skip
 
 
 BLOCK_KINDS = {"wrong id", "wrong acks", "malformed block", "missing block", "stray block", "dangling block"}
