@@ -7,12 +7,9 @@ and streams it in batches; commits accepted later are appended.
     us: Summary  ->   <- Summary  :them      LoadPlan
     us: Publications -> ... <- Receipt :them
 
-Two tables at the end of this file are the way in: `MESSAGES` says when the peer may say a message and what handles it,
-`EVENTS` what handles an event of this side. A new message takes its codec (`protocol.session.messages`) and one row there.
-Each subject's rules are in a module of its own, and its states in tables of `protocol.session.machines`.
-
-The shell (`node.sync.connection`) performs the Load and Take outputs and reports back with the matching event. A fault of
-the peer ends in one output, `Close`, with a stable reason; after it the machine is dead.
+`MESSAGES` and `EVENTS` at the end are the way in: when a message is legal, and what handles it. Rules of a subject are in a
+module of its own, states in tables of `protocol.session.machines`. The shell (`node.sync.connection`) performs Load and Take
+outputs, and reports back. A fault of the peer ends in one `Close` with a stable reason; after it the machine is dead.
 """
 
 from collections.abc import Callable, Mapping
@@ -161,8 +158,7 @@ class Session:
 
     def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
         """Name the place for which one side seals a presence, so that it opens nowhere else."""
-        by_dialer = self._is_dialer is by_us
-        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=by_dialer))
+        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=self._is_dialer is by_us))
 
     def handle(self, event: events.Event) -> list[Output]:
         """Return what to do about an event, in order."""

@@ -245,7 +245,12 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
     assert {"members: permission emperor", "memberships: reason magic", "topics: kind odd"} <= details
 
 
-_MEMBER = {"repo_id": id_of("repo"), "member": id_of("bob"), "permission": "emperor", "person": None}
+_MEMBER: dict[str, object] = {
+    "repo_id": id_of("repo"),
+    "member": id_of("bob"),
+    "permission": "emperor",
+    "person": None,
+}
 _DAMAGED: dict[str, list[dict[str, object]]] = {
     "memberships": [
         {
@@ -422,7 +427,7 @@ def _forged_relay(tmp_path: Path) -> Path:
 
 def test_a_person_is_told_how_much_was_recomputed_and_for_whom_nothing(tmp_path: Path) -> None:
     result = audit.AuditResult(
-        5, 7, 6, 1, BlockCounts(12, 5, 2, 6, 3), ("n1", "n2", "n3", "n4"), {}, (), tmp_path, 1.0
+        5, 7, 6, 1, BlockCounts(12, 5, 2, 6, 3), ("n1", "n2", "n3", "n4"), (), {}, (), tmp_path, 1.0
     )
     *told, last = audit_command.as_text(result).splitlines()[2:]
     assert told == [
