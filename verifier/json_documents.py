@@ -356,9 +356,10 @@ def read_register(address: Address, entry: DocumentEntry) -> tuple[Content | Non
     return winner, conflicts
 
 
-def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
-    """Build the tree of a document from what stands in its registers. Costs O(bytes of it)."""
-    tree = JsonTree()
+def add_registers(
+    tree: JsonTree, entries: Mapping[str, DocumentEntry]
+) -> tuple[list[JsonConflict], dict[Address, CommitId]]:
+    """Add what stands in registers to a tree; return their conflicts, and whose values show. Costs O(bytes of them)."""
     conflicts: list[JsonConflict] = []
     names: dict[Address, CommitId] = {}
     for key, entry in entries.items():
@@ -370,6 +371,18 @@ def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[Jso
         conflicts += beside
         if content is not None:
             names[address] = entry.values[0].name
+    return conflicts, names
+
+
+def keys_of_owner(owner: str) -> tuple[str, str]:
+    """Return from which key, and before which, the registers of an owner are, and with PLACE the places of all items."""
+    return owner, f"{owner}\x01"
+
+
+def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:
+    """Build the tree of a document from what stands in its registers. Costs O(bytes of it)."""
+    tree = JsonTree()
+    conflicts, names = add_registers(tree, entries)
     for owner, root in tree.nodes.items():
         for path, node in root.walk():
             if node.below and node.own is not None and not isinstance(node.own, MapMark):

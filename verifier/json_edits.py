@@ -31,6 +31,7 @@ from verifier.json_documents import (
     Node,
     Place,
     Whole,
+    add_registers,
     build_tree,
     clean_value,
     content_text,
@@ -68,13 +69,22 @@ class Operation:
 class JsonEditor:
     """Edits one document: each method as if those before it were written. `operations` has what they come to.
 
-    Building one costs O(bytes that stand); an edit costs O(what it replaces and writes), in a list O(log n) of its items.
+    `entries` are those of the document; with `load` those of all items' places are enough, and it gives the entries of an
+    owner when an edit first speaks of it. Building one costs O(bytes of these); an edit costs O(bytes of the items that it
+    speaks of, and what it writes), in a list O(log n) of its items.
     """
 
-    def __init__(self, entries: Mapping[str, DocumentEntry], random_number: RandomNumber) -> None:
-        self._entries = entries
+    def __init__(
+        self,
+        entries: Mapping[str, DocumentEntry],
+        random_number: RandomNumber,
+        load: Callable[[str], Mapping[str, DocumentEntry]] | None = None,
+    ) -> None:
+        self._entries = dict(entries)
         self._tree, _ = build_tree(entries)
         self._random = random_number
+        self._load = load
+        self._loaded = {PLACE}
         self._said: dict[Address, tuple[Content | None, bool]] = {}
 
     def put(self, path: Path, value: object, item: str = ROOT) -> None:
@@ -123,7 +133,7 @@ class JsonEditor:
     ) -> str:
         """Insert a new item into a list, at its end if no place is named. Return its id. Raises EditRefused."""
         address = self._list_at(path, item)
-        made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
+        made = self._new_item()
         self._place(made, address, before, after, index)
         self.put((), value, made)
         return made
@@ -189,12 +199,27 @@ class JsonEditor:
                 )
             yield Operation(key, text, is_increment)
 
+    def _need(self, owner: str) -> None:
+        """Let the tree have the registers of an owner. Nothing is said of them before."""
+        if self._load is None or owner in self._loaded:
+            return
+        self._loaded.add(owner)
+        entries = self._load(owner)
+        self._entries.update(entries)
+        add_registers(self._tree, entries)
+
+    def _new_item(self) -> str:
+        made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
+        self._loaded.add(made)
+        return made
+
     # --- addresses ---
 
     def _address(self, path: Path, item: str) -> Address:
         if item != ROOT and not self._is_known(item):
             raise EditRefused(f"there is no item {item!r}")
         address: Address = (item,)
+        self._need(item)
         for part in path:
             node = self._tree.node(address)
             is_list = node is not None and node.is_list
@@ -203,6 +228,7 @@ class JsonEditor:
                 if not -len(items) <= part < len(items):
                     raise EditRefused(f"{_name_of(address)} has no item {part}")
                 address = (items[part],)
+                self._need(address[0])
             elif is_list:
                 raise EditRefused(f"{_name_of(address)} is a list: name an item of it by its place")
             else:
@@ -220,6 +246,7 @@ class JsonEditor:
         return depth
 
     def _is_known(self, item: str) -> bool:
+        self._need(item)
         return item in self._tree.places or item in self._tree.nodes or key_of((PLACE, item)) in self._entries
 
     def _list_at(self, path: Path, item: str) -> Address:
@@ -273,7 +300,7 @@ class JsonEditor:
         elif isinstance(value, list):
             self._say(address, ListMark())
             for one, fraction in zip(value, self._spaced(len(value)), strict=True):
-                made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
+                made = self._new_item()
                 self._say((PLACE, made), Place(address, fraction))
                 self._put((made,), one)
         else:

@@ -6,7 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
 
@@ -22,7 +22,13 @@ from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.commits.commits import load_numbered
 from storage.commits.document_making import MadeDocument, make_document, plan_document
-from storage.commits.document_reading import Tip, load_keys, load_tips, load_tips_of
+from storage.commits.document_reading import (
+    Tip,
+    load_keys,
+    load_tips,
+    load_tips_between,
+    load_tips_of,
+)
 from storage.commits.document_rows import (
     Document,
     add_document,
@@ -58,6 +64,13 @@ class Unwritten:
 
 
 StandingDocument = Document | Unwritten
+
+
+class KeyRange(NamedTuple):
+    """Keys from one on, and before another, by their UTF-8 bytes."""
+
+    first: str
+    end: str
 
 
 class DocumentState:
@@ -137,13 +150,7 @@ class DocumentState:
         if isinstance(document, Unwritten):
             return {key: document.entries[key] for key in keys if key in document.entries}
         found = load_tips(connection, document.num, [key.encode() for key in keys])
-        tips = [tip for some in found.values() for tip in some]
-        if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
-            raise _too_large()
-        values = self._values(connection, tips, DOCUMENT_SIZE_MAX)
-        if values is None:
-            raise _too_large()
-        return _entries(tips, values)
+        return self._entries(connection, [tip for some in found.values() for tip in some])
 
     def window(
         self,
@@ -162,6 +169,28 @@ class DocumentState:
         keys = [key.decode() for key in load_keys(connection, document.num, offset, limit)]
         entries = self.entries(connection, kind, document, keys)
         return [(key, entries[key]) for key in keys]
+
+    def between(
+        self,
+        connection: Connection,
+        kind: ValuesKind,
+        document: StandingDocument | None,
+        keys: KeyRange,
+    ) -> dict[str, DocumentEntry]:
+        """Load the entries that are there of some keys that follow one another. Costs as `entries`."""
+        first, end = keys.first.encode(), keys.end.encode()
+        if isinstance(document, Document):
+            return self._entries(connection, load_tips_between(connection, document.num, first, end))
+        there = in_byte_order({} if document is None else document.entries)
+        return self.entries(connection, kind, document, [key for key in there if first <= key.encode() < end])
+
+    def _entries(self, connection: Connection, tips: Sequence[Tip]) -> dict[str, DocumentEntry]:
+        if len(tips) > DOCUMENT_VALUE_COUNT_MAX:
+            raise _too_large()
+        values = self._values(connection, tips, DOCUMENT_SIZE_MAX)
+        if values is None:
+            raise _too_large()
+        return _entries_of(tips, values)
 
     def read_whole(
         self, connection: Connection, kind: ValuesKind, documents: Sequence[StandingDocument | None]
@@ -193,7 +222,7 @@ class DocumentState:
         values = self._values(
             connection, [tip for tips in found.values() for tip in tips], _TOGETHER_SIZE_MAX
         )
-        return None if values is None else {num: _entries(tips, values) for num, tips in found.items()}
+        return None if values is None else {num: _entries_of(tips, values) for num, tips in found.items()}
 
     def _values(
         self, connection: Connection, tips: Sequence[Tip], size_max: int
@@ -279,7 +308,7 @@ def _said(num: int, opened: OpenedBody) -> Iterator[tuple[tuple[int, CommitId, s
             pass
 
 
-def _entries(
+def _entries_of(
     tips: Sequence[Tip], values: Mapping[tuple[int, CommitId, str], str | None]
 ) -> dict[str, DocumentEntry]:
     """Make entries of what stands of one document. What was carried twice shows once, at its first place."""

@@ -22,6 +22,7 @@ from node.content.document_operations import (
 from node.content.document_state import (
     NOTHING_SAID,
     DocumentState,
+    KeyRange,
     StaleDocument,
     StandingDocument,
     read_fresh,
@@ -62,8 +63,8 @@ REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
 UNREADABLE: Final = frozenset({"incomplete", "too_large"})
 """Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
-Look = Callable[[Sequence[str] | None], dict[str, DocumentEntry]]
-"""Loads entries of a document: of some keys with all that stands, or (None) all that are there."""
+Look = Callable[[Sequence[str] | KeyRange], dict[str, DocumentEntry]]
+"""Loads entries of a document: of some keys with all that stands, or of a range those that are there."""
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _REPLACED_SIZE: Final = 44
@@ -178,7 +179,8 @@ class Documents:
 
         def read(connection: Connection) -> T:
             document = self._state.find(connection, target, kind, name)
-            return view(self._look(connection, kind, document, None))
+            (entries,) = self._state.read_whole(connection, kind, [document])
+            return view(entries)
 
         return id_text(target.branch_id), await self._read_fresh(target, kind, [name], read)
 
@@ -378,12 +380,11 @@ class Documents:
         connection: Connection,
         kind: ValuesKind,
         document: StandingDocument | None,
-        keys: Sequence[str] | None,
+        keys: Sequence[str] | KeyRange,
     ) -> dict[str, DocumentEntry]:
-        if keys is not None:
-            return self._state.entries(connection, kind, document, keys)
-        count = 0 if document is None else document.entry_count
-        return dict(self._state.window(connection, kind, document, 0, count))
+        if isinstance(keys, KeyRange):
+            return self._state.between(connection, kind, document, keys)
+        return self._state.entries(connection, kind, document, keys)
 
     def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from node.content.document_state import NOTHING_SAID
+from node.content.document_state import NOTHING_SAID, KeyRange
 from node.content.documents import Documents, Look, NewValue
 from node.contract.document_values import DocumentSnapshot
 from node.contract.json_documents import (
@@ -18,7 +18,7 @@ from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry
-from verifier.json_documents import PLACE, Json, JsonConflict, JsonValue, read_json
+from verifier.json_documents import PLACE, Json, JsonConflict, JsonValue, keys_of_owner, read_json
 from verifier.json_edits import EditRefused, JsonEditor, Operation
 
 _CONFLICTS_SHOWN_MAX: Final = 64
@@ -39,7 +39,7 @@ class JsonDocuments:
     async def edit(
         self, branch: str, name: str, edits: Sequence[JsonChange], *, preview: bool
     ) -> JsonEditResult:
-        """Write edits in as few commits as hold them. Costs O(n log n) of what stands in the document.
+        """Write edits in as few commits as hold them. Costs O(items of lists, and what stands in those that are edited).
 
         Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
         """
@@ -53,7 +53,11 @@ class JsonDocuments:
 
         def choose(look: Look) -> list[NewValue]:
             items[:] = []
-            editor = JsonEditor(look(None), secrets.randbelow)
+
+            def load(owner: str) -> dict[str, DocumentEntry]:
+                return look(KeyRange(*keys_of_owner(owner)))
+
+            editor = JsonEditor(load(PLACE), secrets.randbelow, load)
             operations = _edit(editor, edits, items)
             entries = look([one.key for one in operations if not one.is_increment])
             return [

@@ -37,6 +37,16 @@ _TIPS: Final = (
     )
     .order_by(*_TIP)
 )
+_TIPS_BETWEEN: Final = (
+    select(*_TIP, document_tips.c.name, document_tips.c.is_there)
+    .where(
+        document_tips.c.doc_num == bindparam("doc"),
+        document_tips.c.key >= bindparam("first"),
+        document_tips.c.key < bindparam("end"),
+        document_tips.c.is_there,
+    )
+    .order_by(*_TIP)
+)
 _TIPS_OF: Final = (
     select(document_tips.c.doc_num, *_TIP, document_tips.c.name, document_tips.c.is_there)
     .where(document_tips.c.doc_num.in_(bindparam("keys", expanding=True)), document_tips.c.is_there)
@@ -118,6 +128,15 @@ def load_documents(
 def load_keys(connection: Connection, doc_num: int, offset: int, limit: int) -> list[bytes]:
     """Load items or keys that are there, in the order of their bytes. Costs O(offset + limit and what stands of these)."""
     return select_rows(connection, _KEYS, doc=doc_num, offset=offset, limit=limit).scalars()
+
+
+def load_tips_between(connection: Connection, doc_num: int, first: bytes, end: bytes) -> list[Tip]:
+    """Load what is there about keys from one on, and before another, as `load_tips`. Costs O(what stands, and log n)."""
+    found = select_rows(connection, _TIPS_BETWEEN, doc=doc_num, first=first, end=end)
+    return [
+        Tip(key, (depth, passed, rank, commit_id), num, name, bool(is_there))
+        for key, depth, passed, rank, commit_id, num, name, is_there in found
+    ]
 
 
 def load_tips(connection: Connection, doc_num: int, keys: Sequence[bytes]) -> dict[bytes, list[Tip]]:

@@ -1,5 +1,7 @@
 """JSON documents from registers, and edits of them: maps, lists, counters, conflicts, removal and its end, and bad input."""
 
+from collections import Counter
+from collections.abc import Mapping
 from random import Random
 
 import pytest
@@ -12,6 +14,7 @@ from verifier.json_documents import (
     JsonConflict,
     JsonValue,
     clean_value,
+    keys_of_owner,
     parse_content,
     parse_key,
     read_json,
@@ -461,3 +464,58 @@ def test_a_number_too_long_for_a_float_is_refused_and_leaves_the_rest_readable()
     assert clean_value(2**53 - 1) == 2**53 - 1
     entry = DocumentEntry((DocumentValue(as_commit_id(b"l" * 32), (0, 0, 0, as_commit_id(b"l" * 32)), long),))
     assert read_json({"\0n": entry}).value == {}
+
+
+def test_an_editor_that_loads_the_items_it_is_asked_of_says_what_one_with_all_entries_says() -> None:
+    random = Random(5)
+    owners: list[str] = []
+    refused = 0
+    for _ in range(60):
+        history = History(random)
+        both = (Author(history), Author(history))
+        for _ in range(12):
+            author = random.choice(both)
+            if random.random() < 0.3:
+                _together(*both)
+            entries, seed = author.entries(), random.random()
+
+            def load(owner: str, entries: dict[str, DocumentEntry] = entries) -> dict[str, DocumentEntry]:
+                owners.append(owner)
+                first, end = keys_of_owner(owner)
+                return {key: entry for key, entry in entries.items() if first <= key < end}
+
+            whole = JsonEditor(entries, Random(seed).randrange)
+            lazy = JsonEditor(load("@"), Random(seed).randrange, load)
+            for _ in range(random.randint(1, 3)):
+                seed, outcomes = random.random(), list[str]()
+                for editor in (whole, lazy):
+                    outcomes.append(_edit_at_random(editor, Random(seed), entries))
+                assert outcomes[0] == outcomes[1]
+                refused += outcomes[0] != ""
+            assert list(whole.operations()) == list(lazy.operations())
+            author.write(whole)
+    assert refused
+    assert max(Counter(owners).values()) > 1
+
+
+def _edit_at_random(editor: JsonEditor, random: Random, entries: Mapping[str, object]) -> str:
+    """An edit, and why it was refused."""
+    items = [*{key.split("\0")[1] for key in entries if key.startswith("@")}, ""]
+    item, moved = random.choice(sorted(items)), random.choice(sorted(items))
+    path = tuple(random.choices(("a", "b", 0), k=random.randint(0, 2)))
+    value = random.choice([1, "x", {}, {"a": 1}, [], [1, {"b": [2]}]])
+    try:
+        match random.randrange(5):
+            case 0:
+                editor.put(path, value, item)
+            case 1:
+                editor.add(path, 2, item)
+            case 2:
+                editor.insert(path, value, item)
+            case 3:
+                editor.move(moved, path, item)
+            case _:
+                editor.remove(path, item)
+    except EditRefused as error:
+        return str(error)
+    return ""

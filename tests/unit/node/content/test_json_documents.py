@@ -11,6 +11,7 @@ from trio.testing import MockClock
 from node.api.live_json import LiveJson
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
+from node.content.document_state import DocumentState
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
@@ -213,3 +214,31 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
         again.stop()
         late = live.follow("main", "board", first.cursor)
         assert [one.data["value"] for one in await late.next()] == [{"n": 2}]
+
+
+async def test_an_edit_reads_places_and_the_item_that_it_is_of_and_no_other(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, read = nodes[0], list[int]()
+    between = DocumentState.between
+
+    def count(*arguments: Any) -> Any:  # noqa: ANN401  # as it is
+        found = between(*arguments)
+        read.append(sum(not key.startswith("@") for key in found))
+        return found
+
+    monkeypatch.setattr(DocumentState, "between", count)
+    counts: list[int] = []
+    with fail_after(30):
+        alice.create_repo()
+        await _edit(alice, JsonChange("put", value={"todo": []}))
+        for size in (3, 12):
+            cards = [
+                JsonChange("insert", ["todo"], value={"title": "x", "votes": 0, "tag": str(number)})
+                for number in range(size)
+            ]
+            items = await _edit(alice, *cards)
+            read.clear()
+            await _edit(alice, JsonChange("put", ["title"], item=items[0], value=f"among {size}"))
+            counts.append(sum(read))
+    assert counts == [3, 3]
