@@ -94,6 +94,10 @@ class DocumentOperationReader:
                     said = DocumentCommit(opened.name, place, opened.content, bit, covered_by)
                     yield row.num, said, opened.size
 
+    def kept(self, nums: Iterable[int]) -> dict[int, OpenedBody]:
+        """Return what is remembered of commits that are here, by number: no row is read for it."""
+        return {num: found for num in nums if (found := self._kept.get(num)) is not None}
+
     def open(
         self, connection: Connection, rows: Sequence[TimelineRow]
     ) -> list[tuple[TimelineRow, OpenedBody]]:

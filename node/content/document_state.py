@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from sqlalchemy import Connection
@@ -231,17 +232,24 @@ class DocumentState:
         wanted = {(tip.source_num, tip.name, tip.key.decode()) for tip in tips}
         found: dict[tuple[int, CommitId, str], str | None] = {}
         size = 0
-        for part in chunks(sorted({tip.source_num for tip in tips if tip.is_there}), _OPENED_AT_ONCE):
+        nums = sorted({tip.source_num for tip in tips if tip.is_there})
+        kept = self._reader.kept(nums)  # of what stands in rows that are not stale, no body was erased
+        bodies = chain(kept.items(), self._open([num for num in nums if num not in kept], connection))
+        for num, opened in bodies:
+            for place, value in _said(num, opened):
+                if place in wanted:
+                    found[place] = value
+                    size += len(value or "")
+            if size > size_max:
+                return None
+        return found
+
+    def _open(self, nums: Sequence[int], connection: Connection) -> Iterator[tuple[int, OpenedBody]]:
+        for part in chunks(nums, _OPENED_AT_ONCE):
             for row, opened in self._reader.open(connection, load_numbered(connection, part)):
                 if row.is_erased:
                     raise not_here(ErasedValues(1))
-                for place, value in _said(row.num, opened):
-                    if place in wanted:
-                        found[place] = value
-                        size += len(value or "")
-                if size > size_max:
-                    return None
-        return found
+                yield row.num, opened
 
     def _make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:
         said = [(num, one) for num, one, _ in self._reader.read_numbered(connection, branch, kind, name)]

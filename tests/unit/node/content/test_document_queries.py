@@ -159,7 +159,7 @@ async def test_a_result_that_follows_changes_is_the_one_that_a_new_query_finds(
     with fail_after(120):
         await _cards(alice)
         followed = _queries(alice).follow("main", query)
-        for _ in range(20):
+        for _ in range(12):
             for _ in range(random.choice((1, 1, 1, 2, 5))):
                 name = f"card/{random.randrange(8)}"
                 if random.random() < 0.1:
