@@ -1492,6 +1492,30 @@ export interface OfferAnswerRequest {
   accepts: boolean;
 }
 
+/** Content that a merge of an offer would write now. */
+export interface OfferPreview {
+  carried: number;
+  files_left: string[];
+  kinds: OfferedKind[];
+  left: number;
+  offer: string;
+  posts: OfferedPost[];
+}
+
+/** Commits of one kind that a merge would write. */
+export interface OfferedKind {
+  count: number;
+  kind: string;
+}
+
+/** A post that a merge would write. That its author wrote it is what the offer says. */
+export interface OfferedPost {
+  author: string;
+  author_name: string;
+  text: string;
+  time: number;
+}
+
 /** Commits that a merge wrote. */
 export interface MergeResult {
   branch: string;
@@ -2513,6 +2537,8 @@ export class Ravel {
   makeOffer(values: { branch: string } & OfferRequest, options?: RequestOptions): Promise<OfferMade>;
   /** Accept an offer, refuse it, or withdraw it. */
   answerOffer(values: { repo: string; offer: string } & OfferAnswerRequest, options?: RequestOptions): Promise<OfferAnswer>;
+  /** Show what a merge of an accepted offer would write. */
+  previewOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<OfferPreview>;
   /** Write again in its branch what an accepted offer has and the branch has not. */
   mergeOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<MergeResult>;
   /** Comment on a document, and offer the comment to its inbox. */

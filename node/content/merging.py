@@ -227,6 +227,11 @@ class MergePlan:
         return [*self._drafts, Draft(Merge(self.source.branch_id, ends), tuple(heads)[-ACK_COUNT_MAX:])]
 
     @property
+    def carried_bodies(self) -> Iterator[Carried]:
+        """What `plan` carries, in its order."""
+        return (one.body for one in self._drafts if isinstance(one.body, Carried))
+
+    @property
     def _root(self) -> CommitId:
         return self.target.facts.root_id
 

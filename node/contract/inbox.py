@@ -8,10 +8,12 @@ from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANC
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Count, Id, Name, PersonText, Request, one_of
+from node.contract.values import Count, Id, Name, PersonText, Request, Text, UnixSeconds, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
 from protocol.limits.users import COMMENT_SIZE_MAX, TIMELINE_WINDOW_MAX
 
+OFFERED_POSTS_SHOWN_MAX: Final = 20
+"""Posts of an offer that a look shows: one reads some, and decides; all stand in the offered branch."""
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
 
 
@@ -86,6 +88,35 @@ class OfferList(TypedDict):
     offers: list[OfferView]
 
 
+class OfferedKind(TypedDict):
+    """Commits of one kind that a merge would write."""
+
+    kind: BodyKind
+    count: Annotated[int, Meta(ge=1)]
+
+
+class OfferedPost(TypedDict):
+    """A post that a merge would write. That its author wrote it is what the offer says."""
+
+    author: Id
+    author_name: PersonText
+    time: UnixSeconds
+    text: Text
+
+
+class OfferPreview(TypedDict):
+    """Content that a merge of an offer would write now."""
+
+    offer: Id
+    carried: Annotated[Count, Meta(description="How many commits.")]
+    kinds: list[OfferedKind]
+    posts: Annotated[
+        list[OfferedPost], Meta(description=f"The first {OFFERED_POSTS_SHOWN_MAX}, in their order.")
+    ]
+    left: Annotated[Count, Meta(description="How many commits are too large, or cannot be read.")]
+    files_left: Annotated[list[str], Meta(description="Names of files that would not be carried.")]
+
+
 class OfferMade(TypedDict):
     """An offer that was made."""
 
@@ -152,6 +183,15 @@ ANSWER_OFFER: Final = Endpoint(
     request=OfferAnswerRequest,
     answer=OfferAnswer,
     errors=WRITE_ERRORS,
+)
+PREVIEW_OFFER: Final = Endpoint(
+    name="preview_offer",
+    method="GET",
+    path="/repos/{repo}/offers/{offer}/preview",
+    scopes=READ_REPO,
+    summary="Show what a merge of an accepted offer would write.",
+    answer=OfferPreview,
+    errors=("not_permitted", "bad_request", "incomplete", "too_large"),
 )
 MERGE_OFFER: Final = Endpoint(
     name="merge_offer",

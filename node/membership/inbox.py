@@ -5,6 +5,7 @@ that follows the repo follows that branch too, from whichever peer has it; addre
 commits are merged by a member who may write (`node.content.merging`).
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Final
@@ -15,7 +16,15 @@ from node.authoring.author import Author
 from node.authoring.writing import write_commit
 from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
-from node.contract.inbox import OfferAnswer, OfferList, OfferMade, OfferView
+from node.contract.inbox import (
+    OFFERED_POSTS_SHOWN_MAX,
+    OfferAnswer,
+    OfferedPost,
+    OfferList,
+    OfferMade,
+    OfferPreview,
+    OfferView,
+)
 from node.ingest.replica import load_blocks_of, open_stored
 from node.membership.offers import decode_link, name_offered
 from node.membership.repo_actions import RepoActions
@@ -26,7 +35,8 @@ from node.sync.hub import Hub
 from protocol.codec import encode
 from protocol.crypto.hashing import branch_read_key, branch_secret
 from protocol.crypto.keys import ReadKey
-from protocol.formats.body import Answer, Merge, Offer, Permission, kind_name
+from protocol.formats.body import Answer, Merge, Offer, Permission, UnknownBody, content_of, kind_name
+from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId, TopicKey
 from protocol.limits.formats import ACK_COUNT_MAX
@@ -90,27 +100,15 @@ class Inbox(RepoActions):
             "status": STATUS[accepts],
         }
 
+    async def preview(self, repo: str, offer: str) -> OfferPreview:
+        """Show what `merge` would write now. Costs as a merge does, O(commits of both branches)."""
+        found, merge = await self._plan(repo, offer)
+        return await self._hub.run_blocking(self._look, found, merge)
+
     async def merge(self, repo: str, offer: str) -> MergeResult:
         """Write again, as this user, what an accepted offer has and its document has not."""
-        of_repo = self._find_repo(repo)
-        found = await self._find_offer(of_repo, offer)
-        if not found.body.pulls or found.is_accepted is not True:
-            raise ServiceError(
-                "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
-            )
-        source = await self._hub.run_blocking(self.offered_branch, found.body)
-        if source is None or not source.commit_count:
-            raise ServiceError(
-                "incomplete",
-                "nothing of the offered branch is here yet",
-                "it comes from peers that follow it",
-            )
-        here = self._hub.replica.branches_in(of_repo.num)
-        targets = [one for one in here if one.branch_id == found.body.branch]
-        if not targets:
-            raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
-        target = targets[0]
-        return await run_merge(self._hub, self._author, MergePlan(self._hub.replica, source, target))
+        _, merge = await self._plan(repo, offer)
+        return await run_merge(self._hub, self._author, merge)
 
     # --- for comments ---
 
@@ -165,6 +163,56 @@ class Inbox(RepoActions):
         return next((one.topic for one in links if epoch_num in [epoch.num for epoch in one.epochs]), None)
 
     # --- steps ---
+
+    async def _plan(self, repo: str, offer: str) -> tuple[FoundOffer, MergePlan]:
+        """Find an accepted offer of commits, and plan its merge. Raises ServiceError."""
+        of_repo = self._find_repo(repo)
+        found = await self._find_offer(of_repo, offer)
+        if not found.body.pulls or found.is_accepted is not True:
+            raise ServiceError(
+                "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
+            )
+        source = await self._hub.run_blocking(self.offered_branch, found.body)
+        if source is None or not source.commit_count:
+            raise ServiceError(
+                "incomplete",
+                "nothing of the offered branch is here yet",
+                "it comes from peers that follow it",
+            )
+        here = self._hub.replica.branches_in(of_repo.num)
+        targets = [one for one in here if one.branch_id == found.body.branch]
+        if not targets:
+            raise ServiceError("incomplete", "the branch that the offer is for is not here yet")
+        return found, MergePlan(self._hub.replica, source, targets[0])
+
+    def _look(self, found: FoundOffer, merge: MergePlan) -> OfferPreview:
+        with self._hub.replica.database.read() as connection:
+            merge.plan(connection)
+        posts: list[OfferedPost] = []
+        kinds: Counter[str] = Counter()
+        name = self._hub.replica.people.name
+        for carried in merge.carried_bodies:
+            body = content_of(carried)
+            kinds["unknown" if isinstance(body, UnknownBody) else kind_name(type(body))] += 1
+            if isinstance(body, Post) and len(posts) < OFFERED_POSTS_SHOWN_MAX:
+                posts.append(
+                    {
+                        "author": id_text(carried.author),
+                        "author_name": name(
+                            self._hub.replica.repos[merge.target.repo_num].repo_id, carried.author
+                        ),
+                        "time": carried.time // 1000,
+                        "text": body.text,
+                    }
+                )
+        return {
+            "offer": id_text(found.operation.commit_id),
+            "carried": merge.carried,
+            "kinds": [{"kind": kind, "count": count} for kind, count in sorted(kinds.items())],
+            "posts": posts,
+            "left": merge.left,
+            "files_left": merge.files_left,
+        }
 
     async def _find_offer(self, repo: Repo, text: str) -> FoundOffer:
         offers = await self._hub.run_blocking(self.find_offers, repo)

@@ -101,8 +101,12 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     page.until(says("please take it", "document.getElementById('offers')"), 60)
     picture(page, "offer")
     press_on(page, "#offers button")
-    page.until("document.querySelector('#offers .main')", 60)  # once its commits have come
-    press_on(page, "#offers .main")
+    look = "document.querySelector('#offers .look-at')"
+    page.until(look, 60)  # once its commits have come
+    page.until(says("a better step two", look))
+    page.until(says("Merge 1 post", look))
+    picture(page, "offer-look")
+    press_on(page, "#offers .merge")
     page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
     posts(page)
     page.until(f"[...{ROWS}].some((row) => row.textContent.includes('a better step two'))")

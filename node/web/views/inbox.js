@@ -1,14 +1,15 @@
 // Comments on a branch, what others offer to it, and offers that one makes.
 
+import { Face } from "../parts/face.js";
 import { Action, Empty, Form, Loaded, useLoaded } from "../parts/form.js";
-import { when, whoOf } from "../parts/format.js";
+import { short, when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
 import { may, members, repos, status } from "../state/node.js";
 import { api, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useState } from "../vendor/preact-hooks.js";
-import { tellMerge } from "./branches.js";
+import { namesOf, tellMerge } from "./branches.js";
 
 const COMMENTS = 100;
 
@@ -75,14 +76,33 @@ function Offer({ offer, repo, again }) {
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
     ${may(repo, "admin") && offer.kind === "pull" && offer.status === "open" && html`<p class="facts">${text.acceptAbout}</p>`}
-    ${may(repo, "admin") && html`<p class="buttons">
-      ${offer.status === "open" && html`<${Action} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//>`}
-      ${offer.kind === "pull" && offer.status === "accepted" && (offer.merged ? text.offerMerged : !offer.commits ? text.offerComes : html`<${Action} class="main" act=${async () => {
-        const done = await api.mergeOffer({ repo: repo.repo, offer: offer.offer });
-        await again();
-        tellMerge(done);
-      }}>${text.merge}<//>`)}</p>`}
+    ${may(repo, "admin") && offer.status === "open" && html`<p class="buttons"><${Action} class="main" act=${answer(true)}>${offer.kind === "pull" ? text.acceptAndLook : text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//></p>`}
+    ${may(repo, "write") && offer.kind === "pull" && offer.status === "accepted" && (offer.merged ? html`<p class="facts">${text.offerMerged}</p>` : !offer.commits ? html`<p class="facts">${text.offerComes}</p>`
+      : html`<${Look} offer=${offer} repo=${repo} again=${again} refuse=${may(repo, "admin") ? answer(false) : null} />`)}
   </li>`;
+}
+
+/** What an accepted offer would bring, before it is merged. */
+function Look({ offer, repo, again, refuse }) {
+  const loaded = useLoaded(() => api.previewOffer({ repo: repo.repo, offer: offer.offer }), [offer.offer, offer.commits]);
+  const merge = async () => {
+    const done = await api.mergeOffer({ repo: repo.repo, offer: offer.offer });
+    await again();
+    tellMerge(done);
+  };
+  return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, posts, left, files_left: files }) => {
+    const count = kinds.find(({ kind }) => kind === "post")?.count ?? 0;
+    return html`<div class="link-box look-at" data-offer=${offer.offer}>
+      <ul class="counts">${kinds.map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
+      <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} size="s" /><div class="grow">
+        <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
+        <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>
+      ${count > posts.length && html`<p class="facts">${text.andMore(count - posts.length)}</p>`}
+      ${left > 0 && html`<p class="alarm">${text.mergedNothing(left)}</p>`}
+      ${files.length > 0 && html`<p class="alarm">${text.filesLeft(namesOf(files))}</p>`}
+      <p class="buttons"><${Action} class="main merge" act=${merge}>${carried ? text.mergeThem(count, carried - count) : text.merge}<//>
+        ${refuse && html`<${Action} act=${refuse}>${text.refuse}<//>`}</p></div>`;
+  }}<//>`;
 }
 
 /** Between this branch and one of another repo: commits of this one for that, or of that one for this. */

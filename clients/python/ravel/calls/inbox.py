@@ -9,7 +9,7 @@ from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.branches import MergeResult
-    from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade
+    from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade, OfferPreview
 
 LIST_OFFERS: Final[Operation[OfferList]] = Operation(
     name="list_offers",
@@ -33,6 +33,12 @@ ANSWER_OFFER: Final[Operation[OfferAnswer]] = Operation(
     path="/repos/{repo}/offers/{offer}/answers",
     answer="inbox.OfferAnswer",
     body=("accepts",),
+)
+PREVIEW_OFFER: Final[Operation[OfferPreview]] = Operation(
+    name="preview_offer",
+    method="GET",
+    path="/repos/{repo}/offers/{offer}/preview",
+    answer="inbox.OfferPreview",
 )
 MERGE_OFFER: Final[Operation[MergeResult]] = Operation(
     name="merge_offer",
@@ -89,6 +95,10 @@ class InboxCalls(SyncCaller):
         """Accept an offer, refuse it, or withdraw it."""
         return self._call(ANSWER_OFFER, {"repo": repo, "offer": offer, "accepts": accepts})
 
+    def preview_offer(self, repo: str, offer: str) -> OfferPreview:
+        """Show what a merge of an accepted offer would write."""
+        return self._call(PREVIEW_OFFER, {"repo": repo, "offer": offer})
+
     def merge_offer(self, repo: str, offer: str) -> MergeResult:
         """Write again in its branch what an accepted offer has and the branch has not."""
         return self._call(MERGE_OFFER, {"repo": repo, "offer": offer})
@@ -130,6 +140,10 @@ class AsyncInboxCalls(AsyncCaller):
     async def answer_offer(self, repo: str, offer: str, accepts: bool) -> OfferAnswer:
         """Accept an offer, refuse it, or withdraw it."""
         return await self._call(ANSWER_OFFER, {"repo": repo, "offer": offer, "accepts": accepts})
+
+    async def preview_offer(self, repo: str, offer: str) -> OfferPreview:
+        """Show what a merge of an accepted offer would write."""
+        return await self._call(PREVIEW_OFFER, {"repo": repo, "offer": offer})
 
     async def merge_offer(self, repo: str, offer: str) -> MergeResult:
         """Write again in its branch what an accepted offer has and the branch has not."""

@@ -30,6 +30,21 @@ class OfferAnswer(TypedDict):
     commit: str
 
 
+class OfferPreview(TypedDict):
+    """Content that a merge of an offer would write now."""
+
+    offer: str
+    carried: int
+    """How many commits."""
+    kinds: list[OfferedKind]
+    posts: list[OfferedPost]
+    """The first 20, in their order."""
+    left: int
+    """How many commits are too large, or cannot be read."""
+    files_left: list[str]
+    """Names of files that would not be carried."""
+
+
 class CommentList(TypedDict):
     """The accepted comments on a document."""
 
@@ -64,6 +79,28 @@ class OfferView(TypedDict):
     """How many of its commits are on this node."""
     merged: bool
     """One of the last 100 merges of the document names all heads that the offered branch has here."""
+
+
+class OfferedKind(TypedDict):
+    """Commits of one kind that a merge would write."""
+
+    kind: str
+    """The kind of the body: `post`, `imported`, `files`, ..."""
+    count: int
+
+
+class OfferedPost(TypedDict):
+    """A post that a merge would write. That its author wrote it is what the offer says."""
+
+    author: str
+    author_name: str
+    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
+    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
+    nothing.
+    """
+    time: int
+    """Unix seconds."""
+    text: str
 
 
 class CommentView(TypedDict):

@@ -339,12 +339,20 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
 
         with pytest.raises(ServiceError, match="was accepted"):
             await _inbox(alice).merge("repo", offer)
+        with pytest.raises(ServiceError, match="was accepted"):
+            await _inbox(alice).preview("repo", offer)
         await _inbox(alice).answer("repo", offer, accepts=True)
         assert _inbox(alice).count_waiting(_repo(alice, "repo")) == 0
         with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
             await _inbox(alice).merge("repo", offer)
         await meet(alice, bob)
         assert not await is_merged()
+        look = await _inbox(alice).preview("repo", offer)
+        assert (look["carried"], look["kinds"]) == (1, [{"kind": "post", "count": 1}])
+        assert [(one["author"], one["text"]) for one in look["posts"]] == [
+            (id_text(bob.author.user), "better")
+        ]
+        assert not await is_merged(), "a look writes nothing"
         merged = await _inbox(alice).merge("repo", offer)
         assert await is_merged()
         assert merged["carried"] == 1, "what came from here is known"
@@ -353,6 +361,7 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
         assert taken["author"] == id_text(alice.author.user)
         assert taken["origin"]["author"] == id_text(bob.author.user)
         assert (await _inbox(alice).merge("repo", offer))["carried"] == 0
+        assert (await _inbox(alice).preview("repo", offer))["posts"] == []
         bob.author.write(_branch(bob, "mine:main"), Post("and better"))
         await meet(alice, bob)
         await meet(alice, bob)
