@@ -79,6 +79,12 @@ def test_a_new_store_has_the_declared_schema(tmp_path: Path, url: str) -> None:
     database = Database(tmp_path, url=url)
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        partial = (
+            "SELECT indexname FROM pg_indexes WHERE indexdef LIKE '%WHERE%' AND schemaname = current_schema()"
+        )
+        assert set(connection.execute(text(partial)).scalars()) == {
+            "blocks_id_key", "commits_about", "commits_threads", "relay_commits_variants_key",
+        }  # fmt: skip
     database.close()
     assert {path.name for path in tmp_path.iterdir()} == {"store-id"}
 
@@ -386,7 +392,7 @@ def _put_peer(connection: Connection) -> None:
     connection.execute(text("INSERT INTO peers (peer, address) VALUES (:peer, 'x:1')"), row)
 
 
-def test_a_store_of_a_newer_ravel_is_left_alone(tmp_path: Path, own: str) -> None:
+def test_a_database_of_a_newer_ravel_is_left_alone(tmp_path: Path, own: str) -> None:
     database = Database(tmp_path, url=own)
     with database.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = 'r9999'"))
