@@ -1,4 +1,4 @@
-"""Cost of reading and writing documents: sets and dicts by the commits that made them, texts by their updates.
+"""Cost of reading and writing documents: sets and dicts by their commits, JSON documents by their number, texts by updates.
 
     python benchmarks/bench_documents.py [commits of a set and a dict, ...]
 
@@ -21,8 +21,12 @@ from benchmarks.common import STORE_KEY, clock_ms, figure, note
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commit
+from node.content.document_indexes import DocumentIndexes
+from node.content.document_queries import DocumentQueries, parse_query
 from node.content.documents import Documents
+from node.content.json_documents import JsonDocuments
 from node.content.texts import Texts
+from node.contract.json_documents import JsonChange
 from node.ingest.replica import Replica
 from node.runtime.blocking import inline
 from node.sync.hub import Hub
@@ -30,7 +34,7 @@ from protocol.crypto.hashing import text_clients
 from protocol.crypto.keys import UserSeed
 from protocol.formats.body import Body
 from protocol.formats.content import Post
-from protocol.formats.document_kinds import DICT, SET, TEXT_SESSION_BITS, TextUpdate, ValuesKind
+from protocol.formats.document_kinds import DICT, JSON, SET, TEXT_SESSION_BITS, TextUpdate, ValuesKind
 from protocol.ids import CommitId
 from storage.repos.repos import Branch
 
@@ -154,6 +158,49 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
     )
 
 
+def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
+    """Figures of so many JSON documents: the first 50 by an index, a followed change of them, and an edit of a board."""
+    for start in range(0, count, _WRITTEN_AT_ONCE):
+        drafts = [
+            Draft(JSON.edit.make({"\0due": str(number * 7919 % count)}, (), {}), document=f"card/{number:07}")
+            for number in range(start, min(start + _WRITTEN_AT_ONCE, count))
+        ]
+        author.write_many(branch, lambda _, drafts=drafts: drafts)  # type: ignore[misc]  # a default binds it now
+    documents = Documents(hub, author, lambda _: branch)
+    indexes, json = DocumentIndexes(hub, documents, lambda _: branch), JsonDocuments(documents)
+    queries = DocumentQueries(documents, indexes)
+    began = time.process_time()
+    while not trio.run(indexes.declare, "main", "card/", ["due"])["ready"]:
+        pass
+    figure("index_made", time.process_time() - began, "s", documents=count)
+    first = processor_time(lambda _: queries.find("main", "card/", "", "due", "", 50))
+    figure("query_by_index_50", first, "s", documents=count)
+    followed = queries.follow("main", parse_query("card/", "", "due", 50))
+
+    async def change(number: int) -> None:
+        await json.edit(
+            "main", f"card/{number % 10:07}", [JsonChange("put", ["due"], value=number)], preview=False
+        )
+
+    async def change_and_look(number: int) -> None:
+        await change(number)
+        await followed.look()
+
+    looked = processor_time(change_and_look) - processor_time(lambda number: change(-number))
+    figure("query_live_change", looked, "s", documents=count)
+    cards = [JsonChange("insert", ["todo"], value={"title": "x", "votes": 0}) for _ in range(_KEYS)]
+    made = trio.run(
+        lambda: json.edit("main", "board", [JsonChange("put", value={"todo": []}), *cards], preview=False)
+    )
+    item = made["items"][0]
+    put = processor_time(
+        lambda number: json.edit(
+            "main", "board", [JsonChange("put", ["title"], item=item, value=number)], preview=False
+        )
+    )
+    figure("json_put", put, "s", items=_KEYS)
+
+
 def measure(folder: Path, count: int) -> None:
     """Figures of documents that `count` commits each made."""
     note(f"{count} commits of each")
@@ -163,10 +210,12 @@ def measure(folder: Path, count: int) -> None:
     branch, _ = author.create_branch(repo, "main")
     if count > _TEXT_UPDATES_MAX:
         measure_values(replica, author, branch, count)
+        measure_json(Hub(replica, inline(), clock_ms), author, branch, count)
         replica.close()
         return
     updates = key_strokes(count, text_clients(author.user, branch.branch_id) << TEXT_SESSION_BITS | 1)
     measure_values(replica, author, branch, count)
+    measure_json(Hub(replica, inline(), clock_ms), author, branch, count)
     write_all(author, branch, [TextUpdate(update, ()) for update in updates])
     hub = Hub(replica, inline(), clock_ms)
     texts = Texts(hub, author, lambda _: replica.branches[branch.num])
