@@ -46,7 +46,7 @@ _TWICE = [
         _HERE / "unit" / "node" / f"{room}/test_{name}.py"
         for room, names in {
             "care": ("fsck", "repair"),
-            "content": ("compacting", "kept_texts"),
+            "content": ("compacting", "document_indexes", "kept_texts"),
             "ingest": ("acceptance",),
             "observe": ("watching",),
             "sync": ("block_repair", "body_fetching", "reconciling", "relay"),

@@ -66,6 +66,12 @@ class App:
             return connection.execute(select(func.count()).select_from(document_index_entries)).scalar_one()
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no answer end early because the machine is slow."""
+    monkeypatch.setattr(document_queries, "QUERY_SECONDS", 60.0)
+
+
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
     with open_nodes(tmp_path, "alice") as (node,):

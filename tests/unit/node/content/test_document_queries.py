@@ -32,6 +32,12 @@ from tests.support.served import AUTH, served
 T = TypeVar("T")
 
 
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have no answer end early because the machine is slow."""
+    monkeypatch.setattr(document_queries, "QUERY_SECONDS", 60.0)
+
+
 @pytest.fixture
 def alice(tmp_path: Path) -> Iterator[Node]:
     with open_nodes(tmp_path, "alice") as (node,):
