@@ -603,6 +603,15 @@ def test_an_old_post_is_found_and_shown_at_its_place(tmp_path: Path, page: Brows
         page.until(says("third flowerpot", "document.activeElement"))
         assert page.evaluate("document.activeElement.tagName") == "ARTICLE"
         assert page.evaluate("document.getElementById('newest') !== null"), "the window is an old one"
+        page.evaluate(f"{side}.click()")
+        page.until(f"{ROWS}.length === 2")
+        press_with(page, "k", 75, 2)
+        page.until("document.activeElement.id === 'command'")
+        page.type("third flowerpot")
+        page.until(says("notes / main", "document.querySelector('#found [aria-selected=true]')"))
+        picture(page, "palette-hits")
+        page.press("Enter", 13, "\r")
+        page.until(says("third flowerpot", "document.activeElement"))
         page.show(*PHONE, "light")
         open_panel(page, "search", "flowerpot")
         page.until("document.querySelectorAll('#hits li').length === 1")

@@ -4,7 +4,7 @@ import { Icon } from "../parts/face.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { addressOf, chosenBranch, chosenRepo, go, hasPanel, repos } from "../state/node.js";
-import { actions, attempt, dismiss, notices, session } from "../state/session.js";
+import { actions, api, attempt, dismiss, notices, session } from "../state/session.js";
 import { showInTimeline } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useEffect, useMemo, useRef, useState } from "../vendor/preact-hooks.js";
@@ -13,6 +13,9 @@ import { leave } from "./browsers.js";
 import { PANELS } from "./panels.js";
 
 const SHOWN_MAX = 50;
+const HITS = 8; // posts and files behind the commands
+const LETTERS_MIN = 3; // from which on posts are looked for
+const PAUSE_MS = 300; // after the last letter
 const isOpen = signal(false);
 
 export function openPalette() {
@@ -29,9 +32,11 @@ function Open() {
   const [at, setAt] = useState(0);
   useEffect(() => dialog.current.showModal(), []);
   const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
+  const hits = useHits(asked.trim());
   const words = fold(asked).split(/\s+/);
   const found = all.filter(({ name }) => words.every((word) => fold(name).includes(word))).slice(0, SHOWN_MAX);
-  if (!found.length && asked.trim()) found.push({ name: text.goSearch(asked.trim()), icon: "search", run: () => go(chosenBranch.value, "search", asked.trim()) });
+  found.push(...hits);
+  if (asked.trim() && (hits.length || !found.length)) found.push({ name: text.goSearch(asked.trim()), icon: "search", run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
   const run = (command) => {
     dialog.current.close();
@@ -54,9 +59,38 @@ function Open() {
       onInput=${(event) => { setAsked(event.target.value); setAt(0); }} onKeyDown=${key} /><kbd>${text.escape}</kbd></div>
     <ul id="found" class="hits" role="listbox" aria-label=${text.commands}>
       ${found.map((command, index) => html`<li id=${`command-${index}`} role="option" aria-selected=${index === chosen}
-        onClick=${() => run(command)}><${Icon} name=${command.icon ?? "arrow"} /><bdi class="grow cut">${command.name}</bdi></li>`)}
+        onClick=${() => run(command)}><${Icon} name=${command.icon ?? "arrow"} /><bdi class="grow cut">${command.name}</bdi>${command.where && html`<span class="facts cut">${command.where}</span>`}</li>`)}
     </ul>
   </dialog>`;
+}
+
+/** Posts and files with the words that are typed, behind the commands: one field finds and does. */
+function useHits(asked) {
+  const [hits, setHits] = useState([]);
+  useEffect(() => {
+    setHits([]);
+    if ([...asked].length < LETTERS_MIN) return undefined;
+    let isEnded = false;
+    const look = async () => {
+      const found = await api.search({ text: asked, limit: HITS }).catch(() => ({ hits: [] })); // what is no query has no hits
+      if (isEnded) return;
+      setHits(found.hits.map((hit) => ({
+        name: hit.text ?? hit.files.join(", "), where: `${hit.repo_name} / ${hit.branch_name}`, icon: hit.files?.length ? "file" : "thread", run: () => open(hit),
+      })));
+    };
+    const timer = setTimeout(look, PAUSE_MS);
+    return () => {
+      isEnded = true;
+      clearTimeout(timer);
+    };
+  }, [asked]);
+  return hits;
+}
+
+function open({ branch, commit, texts }) {
+  if (texts?.length) return go(branch, "text", texts[0].root);
+  go(branch);
+  return showInTimeline(branch, commit);
 }
 
 function commands() {
