@@ -70,6 +70,13 @@ def test_settings_tokens_and_health_and_a_backup_that_is_restored(tmp_path: Path
         enter(page, alice)
 
         open_panel(page, "settings")
+        page.click("[id='plain-network.map_port']")
+        page.until(says("Ask the router for a way in is saved", "document.querySelector('.notices')"))
+        changed = {one["setting"]: one["value"] for one in alice.client.list_settings()["settings"]}
+        assert changed["network.map_port"] == "false"
+        picture(page, "plain-settings")
+        page.click(".notices p:last-child button")
+        page.until("!document.getElementById('restart')")
         page.fill("#setting-filter", "discover_lan")
         page.until("document.querySelectorAll('.settings > li').length === 1")
         field = "document.getElementById('value-network.discover_lan')"

@@ -31,7 +31,16 @@ const linkRefusedBecause = {
 export const ofNode = {
   // Settings
   settingsAbout: "Änderungen stehen sofort in der Konfigurationsdatei. Ravel liest sie beim Start.",
-  settingsOfNode: "Ravel auf diesem Computer",
+  settingsOfNode: "Dieser Computer",
+  allSettings: "Alle Einstellungen",
+  plainSettings: {
+    "network.advertise": ["Wo andere diesen Computer erreichen", "Eine Adresse wie name.example:7474, für Einladungen. Leer: was Ravel selbst findet."],
+    "network.map_port": ["Den Router um einen Weg herein bitten", "Andere erreichen diesen Computer dann aus dem Internet, wo der Router es erlaubt."],
+    "network.discover_lan": ["Computer in diesem Netz finden", "Mitglieder zu Hause oder im Büro treffen sich ohne Internet. Andere im Netz sehen, dass hier Ravel läuft."],
+    "network.circuits": ["Relays benutzen, wo kein direkter Weg ist", "Ein Relay gibt weiter, was es nicht lesen kann."],
+    "relay.enabled": ["Versiegelte Kopien für andere aufheben", "Dieser Computer dient als Relay: Er hebt auf, was er nicht lesen kann, und braucht Platz dafür."],
+    "search.enabled": ["In allem Geschriebenen suchen", "Ravel führt auf diesem Computer ein Verzeichnis der Wörter."],
+  },
   filter: "Suchen",
   needsRestart: "Einige Änderungen warten auf einen Neustart. In einem Terminal auf diesem Computer:",
   afterRestart: "Gilt nach dem nächsten Start.",

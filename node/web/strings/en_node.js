@@ -31,7 +31,16 @@ const linkRefusedBecause = {
 export const ofNode = {
   // Settings
   settingsAbout: "Changes are written to the configuration file at once. The node reads it when it starts.",
-  settingsOfNode: "The node",
+  settingsOfNode: "This computer",
+  allSettings: "All settings",
+  plainSettings: {
+    "network.advertise": ["Where others reach this computer", "An address such as name.example:7474, for invitations. Empty: what Ravel finds by itself."],
+    "network.map_port": ["Ask the router for a way in", "Others then reach this computer from the internet, where the router allows it."],
+    "network.discover_lan": ["Find computers in this network", "Members at home or in the office meet without the internet. Others in the network see that Ravel runs here."],
+    "network.circuits": ["Use relays where there is no direct way", "A relay passes on what it cannot read."],
+    "relay.enabled": ["Keep sealed copies for others", "This computer serves as a relay: it keeps what it cannot read, and needs room for it."],
+    "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
+  },
   filter: "Find",
   needsRestart: "Some changes wait for a restart. In a terminal on the node's machine:",
   afterRestart: "Used after the next start.",

@@ -11,6 +11,5 @@ export function ThisBrowser() {
   return html`<h3>${text.notices}</h3>
     <p class="facts">${said[state]}</p>
     ${state === "off" && html`<${Action} id="notices-on" act=${turnOn}>${text.turnOn}<//>`}
-    ${state === "on" && html`<${Action} id="notices-off" act=${turnOff}>${text.turnOff}<//>`}
-    <h3>${text.settingsOfNode}</h3>`;
+    ${state === "on" && html`<${Action} id="notices-off" act=${turnOff}>${text.turnOff}<//>`}`;
 }

@@ -12,12 +12,43 @@ export function Settings() {
   const loaded = useLoaded(() => api.listSettings(), [], true);
   const [asked, setAsked] = useState("");
   return html`<${ThisBrowser} />
-    <p>${text.settingsAbout}</p>
+    ${loaded.data && html`<${Plain} settings=${loaded.data.settings} again=${loaded.again} />`}
+    <h3>${text.allSettings}</h3>
+    <p class="facts">${text.settingsAbout}</p>
     <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
       ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${text.needsRestart} <code>${found.restart_command}</code></p>`}
       <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
       <p class="facts">${text.configFile(found.config)}</p>`}<//>`;
+}
+
+/** The settings that most people ask for, in their words. All of them stand below. */
+function Plain({ settings, again }) {
+  const shown = Object.keys(text.plainSettings).map((name) => settings.find((one) => one.setting === name)).filter(Boolean);
+  return html`<h3>${text.settingsOfNode}</h3><div class="card" id="plain-settings">${shown.map((one) => {
+    const [title, about] = text.plainSettings[one.setting];
+    const change = async (event) => {
+      const field = event.target;
+      const value = one.kind === "flag" ? String(field.checked) : field.value;
+      if (!(await attempt(() => store(one, value, again)))) field[one.kind === "flag" ? "checked" : "value"] = one.kind === "flag" ? one.value === "true" : one.value;
+    };
+    const common = { id: `plain-${one.setting}`, disabled: !isPerson.value, "aria-describedby": `about-${one.setting}`, onChange: change };
+    return html`<div class="setting" key=${one.setting}><b><label for=${`plain-${one.setting}`}>${title}</label></b>
+      <p class="facts" id=${`about-${one.setting}`}>${about}${one.restart ? html` <span class="alarm">${text.afterRestart}</span>` : ""}</p>
+      ${one.kind === "flag" ? html`<input type="checkbox" class="switch" ...${common} checked=${one.value === "true"} />` : html`<input type="text" ...${common} autocomplete="off" value=${one.value} />`}</div>`;
+  })}</div>`;
+}
+
+/** Stores a setting, and tells so with what takes it back. */
+async function store(one, value, again) {
+  const before = one.value;
+  const done = await api.changeSetting({ setting: one.setting, value });
+  const undo = one.hidden ? null : async () => {
+    await api.changeSetting({ setting: one.setting, value: before });
+    await again();
+  };
+  tell(done.overridden_by ? text.savedInVain(one.setting, done.overridden_by) : text.settingSaved(text.plainSettings[one.setting]?.[0] ?? one.setting), undo);
+  await again();
 }
 
 function Sections({ settings, again, isOpen }) {
@@ -33,15 +64,7 @@ function Row({ one, again }) {
     const field = event.target;
     const { value } = field;
     if (value === before) return;
-    const went = await attempt(async () => {
-      const done = await api.changeSetting({ setting: one.setting, value });
-      const undo = one.hidden ? null : async () => {
-        await api.changeSetting({ setting: one.setting, value: before });
-        await again();
-      };
-      tell(done.overridden_by ? text.savedInVain(one.setting, done.overridden_by) : text.settingSaved(one.setting), undo);
-      await again();
-    });
+    const went = await attempt(() => store(one, value, again));
     if (!went) field.value = before;
   };
   const name = one.setting.split(".")[1];
