@@ -5,10 +5,10 @@ python -m benchmarks.bench_writes [writes] [clients]
 A real daemon with its store on disk; each client has one connection and writes its next commit when the last was
 answered. One more follows the branch by an event stream. A stream pauses after each look at the store, so a single client
 waits between writes until it has ended, and finds a daemon whose caches are cold; then one, and several, write without
-waiting. Then 50 times as many posts come by one request, or as
-many as it may bring, and a folder of five times as many files of 10 KiB goes in as `ravel file add` sends it. Beside it,
-in the same run: a write and an fsync of as many bytes to a file of the same disk, which is what a durable write cannot do
-without; for the files, the bytes of their pack.
+waiting. Then 50 times as many posts come by one request, or as many as it may bring, and as many by a writer. A folder of
+five times as many files of 10 KiB goes in as `ravel file add` sends it. Beside it, in the same run: a write and an fsync of
+as many bytes to a file of the same disk, which is what a durable write cannot do without; for the files, the bytes of their
+pack.
 """
 
 import math
@@ -122,18 +122,26 @@ def measure(folder: Path, count: int, client_count: int, pause: float) -> None:
 
 
 def measure_batch(folder: Path, count: int) -> float:
-    """Print the rate of so many posts by one request, and give it."""
+    """Print the rate of so many posts by one request, and give it; and of as many by a writer, 256 of them unanswered."""
     peer = Peer(folder / "of-batch")
     with running(peer):
         repo = str(peer.client.create_repo("batch")["repo"])
         branch = str(peer.client.list_branches(repo)["branches"][0]["branch"])
         texts = [f"post {number}" for number in range(count)]
         seconds = timed(lambda: peer.client.write_posts(branch, texts))
+        streamed = timed(lambda: _stream(peer, branch, texts))
+    figure("write_stream_rate", count / streamed, "posts/s", posts=count)
     figure("write_batch_rate", count / seconds, "posts/s", posts=count)
     figure(
         "write_batch_to_bare_verification", count / seconds / libsodium_verifications_per_second(), "ratio"
     )
     return count / seconds
+
+
+def _stream(peer: Peer, branch: str, texts: list[str]) -> None:
+    with peer.client.writer(branch) as writer:
+        for text in texts:
+            writer.post(text)
 
 
 def measure_files(folder: Path, count: int, posts_per_second: float) -> None:
