@@ -56,6 +56,7 @@ _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
     "kind": pa.string(),
     "acks": pa.list_(pa.binary()),
     "feed_sequence": _INT,
+    "received_at": _INT,
     "is_void": pa.bool_(),
 }
 """The others are ids."""

@@ -69,17 +69,21 @@ def naive_branches(rows: Sequence[Row], ranks: Mapping[str, int]) -> dict[bytes,
 def naive_heads(
     rows: Sequence[Row], ranks: Mapping[str, int], period: Period
 ) -> dict[tuple[bytes, int], int]:
-    """Heads at the end of each bucket in which one came or went."""
+    """Heads at the end of each bucket in which one came or went. What is dated outside counts from its receipt."""
     steps: Counter[tuple[str, int]] = Counter()
     placed = [row for row in rows if row.name in ranks]
+    times = {
+        row.name: row.time
+        if period.start <= row.time <= period.end
+        else min(max(row.received, period.start), period.end)
+        for row in placed
+    }
     for row in placed:
-        if not period.start <= row.time <= period.end:
-            continue
-        ackers = [other for other in placed if row.name in other.acks]
-        times = [other.time for other in ackers if period.start <= other.time <= period.end]
-        steps[row.branch, row.time // period.bucket] += 1
+        ackers = [other.name for other in placed if row.name in other.acks]
+        steps[row.branch, times[row.name] // period.bucket] += 1
         if ackers:
-            steps[row.branch, max(row.time, min(times, default=row.time)) // period.bucket] -= 1
+            until = max(times[row.name], min(times[name] for name in ackers))
+            steps[row.branch, until // period.bucket] -= 1
     heads, found = Counter[str](), {}
     for (branch, bucket), step in sorted(steps.items()):
         heads[branch] += step
@@ -257,6 +261,22 @@ def test_imported_commits_count_for_their_authors_where_they_came_from(tmp_path:
     assert wrote == {id_of("ada"): 1, id_of("s0"): 3, id_of("s1"): 2}
     assert branch["authors"] == 3
     assert active == wrote.keys()
+
+
+def test_a_branch_never_has_no_head_where_one_commit_is_dated_far_off(tmp_path: Path) -> None:
+    rows = [
+        Row(
+            f"c{n}",
+            (f"c{n - 1}",) if n else (),
+            time=T0_MS + (4_000 if n == 20 else -9_000 if n == 40 else n) * DAY_MS,
+            received=T0_MS + n * DAY_MS,
+        )
+        for n in range(300)
+    ]
+    with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
+        counted.catalog.write(["heads"])
+        heads = [row["heads"] for row in counted.engine.rows("SELECT heads FROM heads ORDER BY bucket_start")]
+    assert {*heads} == {1}
 
 
 def test_merges_are_sorted_by_how_long_they_waited(tmp_path: Path) -> None:
