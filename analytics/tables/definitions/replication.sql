@@ -1,5 +1,6 @@
 -- Rows: branch and node
--- How each branch came to each node. A delay is the time from the first node that received a commit to this one.
+-- How each branch came to each node. A delay is the time from the first node that received a commit to this one. What another
+-- had before this one had anything of the branch is no delay: it was there before the node joined.
 --
 -- branch_id binary: the branch
 -- node string: the node
@@ -17,14 +18,21 @@ WITH totals AS (
             + count(DISTINCT CASE WHEN copies > 1 THEN commit_id END) AS total
     FROM compared
     GROUP BY branch_id
+), joined AS (
+    SELECT branch_id, node, min(received_at) AS joined_at
+    FROM compared
+    GROUP BY branch_id, node
 ), delays AS (
     SELECT
         branch_id,
         node,
         copies,
         received_at = first_received AS is_first,
-        CASE WHEN received_at > first_received THEN received_at - first_received END AS delay
+        CASE
+            WHEN received_at > first_received AND first_received >= joined_at THEN received_at - first_received
+        END AS delay
     FROM compared
+    JOIN joined USING (branch_id, node)
 ), counted AS (
     SELECT
         branch_id,

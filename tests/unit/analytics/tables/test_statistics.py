@@ -251,6 +251,21 @@ def test_holdings_are_those_of_the_latest_export(
         assert counted.table("stores", "node")["one"]["block_bytes"] == block_bytes, "not counted last: null"
 
 
+def test_what_was_there_before_a_node_joined_is_no_delay(tmp_path: Path) -> None:
+    rows = [Row(f"c{n}", (f"c{n - 1}",) if n else (), received=T0_MS + n * DAY_MS) for n in range(20)]
+    joined = T0_MS + 10 * DAY_MS + 5
+    late = [replace(row, received=max(row.received + 800, joined)) for row in rows]
+    exports = [
+        read_export(write_export(tmp_path / name, told, node=name))
+        for name, told in (("a", rows), ("late", late))
+    ]
+    with Counted(exports, tmp_path / "out") as counted:
+        counted.catalog.write(["replication"])
+        found = counted.table("replication", "branch_id", "node")[id_of("main"), "late"]
+    assert (found["commits"], found["first_here"]) == (20, 0)
+    assert (found["delay_p50"], found["delay_max"]) == (800, 800)
+
+
 def test_imported_commits_count_for_their_authors_where_they_came_from(tmp_path: Path) -> None:
     rows = [Row("a"), *(Row(f"c{n}", ("a",), source=f"s{n % 2}", kind="imported") for n in range(5))]
     with Counted([read_export(write_export(tmp_path / "export", rows))], tmp_path / "out") as counted:
