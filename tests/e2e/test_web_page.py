@@ -257,7 +257,10 @@ def test_devices_of_one_person_stand_together(tmp_path: Path, page: Browser) -> 
         _show(page, "members")
         members = "document.getElementById('members')"
         page.until(f"{members}?.children.length === 1")
-        page.until(f"{members}.querySelector('li li').textContent.includes('device: {user[:16]}')")
+        page.until(f"{members}.querySelector('li li').textContent.includes('{user[:16]}')")
+        assert page.evaluate(
+            f"{members}.querySelector('li li .person').textContent.includes(\"'s device 2\")"
+        )
         first = laptop.client.show_status()["user"]
         posts(page)
         page.until(f"[...{ROWS}].every((row) => row.querySelector('.who').textContent === '{first[:12]}')")

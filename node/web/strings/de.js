@@ -219,7 +219,7 @@ export const text = {
 
   // Members
   noMembersKnown: "Mitglieder lassen sich nicht zeigen: Du liest einzelne Zweige, oder die Mitgliedschaft ist hier beschädigt.",
-  device: "Gerät: ",
+  deviceOf: (name, number) => `Gerät ${number} von ${name}`,
   you: "du",
   looksAlike: "Eine andere Person hat einen Namen, der diesem gleicht.",
   petname: "Wie du sie nennst",

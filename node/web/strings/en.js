@@ -217,7 +217,7 @@ export const text = {
 
   // Members
   noMembersKnown: "Members cannot be shown: you read single branches, or the membership is damaged here.",
-  device: "device: ",
+  deviceOf: (name, number) => `${name}'s device ${number}`,
   you: "you",
   looksAlike: "Another person has a name that looks like this one.",
   petname: "What you call them",

@@ -24,8 +24,8 @@ export function Members({ repo }) {
     <ul id="members" class="plain">
       ${persons.map(([first, ...others]) => html`<li key=${first.user} title=${first.user}>
         <${Member} member=${first} repo=${repo} isAdmin=${isAdmin} />
-        ${others.length > 0 && html`<ul class="plain">${others.map((one) => html`<li key=${one.user} title=${one.user}>
-          <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} prefix=${text.device} /></li>`)}</ul>`}
+        ${others.length > 0 && html`<ul class="plain">${others.map((one, index) => html`<li key=${one.user} title=${one.user}>
+          <${Member} member=${one} repo=${repo} isAdmin=${isAdmin} device=${text.deviceOf(nameOf(first), index + 2)} /></li>`)}</ul>`}
       </li>`)}
     </ul>
     ${isAdmin && html`<${OpenLinks} repo=${repo} /><${Grant} repo=${repo} />`}`;
@@ -37,13 +37,15 @@ function groupBy(list, keyOf) {
   return groups;
 }
 
-function Member({ member, repo, isAdmin, prefix = "" }) {
+/** A person by the first device, or a further `device`, which is called by its person. */
+function Member({ member, repo, isAdmin, device = "" }) {
   const isMe = member.user === status.value?.user;
-  const id = `${prefix}${member.user.slice(0, 16)}…`;
+  const id = `${member.user.slice(0, 16)}…`;
+  const called = device || member.name;
   return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} />
-    <span class="grow">${member.name ? html`<bdi class="person">${member.name}</bdi>` : html`<span class="id">${id}</span>`}
-      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${member.name ? html` · <span class="id">${id}</span>` : ""}</span></span>
-    ${isMe && !member.name && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
+    <span class="grow">${called ? html`<bdi class="person">${called}</bdi>` : html`<span class="id">${id}</span>`}
+      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${called ? html` · <span class="id">${id}</span>` : ""}</span></span>
+    ${isMe && !called && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>
       ${isPerson.value && html`<${Form} button=${text.save_} keep send=${({ name }) => rename(member, name)}>
