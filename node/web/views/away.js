@@ -32,5 +32,5 @@ export function Lost() {
   }, [isLive.value]);
   if (!since) return null;
   const time = since.toLocaleTimeString("sv-SE", { hour: "2-digit", minute: "2-digit" });
-  return html`<p id="lost" class="lost" role="status">${text.lostSince(time)} <code>${text.awayCommand}</code></p>`;
+  return html`<p id="lost" class="strip" role="status">${text.lostSince(time)} <code>${text.awayCommand}</code></p>`;
 }
