@@ -5,7 +5,8 @@ it back would add is to notice a fault of this program or machine before anyone 
 
 - The id of each block is computed again, of every commit. A bit that flips while the bytes wait in memory changes one.
 - One commit of READ_AGAIN_EACH, the first one included, is read as a peer reads it, with both signatures. It must give what
-  was made. A fault that is there each time, as in a library that was exchanged, is met by the first write of a run.
+  was made. A fault that is there each time, as in a library that was exchanged, is met by the first write of a run. After a
+  damaged commit each one is read, until one is whole: a client that tries again meets the fault again.
 
 A bit that flips inside one signature or one encryption passes, but for one time in READ_AGAIN_EACH. Peers then refuse that
 commit. A commit whose verdict rests on its body, as those of a root branch, is always read: there are few of these.
@@ -31,6 +32,7 @@ class OwnOpener:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._seen_count = 0
+        self._doubts = False  # the last commit that was read was damaged
 
     def open(self, topic: Topic, written: Sequence[WrittenCommit]) -> OpenedBatch:
         """Open commits that this node made on a topic, in order. Costs O(bytes), and one reading in READ_AGAIN_EACH.
@@ -42,7 +44,14 @@ class OwnOpener:
             self._seen_count += len(written)
         batch = OpenedBatch()
         for place, one in enumerate(written, first):
-            batch.opened.append(_open(topic, one, reads=place % READ_AGAIN_EACH == 0))
+            reads = self._doubts or place % READ_AGAIN_EACH == 0
+            try:
+                batch.opened.append(_open(topic, one, reads=reads))
+            except ServiceError as error:
+                self._doubts |= error.code == "internal"
+                raise
+            if reads:
+                self._doubts = False
         return batch
 
 

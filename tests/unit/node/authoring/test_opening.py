@@ -171,6 +171,25 @@ def test_what_each_commit_has_wrong_is_found_by_the_first_write(
     assert _count(world) == 1
 
 
+def test_what_each_commit_has_wrong_is_found_each_time_that_a_client_tries_again(
+    world: World, monkeypatch: pytest.MonkeyPatch, readings: list[bytes]
+) -> None:
+    world.author._writer.opener = OwnOpener()
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            feed_encoder_module,
+            "make_publication",
+            lambda *args: _with_topic_signature(make_publication(*args)),
+        )
+        for _ in range(3):
+            with pytest.raises(ServiceError, match="damaged while it was made"):
+                world.author.write(world.branch, Post("words"))
+    assert _count(world) == 1
+    readings.clear()
+    world.author.write_many(world.branch, _posts(3))
+    assert len(readings) == 1, "a whole one ends the doubt"
+
+
 def test_a_damaged_commit_fails_its_own_request_alone(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     # The group is written again one by one, and the request whose commit is damaged again fails.
     def damage(written: WrittenCommit) -> WrittenCommit:
