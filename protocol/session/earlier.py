@@ -9,7 +9,6 @@ a part has one topic at most, nearly always. What is in parts that differ then i
 Both sides see the same fingerprints, so both find the same parts to differ, and say those of the next round unasked.
 """
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -47,11 +46,14 @@ class EarlierEpochs:
         comparison = self._of(progress)
         if comparison.has_begun:
             return []
-        return [comparison.begin(event.held), *comparison.go_on()]
+        said, first = comparison.begin(event.held), comparison.first
+        comparison.first = None
+        return [said, *([] if first is None else comparison.go_on(first))]
 
     def heard(self, progress: TopicProgress, message: Earlier) -> list[Output]:
-        """Compare what the peer says, and ask for what this side holds. Raises PeerFault where more came than rounds are.
+        """Compare what the peer says, and ask for what this side holds.
 
+        Raises PeerFault where more came than rounds are, or more than the first before this side has said its own.
         The peer may know of epochs that this side does not, so of which of them a topic is the own says the peer alone.
         Costs O(topics that rest).
         """
@@ -59,10 +61,12 @@ class EarlierEpochs:
         if comparison.came_count > EARLIER_DEPTH_MAX:
             raise PeerFault("unasked_earlier")
         comparison.came_count += 1
-        comparison.came.append(message)
         if comparison.has_begun:
-            return comparison.go_on()
-        return [LoadEarlier(progress.topic, is_asked=True)] if comparison.came_count == 1 else []
+            return comparison.go_on(message)
+        if comparison.first is not None or len(message.fingerprints) != EARLIER_FINGERPRINT_SIZE:
+            raise PeerFault("unasked_earlier")  # it would be held in memory, for each topic
+        comparison.first = message
+        return [LoadEarlier(progress.topic, is_asked=True)]
 
     def _of(self, progress: TopicProgress) -> "_Comparison":
         made = _Comparison(progress.topic, progress.blind, self._session_id)
@@ -76,7 +80,7 @@ class _Comparison:
     topic: TopicKey
     blind: BlindTopic
     session_id: SessionId
-    came: deque[Earlier] = field(default_factory=deque)  # that wait for what this side says in their round
+    first: Earlier | None = None  # the peer's, that waits for what this side says
     came_count: int = 0
     has_begun: bool = False
     count: int = 0
@@ -94,14 +98,9 @@ class _Comparison:
         self.count = len(self._held)
         return self._say({"": list(self._held)})
 
-    def go_on(self) -> list[Output]:
-        """Deal with what came."""
-        outputs: list[Output] = []
-        while self.came:
-            message = self.came.popleft()
-            if self.parts:  # else it is over
-                outputs.append(self._take(message))
-        return outputs
+    def go_on(self, message: Earlier) -> list[Output]:
+        """Deal with what the peer says of this round."""
+        return [self._take(message)] if self.parts else []  # else it is over
 
     def _take(self, message: Earlier) -> Output:
         if not self._round:

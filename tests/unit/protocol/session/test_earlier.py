@@ -147,6 +147,16 @@ def test_no_more_messages_come_than_there_are_rounds() -> None:
     assert session.handle(MessageReceived(_said({}))) == [Close("unasked_earlier")]
 
 
+@pytest.mark.parametrize("size", [EARLIER_FINGERPRINT_SIZE, 2 * EARLIER_FINGERPRINT_SIZE])
+def test_before_this_side_has_said_its_own_only_one_fingerprint_waits(size: int) -> None:
+    """A relay says none of topics that it keeps for others: what a peer says of thousands would stay in memory."""
+    session, _ = _join(WRITERS, is_own=False)
+    blind = blind_topic(WRITERS, SESSION_ID)
+    if size == EARLIER_FINGERPRINT_SIZE:
+        session.handle(MessageReceived(Earlier(blind, 1, bytes(size))))
+    assert session.handle(MessageReceived(Earlier(blind, 1, bytes(size)))) == [Close("unasked_earlier")]
+
+
 def test_a_message_has_fingerprints_of_as_many_parts_as_are_divided_at_once() -> None:
     most = EARLIER_PARTS_MAX * EARLIER_PART_COUNT * EARLIER_FINGERPRINT_SIZE
     for size, is_good in ((most, True), (most + 1, False), (EARLIER_FINGERPRINT_SIZE - 1, False)):
