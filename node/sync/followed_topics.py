@@ -233,6 +233,11 @@ class FollowedTopics:
         fresh = (one for one in kept if one.topic not in self.places)
         self._kept.add(fresh, self._hub.relay, are_new=are_new)
 
+    def forget_kept(self, forgotten: Iterable[TopicKey]) -> None:
+        """Have a partner keep none of these: the relay has forgotten them."""
+        if self._kept:
+            self._kept.drop(forgotten)
+
     def refuse_forgotten(self, topic: TopicKey) -> list[Output]:
         """Say once that this relay does not keep a topic any more, where the peer has joined it."""
         if topic in self._forgotten or not self._is_joined(topic):

@@ -75,6 +75,7 @@ class RelayPort:
         A partner is told that the topic is kept no more: a full relay forgets with each message that brings something. Only
         these topics are looked at: each deposit of a stranger comes here.
         """
+        self._followed.forget_kept(forgotten)
         places = self._followed.places
         for topic in places.keys() & forgotten:  # as many look-ups as the smaller one of both has topics
             now = self._hub.find_followed(topic)

@@ -61,6 +61,9 @@ class Owner:
         assert not are_new
         self.waiting += [one.topic for one in kept]
 
+    def forget_kept(self, forgotten: object) -> None:
+        pass  # nothing waits
+
     def announce(self) -> list[Output]:
         return []
 

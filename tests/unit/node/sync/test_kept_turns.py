@@ -55,3 +55,14 @@ def test_accounts_and_known_peers_take_turns_and_all_strangers_have_one(relay: R
         turns.add(kept, relay, are_new=are_new)
         assert _order(turns, kept) == [ALICE, BOB, STRANGER, ALICE, BOB, OTHER, PHONE]
         assert len(turns) == 0
+
+
+def test_what_the_relay_has_forgotten_waits_no_more_and_nothing_waits_twice(relay: RelayService) -> None:
+    turns = KeptTurns()
+    kept = [_kept(peer) for peer in (ALICE, BOB, BOB)]
+    for are_new in (False, True):
+        turns.add([*kept, *kept], relay, are_new=are_new)
+    assert len(turns) == 2 * len(kept)
+    turns.drop([kept[0].topic, kept[1].topic, _kept(BOB).topic])
+    assert len(turns) == 2
+    assert [turns.pop(), turns.pop()] == [kept[2].topic] * 2
