@@ -20,6 +20,7 @@ from node.ingest.ingest_result import IngestResult
 from node.ingest.publication_parsing import OpenedBatch
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Body
+from protocol.ids import TopicKey
 from protocol.limits.users import WRITE_GROUP_COMMITS_MAX, WRITE_GROUP_SIZE_MAX
 from storage.engine.database import Database, StorageError
 from storage.repos.epochs import Topic
@@ -120,13 +121,16 @@ class WriteGroup:
         self.size += sum(len(one.encoded) for one in encoded.written)
 
     def open_all(self, opener: OwnOpener) -> list[tuple[Topic, OpenedBatch]]:
-        """Open the encoded commits of each branch, in order. Raises ServiceError."""
-        of_branches: dict[int, list[EncodedWrite]] = {}
+        """Open the encoded commits of each branch and topic, in order. Raises ServiceError.
+
+        A branch has two topics where a peer's commits began an epoch while the group was encoded.
+        """
+        of_topics: dict[tuple[int, TopicKey], list[EncodedWrite]] = {}
         for one in self.encoded:
-            of_branches.setdefault(one.branch.num, []).append(one)
+            of_topics.setdefault((one.branch.num, one.topic.topic), []).append(one)
         return [
             (writes[0].topic, opener.open(writes[0].topic, [made for one in writes for made in one.written]))
-            for writes in of_branches.values()
+            for writes in of_topics.values()
         ]
 
     def after(self, connection: Connection) -> None:

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from node.authoring import feed_encoder as feed_encoder_module
 from node.authoring import write_queue as write_queue_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
-from node.authoring.write_queue import WriteRequest
+from node.authoring.opening import OwnOpener
+from node.authoring.write_queue import EncodedWrite, WriteGroup, WriteRequest, nothing_more
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.ingest.publication_parsing import open_batch
@@ -26,7 +28,7 @@ from protocol.formats.body import Grant, Permission, Remove
 from protocol.formats.commit import lipmaa
 from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT
-from protocol.ids import CommitId
+from protocol.ids import CommitId, TopicKey
 from protocol.limits.formats import ACK_COUNT_MAX, BODY_SIZE_MAX
 from storage.commits.commits import load_facts, load_timeline
 from storage.commits.heads import load_heads
@@ -225,6 +227,19 @@ def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transacti
     assert timeline(world.replica, world.branch)[-2:] == _ids(outcomes[:2])
     assert [type(outcome) for outcome in outcomes[2:]] == [StorageError] * 2
     assert sum(map(len, ingested.accepted.values())) == 2
+
+
+def test_commits_of_one_branch_in_two_epochs_are_each_on_their_own_topic(world: World) -> None:
+    # A peer's commits began an epoch while the group was encoded.
+    written, _ = world.author.write_many(world.branch, [Draft(Post("one")), Draft(Post("two"))])
+    topics = [world.topic(), replace(world.topic(), topic=TopicKey(b"t" * 32))]
+    group = WriteGroup(0)
+    for topic, one in zip(topics, written, strict=True):
+        group.add(EncodedWrite(world.branch, topic, nothing_more, [one]))
+    opened = group.open_all(OwnOpener())
+    assert [(topic, [one.signed.commit.commit_id for one in batch.opened]) for topic, batch in opened] == [
+        (topic, [one.commit_id]) for topic, one in zip(topics, written, strict=True)
+    ]
 
 
 @contextmanager
