@@ -955,7 +955,7 @@ export interface PostsRequest {
   texts: string[];
 }
 
-/** What became of a line: the commit, or the error. */
+/** Outcome of a line: the commit, or the error. */
 export interface StreamedOutcome {
   branch?: string;
   commit?: string;

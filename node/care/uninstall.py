@@ -33,7 +33,7 @@ _LEFT_NAMED_MAX: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """What there is of a node on this computer."""
+    """Parts of a node on this computer."""
 
     home: str
     size: int

@@ -75,7 +75,7 @@ def _parse_json(text: str) -> object:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How documents are walked through: by name, or by an index from `start` to `end`, and by which fields they stand.
+    """Walk through documents: by name, or by an index from `start` to `end`, and by which fields they stand.
 
     `is_ordered`: so they come in the query's order. Else all must be looked at before the first is known. `base`: what is in
     front of the query's own places.

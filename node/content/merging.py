@@ -228,7 +228,7 @@ class MergePlan:
 
     @property
     def carried_bodies(self) -> Iterator[Carried]:
-        """What `plan` carries, in its order."""
+        """Commits that `plan` carries, in its order."""
         return (one.body for one in self._drafts if isinstance(one.body, Carried))
 
     @property

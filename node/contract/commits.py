@@ -263,7 +263,7 @@ class WrittenCommitView(TypedDict):
 
 
 class StreamedOutcome(TypedDict):
-    """What became of a line: the commit, or the error."""
+    """Outcome of a line: the commit, or the error."""
 
     commit: NotRequired[Id]
     rank: NotRequired[Rank]

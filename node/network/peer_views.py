@@ -134,7 +134,7 @@ class _StalledFields(TypedDict):
 
 
 class Stall(NamedTuple):
-    """What a peer has not done, and since when."""
+    """Omission of a peer, and since when it lasts."""
 
     since: int
     """Unix seconds."""

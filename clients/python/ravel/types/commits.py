@@ -27,7 +27,7 @@ class WrittenPosts(TypedDict):
 
 
 class StreamedOutcome(TypedDict):
-    """What became of a line: the commit, or the error."""
+    """Outcome of a line: the commit, or the error."""
 
     commit: NotRequired[str]
     rank: NotRequired[int]
