@@ -128,7 +128,7 @@ class DocumentIndexes:
                     return True
                 places = await self._read_places(branch, index, due.names)
                 unreadable.update(name for name in due.stale if places[name] is None)
-                await self._hub.run_blocking(self._write, index.num, places, due.upto)
+                await self._hub.run_blocking(self._write, index, places, due.upto)
                 if trio.current_time() > deadline:
                     return False
 
@@ -160,13 +160,14 @@ class DocumentIndexes:
                 raise ServiceError("busy", "the index of the documents was replaced by another", "ask again")
             parts = [part.num for part, _ in lineage(replica, connection, branch)]
             # Those that are made anew come again, as changed ones.
-            stale = [one for one in load_stale(connection, parts, _AT_ONCE) if one not in unreadable]
+            first = load_stale(connection, parts, _AT_ONCE + len(unreadable))
+            stale = [one for one in first if one not in unreadable][:_AT_ONCE]
             names, upto = load_unindexed(connection, parts, (index.upto, index.upto_num), _AT_ONCE)
         return _Due(stale, list(dict.fromkeys([*stale, *names])), upto)
 
-    def _write(self, index_num: int, places: Mapping[str, bytes | None], upto: tuple[int, int]) -> None:
+    def _write(self, index: DocumentIndex, places: Mapping[str, bytes | None], upto: tuple[int, int]) -> None:
         with self._hub.replica.database.write() as connection:
-            write_places(connection, index_num, places, upto)
+            write_places(connection, index, places, upto)
 
 
 def is_index_wrong(

@@ -65,6 +65,12 @@ _CHANGES: Final = (
     .order_by(documents.c.changed_num, documents.c.num)
     .limit(bindparam("limit"))
 )
+_STALE: Final = select(documents.c.name).where(
+    documents.c.branch_num == bindparam("branch"),
+    documents.c.kind == JSON.name,
+    documents.c.name.in_(bindparam("keys", expanding=True)),
+    documents.c.is_stale,
+)
 
 
 class DocumentIndex(NamedTuple):
@@ -148,14 +154,26 @@ def count_places(connection: Connection, index_num: int) -> int:
 
 
 def write_places(
-    connection: Connection, index_num: int, places: Mapping[str, bytes | None], upto: tuple[int, int]
+    connection: Connection, index: DocumentIndex, places: Mapping[str, bytes | None], upto: tuple[int, int]
 ) -> None:
-    """Write where documents stand in an index (None: nowhere), and that it is level so far. Costs O(places)."""
-    change_rows(connection, _DROP, [(index_num, name) for name in places])
-    rows = [(index_num, name, place) for name, place in places.items() if place is not None]
+    """Write where documents stand in an index (None: nowhere), and that it is level so far. Costs O(places).
+
+    Documents that must be made anew are written nowhere: a body of theirs may have been erased since it was read. An index
+    that was dropped meanwhile gets nothing.
+    """
+    row = update(document_indexes).where(document_indexes.c.num == index.num)
+    if not connection.execute(row.values(upto=upto[0], upto_num=upto[1])).rowcount:
+        return
+    change_rows(connection, _DROP, [(index.num, name) for name in places])
+    stale = {
+        name
+        for part in chunks(list(places))
+        for name in select_in(connection, _STALE, part, branch=index.branch_num).scalars()
+    }
+    rows = [
+        (index.num, name, place) for name, place in places.items() if place is not None and name not in stale
+    ]
     insert_rows(connection, document_index_entries, ("index_num", "name", "place"), rows)
-    row = update(document_indexes).where(document_indexes.c.num == index_num)
-    connection.execute(row.values(upto=upto[0], upto_num=upto[1]))
 
 
 def forget_places(connection: Connection, doc_nums: Sequence[int]) -> None:

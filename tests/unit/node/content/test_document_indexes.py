@@ -1,10 +1,11 @@
 """Declared indexes of JSON documents: the order that they give, what keeps them level, and what they cost."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from sqlalchemy import Engine, delete, event, func, select, update
@@ -29,6 +30,7 @@ from storage.commits.document_index_rows import load_indexes
 from storage.repos.deletion import forget_repo
 from storage.schema.document_schema import document_index_entries
 from storage.schema.document_schema import document_indexes as indexes_table
+from storage.schema.document_schema import documents as documents_table
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -215,17 +217,75 @@ async def test_what_is_no_order_is_refused(app: App, fields: list[str]) -> None:
 async def test_a_body_that_is_erased_leaves_nothing_in_an_index_and_the_others_are_found(app: App) -> None:
     await _cards(app)
     await app.indexes.declare("main", "card/", ["due"])
-    branch = app.node.branch()
-    with app.node.replica.database.write() as connection:
-        row = load_first_of_kinds(connection, branch.num, {"json"}, 9)[1]
-        erased = Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))
-        erase_bodies(connection, branch.num, [erased], 0)
+    _erase_first(app)
     assert app.entries() == 3
     found = await app.queries.find("main", "card/", "", "due", "", 9)
     assert [one["name"] for one in found["documents"]] == ["card/d", "card/b", "card/c"]
     unsorted = await app.queries.find("main", "card/", "", "", "", 9)
     assert len(unsorted["documents"]) == 3
     assert unsorted["unreadable"] == ["card/a"]
+
+
+def _erase_first(app: App) -> None:
+    branch = app.node.branch()
+    with app.node.replica.database.write() as connection:
+        row = load_first_of_kinds(connection, branch.num, {"json"}, 9)[1]
+        erased = Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))
+        erase_bodies(connection, branch.num, [erased], 0)
+
+
+def _meanwhile(app: App, monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
+    """Let something happen between the next reading of documents and writing their places."""
+    read, left = app.indexes._read_places, [happen]
+
+    async def read_places(*args: Any) -> dict[str, bytes | None]:  # noqa: ANN401  # as the one in its place
+        places = await read(*args)
+        if left:
+            left.pop()()
+        return places
+
+    monkeypatch.setattr(app.indexes, "_read_places", read_places)
+
+
+async def test_a_body_that_is_erased_while_its_document_is_entered_leaves_nothing_in_an_index(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _cards(app)
+    monkeypatch.setattr(document_indexes, "QUERY_WINDOW_SECONDS", -1.0)  # one round a request
+    _meanwhile(app, monkeypatch, partial(_erase_first, app))
+    await app.indexes.declare("main", "card/", ["due"])
+    assert app.entries() == 3
+
+
+async def test_an_index_that_is_replaced_while_it_is_made_leaves_nothing(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _cards(app)
+
+    def drop() -> None:
+        with app.node.replica.database.write() as connection:
+            connection.execute(delete(indexes_table))
+
+    _meanwhile(app, monkeypatch, drop)
+    with pytest.raises(ServiceError, match="replaced"):
+        await app.indexes.declare("main", "card/", ["due"])
+    assert app.entries() == 0
+
+
+async def test_documents_that_cannot_be_read_keep_no_others_from_being_made_anew(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document_indexes, "_AT_ONCE", 1)
+    await _cards(app)
+    await app.indexes.declare("main", "card/", ["due"])
+    _erase_first(app)
+    with app.node.replica.database.write() as connection:
+        connection.execute(
+            update(documents_table).where(documents_table.c.name == "card/d").values(is_stale=True)
+        )
+        connection.execute(delete(document_index_entries).where(document_index_entries.c.name == "card/d"))
+    found = await app.queries.find("main", "card/", "", "due", "", 9)
+    assert [one["name"] for one in found["documents"]] == ["card/d", "card/b", "card/c"]
 
 
 @pytest.mark.slow
