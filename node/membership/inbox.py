@@ -168,9 +168,18 @@ class Inbox(RepoActions):
         """Find an accepted offer of commits, and plan its merge. Raises ServiceError."""
         of_repo = self._find_repo(repo)
         found = await self._find_offer(of_repo, offer)
-        if not found.body.pulls or found.is_accepted is not True:
+        if not found.body.pulls:
             raise ServiceError(
-                "bad_request", "that offer is not one of commits that was accepted", "`ravel inbox accept`"
+                "bad_request",
+                "that offer is a comment, and only commits are merged",
+                "it is shown below its document once it is accepted",
+            )
+        if found.is_accepted is not True:
+            ids = f"{id_text(of_repo.repo_id)[:12]} {id_text(found.operation.commit_id)[:12]}"
+            raise ServiceError(
+                "bad_request",
+                f"the offer is {STATUS[found.is_accepted]}: it is merged once an admin has accepted it",
+                f"an admin runs `ravel inbox accept {ids}`",
             )
         source = await self._hub.run_blocking(self.offered_branch, found.body)
         if source is None or not source.commit_count:

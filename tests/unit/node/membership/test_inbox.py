@@ -337,10 +337,11 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
             (one,) = await _offers(alice)
             return one["merged"]
 
-        with pytest.raises(ServiceError, match="was accepted"):
-            await _inbox(alice).merge("repo", offer)
-        with pytest.raises(ServiceError, match="was accepted"):
-            await _inbox(alice).preview("repo", offer)
+        for ask in (_inbox(alice).merge, _inbox(alice).preview):
+            with pytest.raises(ServiceError, match="the offer is open: it is merged once") as refused:
+                await ask("repo", offer)
+            of_repo = id_text(_repo(alice, "repo").repo_id)[:12]
+            assert f"`ravel inbox accept {of_repo} {offer[:12]}`" in refused.value.advice
         await _inbox(alice).answer("repo", offer, accepts=True)
         assert _inbox(alice).count_waiting(_repo(alice, "repo")) == 0
         with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
