@@ -1,6 +1,7 @@
 """CLI: inbox commands: comments, and branches that others offer to merge."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -27,6 +28,12 @@ CommentArgument = Annotated[
 _TEXT_WIDTH = 72
 
 
+def _status(item: Mapping[str, Any]) -> str:
+    """Return what became of an offer, and that its link cannot be read."""
+    status = "merged" if item["merged"] else str(item["status"])
+    return status if item["readable"] else f"{status}, unreadable"
+
+
 @inbox.command("list")
 @prints(
     Table(
@@ -35,8 +42,9 @@ _TEXT_WIDTH = 72
         "kind",
         ("on branch", lambda item: item["branch_name"] or id_text_shown(item["branch"])),
         ("author", author),
-        "commits",
-        ("status", lambda item: item["status"] if item["readable"] else f"{item['status']}, unreadable"),
+        # None are here before an admin accepts: a nought would say that it offers nothing.
+        ("commits here", lambda item: item["commits"] or ""),
+        ("status", _status),
         ("note", "note"),
     )
 )

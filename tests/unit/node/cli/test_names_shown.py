@@ -27,8 +27,17 @@ class Api:
     def list_offers(self, repo: str, **_: object) -> dict[str, Any]:
         """List offers to the branch and to one that is not here."""
         offer = {"offer": "o" * 52, "kind": "comment", "author": "u" * 52, "author_name": "Ben", "commits": 1}
-        offer |= {"status": "open", "readable": True, "note": "well"}
-        return {"offers": [{**offer, "branch": BRANCH}, {**offer, "branch": OTHER}]}
+        offer |= {"status": "open", "readable": True, "note": "well", "merged": False}
+        taken = {"kind": "pull", "status": "accepted", "commits": 9, "merged": True}
+        unread = {"kind": "pull", "commits": 0}
+        return {
+            "offers": [
+                {**offer, "branch": BRANCH},
+                {**offer, "branch": OTHER},
+                {**offer, **taken, "branch": BRANCH},
+                {**offer, **unread, "branch": BRANCH},
+            ]
+        }
 
     def list_tags(self, repo: str) -> dict[str, Any]:
         """List a tag of the branch."""
@@ -68,11 +77,18 @@ def _printed(capsys: Capture, command: Any, **values: object) -> str:  # noqa: A
 
 def test_offers_and_tags_say_what_branch_they_are_for(capsys: Capture) -> None:
     offers = _printed(capsys, inbox_commands.list_offers, repo="garden", status="", limit=9)
-    first, second = offers.splitlines()[1:]
+    first, second = offers.splitlines()[1:3]
     assert "\tmain\t" in first
     assert BRANCH not in first
     assert f"\t{OTHER}\t" in second, "a branch that is not here has no name"
     assert "\tmain" in _printed(capsys, branch_commands.list_tags, repo="garden")
+
+
+def test_offers_say_what_is_merged_and_no_number_of_commits_that_are_not_here(capsys: Capture) -> None:
+    offers = _printed(capsys, inbox_commands.list_offers, repo="garden", status="", limit=9)
+    merged, unread = offers.splitlines()[3:]
+    assert merged.split("\t")[4:6] == ["9", "merged"]
+    assert unread.split("\t")[4:6] == ["", "open"]
 
 
 @pytest.mark.parametrize(
