@@ -128,7 +128,10 @@ def offer(
     target: Annotated[str, typer.Argument(help="The branch to offer them to.")],
     note: Annotated[str, typer.Option(help="A description of the offer.")] = "",
 ) -> "OfferMade":
-    """Offer commits to a repo: a pull request. Members read the offered branch from then on, later commits too."""
+    """Offer commits to a repo: a pull request. Members may read the offered branch from then on, later commits too.
+
+    Their nodes fetch it once an admin accepts the offer.
+    """
     return api.make_offer(target, source, note=note)
 
 

@@ -205,7 +205,9 @@ FINISHED: Final = Says("The checkpoint is made.")
 
 # --- inbox and requests
 COMMENTED: Final = Says("Offered your comment. Others see it once an admin has accepted it.  {offer:id}")
-OFFERED: Final = Says("Offered. Members read the branch from now on.  {offer:id}")
+OFFERED: Final = Says(
+    "Offered. Members may read the branch from now on; their nodes fetch it once an admin accepts.  {offer:id}"
+)
 OFFER_ACCEPTED: Final = Says(
     "Accepted: all computers that follow the repo follow the offered branch.",
     "inbox merge {repo_given} {offer_short}",
