@@ -165,7 +165,7 @@ def _say_parts(found: Mapping[str, Any], repos: "list[RepoView] | None") -> None
     say("  the key, unless you have the 24 words on paper: `ravel key words` prints them")
     if repos is None:
         say(
-            "  what no other computer has. Which that is only a running node can tell: `ravel up`, then `ravel status`"
+            "  what no other computer has. Only a running node can tell what that is: `ravel up`, then `ravel status`"
         )
         return
     when = calendar_text if is_terminal() else date_text

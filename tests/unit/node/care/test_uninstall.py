@@ -91,7 +91,7 @@ def test_without_a_terminal_only_what_is_named_is_removed(
     assert "Nothing was removed." in said
     assert str(unit.path) in said
     assert f"ravel --home {home} key words" in said
-    assert "Which that is only a running node can tell" in said
+    assert "Only a running node can tell what that is" in said
     assert unit.path.exists()
     assert (home / "keys.json").exists()
 
