@@ -120,14 +120,15 @@ class DocumentIndexes:
         if (await self._hub.run_blocking(self._load_due, target, index.num, _NOBODY)).is_level:
             return True
         deadline = trio.current_time() + QUERY_WINDOW_SECONDS
-        unreadable: set[str] = set()
+        seen: set[str] = set()
         async with self._levelling:
             while True:
-                due = await self._hub.run_blocking(self._load_due, target, index.num, unreadable)
+                due = await self._hub.run_blocking(self._load_due, target, index.num, seen)
                 if due.is_level:
                     return True
                 places = await self._read_places(branch, index, due.names)
-                unreadable.update(name for name in due.stale if places[name] is None)
+                # Once each: one that cannot be read stays stale, and the row of a branch that this one continues.
+                seen.update(due.stale)
                 await self._hub.run_blocking(self._write, index, places, due.upto)
                 if trio.current_time() > deadline:
                     return False
@@ -152,7 +153,7 @@ class DocumentIndexes:
             left = left[len(read) :]
         return dict.fromkeys(names) | places
 
-    def _load_due(self, branch: Branch, index_num: int, unreadable: Set[str]) -> "_Due":
+    def _load_due(self, branch: Branch, index_num: int, seen: Set[str]) -> "_Due":
         replica = self._hub.replica
         with replica.database.read() as connection:
             index = next((one for one in load_indexes(connection, branch.num) if one.num == index_num), None)
@@ -160,8 +161,8 @@ class DocumentIndexes:
                 raise ServiceError("busy", "the index of the documents was replaced by another", "ask again")
             parts = [part.num for part, _ in lineage(replica, connection, branch)]
             # Those that are made anew come again, as changed ones.
-            first = load_stale(connection, parts, _AT_ONCE + len(unreadable))
-            stale = [one for one in first if one not in unreadable][:_AT_ONCE]
+            first = load_stale(connection, parts, _AT_ONCE + len(seen))
+            stale = [one for one in first if one not in seen][:_AT_ONCE]
             names, upto = load_unindexed(connection, parts, (index.upto, index.upto_num), _AT_ONCE)
         return _Due(stale, list(dict.fromkeys([*stale, *names])), upto)
 

@@ -20,6 +20,7 @@ from node.content.document_queries import DocumentQueries
 from node.content.document_windows import ResultWindow
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
+from node.content.merging import Merging
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
 from protocol.ids import BlockId, ObjectId
@@ -205,6 +206,19 @@ async def test_a_branch_has_a_bounded_number_of_indexes(app: App) -> None:
         found = load_indexes(connection, app.node.branch().num)
     assert [one.fields for one in found] == [f"field{1 + number}" for number in range(DOCUMENT_INDEXES_MAX)]
     assert app.entries() == 4 * DOCUMENT_INDEXES_MAX
+
+
+async def test_an_index_of_a_fork_is_level_where_the_origin_has_documents_to_be_made_anew(app: App) -> None:
+    with fail_after(30):
+        await _cards(app)
+        origin = app.node.branch()
+        await Merging(app.node.hub, app.node.author, app.node.branch).fork("main", "draft", "")
+        await app.indexes.declare("draft", "card/", ["due"])
+        with app.node.replica.database.write() as connection:
+            stale = update(documents_table).where(documents_table.c.branch_num == origin.num)
+            connection.execute(stale.values(is_stale=True))
+        found = await app.queries.find("draft", "card/", "", "due", "", 9)
+        assert [one["name"] for one in found["documents"]] == ["card/a", "card/d", "card/b", "card/c"]
 
 
 @pytest.mark.parametrize("fields", [["$a"], ["a", "b", "c", "d", "e"], ["a\0"]])
