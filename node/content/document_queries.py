@@ -128,18 +128,18 @@ class DocumentQueries:
             batch = await self._look(branch, query, plan, after)
             for one in batch.found:
                 if found and size + one.size > QUERY_SIZE_MAX:
-                    return {**answer, "cursor": _cursor_of(query, after)}
+                    return {**answer, "cursor": _cursor_of(query, plan, after)}
                 found.append(one.document)
                 size, after = size + one.size, (batch.places[one.document["name"]], one.document["name"])
                 if len(found) == limit:
                     is_all = batch.is_last and after == batch.after
-                    return {**answer, "cursor": None if is_all else _cursor_of(query, after)}
+                    return {**answer, "cursor": None if is_all else _cursor_of(query, plan, after)}
             answer["unreadable"] += batch.unreadable
             if batch.is_last:
                 return answer
             looked, after = looked + batch.count, batch.after
             if looked >= QUERY_COUNT_MAX or trio.current_time() > deadline:
-                return {**answer, "cursor": _cursor_of(query, after)}
+                return {**answer, "cursor": _cursor_of(query, plan, after)}
 
     def follow(self, branch: str, query: DocumentQuery) -> "FollowedQuery":
         """Return a query's result to be looked at again and again."""
@@ -303,18 +303,21 @@ class _Reading:
         return self._size > QUERY_SIZE_MAX or time.perf_counter() > self._ends_at
 
 
-def _cursor_of(query: DocumentQuery, after: _At | None) -> str | None:
-    """Return what says where to go on: a name where names decide, else a place."""
+def _cursor_of(query: DocumentQuery, plan: Plan, after: _At | None) -> str | None:
+    """Return what says where to go on: a name where names decide, else a place in the query's own order.
+
+    So the next answer may come by another index.
+    """
     if after is None:
         return None
     place, name = after
-    return f"p{urlsafe_b64encode(place).decode()}" if query.sort else f"n{name}"
+    return f"p{urlsafe_b64encode(place[len(plan.base) :]).decode()}" if query.sort else f"n{name}"
 
 
 def _parse_cursor(query: DocumentQuery, plan: Plan, cursor: str) -> _At:
     try:
         if query.sort and cursor[0] == "p":
-            return urlsafe_b64decode(cursor[1:].encode()), ""
+            return plan.base + urlsafe_b64decode(cursor[1:].encode()), ""
     except ValueError:
         pass
     if query.sort or cursor[0] != "n":

@@ -208,6 +208,23 @@ async def test_a_branch_has_a_bounded_number_of_indexes(app: App) -> None:
     assert app.entries() == 4 * DOCUMENT_INDEXES_MAX
 
 
+async def test_a_cursor_is_good_where_another_index_answers(app: App) -> None:
+    await _cards(app)
+    await app.indexes.declare("main", "card/", ["status", "due"])
+    where = json.dumps({"status": "open"})
+    first = await app.queries.find("main", "card/", where, "due", "", 1)
+    with app.node.replica.database.write() as connection:
+        connection.execute(delete(document_index_entries))
+        connection.execute(delete(indexes_table))
+    await app.indexes.declare("main", "card/", ["due"])
+    rest = await app.queries.find("main", "card/", where, "due", first["cursor"] or "", 9)
+    assert [one["name"] for one in (*first["documents"], *rest["documents"])] == [
+        "card/a",
+        "card/d",
+        "card/c",
+    ]
+
+
 async def test_an_index_of_a_fork_is_level_where_the_origin_has_documents_to_be_made_anew(app: App) -> None:
     with fail_after(30):
         await _cards(app)
