@@ -4,6 +4,7 @@ Left to others: `node.network.websocket` opens and accepts WebSocket connections
 """
 
 import errno
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -90,7 +91,10 @@ async def open_tcp(address: str) -> Line:
                 with trio.move_on_after(_NEXT_PLACE_SECONDS):
                     await failed.wait()
         if not found:
-            raise OSError(f"no connection to {address}: {'; '.join(map(str, errors))}")
+            # Whoever shows it names the address, and trio's text has it, too.
+            raise OSError(
+                "; ".join(dict.fromkeys(os.strerror(one.errno) if one.errno else str(one) for one in errors))
+            )
         stream = trio.SocketStream(found.pop(0))
     finally:  # two may connect before either cancels the other; a cancelled caller takes none
         for late in found:
