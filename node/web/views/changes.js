@@ -35,7 +35,7 @@ export class Changes extends Component {
       <article class="event" tabindex=${tab} data-commit=${place} data-several aria-label=${text.changedBy(said, who)} onFocusIn=${reach}>
         <${Icon} name=${SIGNS[document]} size="s" />
         <div><p><b class="who"><bdi>${who}</bdi></b> <a class="said kind" href=${addressOf(branch, document)} tabindex=${tab}>${said}</a>
-          <span class="when" title=${text.fromTo(whenExactly(first.time), whenExactly(last.time))}>${text.fromTo(clock(first.time), clock(last.time))}</span>
+          <span class="when" title=${text.fromTo(whenExactly(first.time), whenExactly(last.time))}>${text.fromTo(clock(first.time), clock(last.time))}</span>${" "}
           <button type="button" class="link" tabindex=${tab} aria-expanded=${Boolean(isOpen)} onClick=${() => this.setState({ isOpen: !isOpen })}>${isOpen ? text.less : text.more}</button></p>
         ${isOpen && html`<ol class="changes">${rows.map(({ item }) => html`<li key=${item.commit}>
           <a class="when" href=${addressOf(branch, "commit", item.commit)} tabindex=${tab} title=${whenExactly(item.time)}>${when(item.time)}</a> <bdi>${cut(whoOf(item, names))}</bdi></li>`)}</ol>`}</div>
