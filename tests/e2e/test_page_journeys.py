@@ -62,7 +62,7 @@ def test_from_the_first_start_to_the_first_post_by_keyboard_alone(tmp_path: Path
         page.until("document.querySelectorAll('#found li').length === 1")
         picture(page, "palette")
         page.press("Enter", 13, "\r")
-        page.until("document.activeElement.name === 'name'")
+        page.until("document.activeElement.closest('#new-repo')")
         page.type("notes")
         page.press("Enter", 13, "\r")
         page.until(f"{ROWS}.length === 1")

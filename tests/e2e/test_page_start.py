@@ -45,7 +45,7 @@ def test_the_first_start_asks_the_name_and_offers_the_words_once(tmp_path: Path,
         page.reload()
         page.until(f"{_STEP} === 'begin'")
         page.click(".way:nth-child(2)")
-        page.until("document.activeElement.name === 'name'")
+        page.until("document.activeElement.closest('#new-repo')")
         page.type("garden")
         page.press("Enter", 13, "\r")
         page.until(f"{ROWS}.length === 1")
