@@ -51,6 +51,7 @@ class FollowedTopics:
         self._resting: dict[int, dict[TopicKey, None]] = {}
         self._level: set[int] = set()  # repos whose resting topics hold the same at the peer
         self._said: set[int] = set()  # repos of which this side has said what its resting topics hold
+        self._answered: set[int] = set()  # repos of which the peer has asked it
         self._released: set[int] = set()  # repos of which all topics are announced
         self._views: dict[TopicKey, None] = {}  # that are announced if the peer does, or is a relay
         self._names: dict[
@@ -154,11 +155,18 @@ class FollowedTopics:
         return True
 
     def find_earlier(self, topic: TopicKey, *, is_asked: bool) -> list[Topic] | None:
-        """Find the topics of a repo that rest, by its founding epoch's own; None: there is nothing to say."""
+        """Find the topics of a repo that rest, by its founding epoch's own; None: there is nothing to say.
+
+        A peer is answered once for a repo: all that rests stays in memory for each comparison, and it may ask by any topic.
+        """
         by_topic = self._hub.replica.by_topic
         opened = by_topic.get(topic)
         if opened is None or not (is_asked or self._is_founding(opened)):
             return None
+        if is_asked:
+            if opened.repo_num in self._answered:
+                return None
+            self._answered.add(opened.repo_num)
         self._said.add(opened.repo_num)
         resting = [by_topic[one] for one in self._resting.get(opened.repo_num, ()) if one in by_topic]
         return resting if resting or is_asked else None

@@ -8,9 +8,11 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.sync.connection import Connection
+from node.sync.followed_topics import FollowedTopics
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
-from protocol.ids import TopicKey
+from protocol.ids import SessionId, TopicKey
+from protocol.session.session import Session
 from storage.commits.pending import UNREAD, PendingPublication, keep_pending
 from storage.topics.publishing import load_publications
 from tests.support.machine import fail_after
@@ -169,6 +171,23 @@ async def test_two_who_renewed_apart_meet_by_the_founding_epoch(
         bob.write(bob.branch(), "of the other")
         async with connected(bob, alice):
             await _until(lambda: ids(bob) == ids(alice))
+
+
+def test_a_peer_that_asks_by_one_topic_after_another_is_answered_once_for_a_repo(tmp_path: Path) -> None:
+    """An honest one asks by the founding epoch's own alone."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        for _ in range(2):
+            alice.author.start_epoch(alice.repo())
+        session = Session(SessionId(b"s" * 32), is_dialer=True)
+        followed = FollowedTopics(alice.hub, session, lambda _: False, lambda: False)
+        followed.look()
+        own = [one.topic for one in alice.replica.tables.epochs_in(alice.repo().num)]
+        answers = [followed.find_earlier(one, is_asked=True) for one in own]
+        assert [len(answer or ()) > 0 for answer in answers] == [True, False, False]
+        assert followed.find_earlier(own[0], is_asked=False), (
+            "what this side says unasked it says all the same"
+        )
 
 
 async def test_a_relay_is_told_of_all_epochs_and_a_newcomer_gets_them(
