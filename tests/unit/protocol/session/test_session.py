@@ -15,7 +15,6 @@ from protocol.limits.peers import (
     BATCHES_IN_FLIGHT_MAX,
     BATCHES_OF_TOPIC_MAX,
     BODIES_WANTED_COUNT_MAX,
-    EARLIER_DEPTH_MAX,
     FETCHED_COUNT_MAX,
     RECONCILIATION_QUEUED_MAX,
     RECONCILIATION_QUIET_CHECKS_MAX,
@@ -391,7 +390,7 @@ FAULTS: dict[str, list[object]] = {
     "unasked_summary": [Summary(BLIND_MAIN, 0, (), 0, EMPTY), Summary(BLIND_MAIN, 0, (), 0, EMPTY)],
     "unasked_reconciliation": [Reconcile(BLIND_MAIN, 0, b"")],
     "unasked_receipt": [Receipt(BLIND_MAIN)],
-    "unasked_earlier": [Earlier(BLIND_MAIN, 0, EMPTY[:16])] * (EARLIER_DEPTH_MAX + 2),
+    "unasked_earlier": [Earlier(BLIND_MAIN, 0, EMPTY[:16])] * 2,
     "unasked_bodies": [FoundBodies(BLIND_MAIN, 0)],
     "too_many_batches": [Publications(BLIND_MAIN, (b"x",))] * (BATCHES_IN_FLIGHT_MAX + 1),
     "too_many_wants": [Want(BLIND_MAIN, (as_commit_id(b"w" * 32),) * WANT_COUNT_MAX)]
