@@ -35,7 +35,7 @@ from node.observe.watching import free_space, store_sizes
 from node.runtime.errors import LOST_STORE_ADVICE, UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.process import machine_memory
 from node.runtime.version import RELEASED_AT
-from node.runtime.wording import counted, date_text
+from node.runtime.wording import counted, date_text, size_text
 from node.sync.addresses import AddressSource
 from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 from protocol.limits.users import DISK_FREE_MIN
@@ -170,7 +170,7 @@ def _check_keys(home: Home) -> Iterator[Check]:
 
 def _check_disk(path: Path) -> Iterator[Check]:
     free, sizes = free_space(path), store_sizes(path)
-    detail = f"{free >> 20} MiB are free; the store has {sum(sizes.values()) >> 20} MiB"
+    detail = f"{size_text(free)} are free; the store has {size_text(sum(sizes.values()))}"
     advice = "make room there; `ravel gc --dry-run` says what the store could do without"
     if free < DISK_FREE_MIN:
         yield Check("disk", PROBLEM, detail, advice)
@@ -201,7 +201,7 @@ def _check_set_aside(path: Path, now: float) -> Iterator[Check]:
     kept = measure_quarantine(path)
     if kept.files:
         is_much = kept.size > _QUARANTINE_LARGE or now - kept.oldest > _QUARANTINE_OLD_SECONDS
-        detail = f"{counted(kept.files, 'file')} with {kept.size >> 20} MiB, the oldest since {date_text(kept.oldest)}"
+        detail = f"{counted(kept.files, 'file')} with {size_text(kept.size)}, the oldest since {date_text(kept.oldest)}"
         advice = "when nothing is missing from the store: ravel gc --quarantine" if is_much else ""
         yield Check("quarantine", WARNING if is_much else OK, detail, advice)
 
@@ -476,12 +476,13 @@ def check_relay(relay: RelayStatus) -> Iterator[Check]:
         detail = f"damaged: {counted(relay['blocks_damaged'], 'block')} of others' files"
         yield Check("relay", WARNING, detail, "look at the disk; ravel fsck")
     if room > relay["free"]:
-        detail = f"it may take {room >> 20} MiB more, and {relay['free'] >> 20} MiB are free: the disk is full before it is"
+        free = size_text(relay["free"])
+        detail = f"it may take {size_text(room)} more, and {free} are free: the disk is full before it is"
         yield Check("relay", WARNING, detail, "make room, or lower `ravel config set relay.size_max`")
     if relay["promised"] > relay["size_max"]:
         detail = (
-            f"the quotas of its accounts are {relay['promised'] >> 20} MiB together, and it takes "
-            f"{relay['size_max'] >> 20} MiB"
+            f"the quotas of its accounts are {size_text(relay['promised'])} together, and it takes "
+            f"{size_text(relay['size_max'])}"
         )
         yield Check(
             "relay",
@@ -492,7 +493,7 @@ def check_relay(relay: RelayStatus) -> Iterator[Check]:
     if days is not None and days <= _RELAY_FULL_SOON_DAYS:
         detail = f"at the rate of the last week it is full in {counted(days, 'day')}"
         yield Check("relay", WARNING, detail, "ravel relay status; then make room, or raise relay.size_max")
-    yield Check("relay", OK, f"{relay['size'] >> 20} of {relay['size_max'] >> 20} MiB are taken")
+    yield Check("relay", OK, f"{size_text(relay['size'])} of {size_text(relay['size_max'])} are taken")
 
 
 def _at_work(peers: list[PeerView]) -> bool:

@@ -14,14 +14,14 @@ from node.cli.answers import Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument
 from node.cli.completion import complete_files
 from node.cli.downloads import check_target, receive
-from node.cli.printing import say_wrapped, size_text
+from node.cli.printing import say_wrapped
 from node.cli.progress import Progress, show_progress
 from node.cli.uploads import Skipped, Upload, Uploader, find_files, name_paths
 from node.cli.wording import author_of, peer_names, time_of
 from node.contract.files import find_path_fault
 from node.observe.sentences import refusal_advice, refusal_sentence
 from node.runtime.errors import ServiceError
-from node.runtime.wording import counted
+from node.runtime.wording import counted, size_text
 from ravel.files import Download
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick

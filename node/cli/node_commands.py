@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from node.cli.answers import Outcome, Table, print_fields, prints
-from node.cli.printing import is_verbose, size_text
+from node.cli.printing import is_verbose
 from node.cli.shared import SetOption, client, note_faults, note_requests, settings, unlocked
 from node.cli.status_view import damaged_line, lost_line, print_overview, print_standings
 from node.cli.streams import lose_output
@@ -17,7 +17,7 @@ from node.observe.sentences import (
     own_commits_sentence,
     version_sentence,
 )
-from node.runtime.wording import counted, date_text
+from node.runtime.wording import counted, date_text, size_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick

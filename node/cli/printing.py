@@ -17,7 +17,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from node.cli import hints
-from node.runtime.wording import counted, date_text, duration_text
+from node.runtime.wording import counted, date_text, duration_text, size_text
 from ravel.characters import display_safe
 
 ID_WIDTH: Final = 12
@@ -33,7 +33,6 @@ _SENTENCE_MAX: Final = 100
 _DAY: Final = 86_400
 _COLOURS: Final = {"well": "32", "look": "33", "act": "31"}
 """State -> its colour, as terminals have numbers for them."""
-_SIZES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 _SIZE_FIELDS: Final = frozenset({"size", "quota", "used", "file_size", "circuit_bytes", "bytes", "memory"})
 _TIME_FIELDS: Final = frozenset({"time", "since", "last_used"})
 Item = Any
@@ -103,15 +102,6 @@ def calendar_text(seconds: float, now: float | None = None) -> str:
         if then.tm_year == today.tm_year
         else f"{then.tm_mday} {month} {then.tm_year}"
     )
-
-
-def size_text(size: int) -> str:
-    """Return a number of bytes in the unit that fits: "1.5 GiB", "212 KiB", "7 bytes"."""
-    for unit, power in _SIZES:
-        if size >= power:
-            share = size / power
-            return f"{share:.0f} {unit}" if share >= 100 else f"{share:.1f} {unit}"
-    return counted(size, "byte")
 
 
 def id_text_shown(text: str) -> str:

@@ -8,10 +8,9 @@ from node.cli import words
 from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
 from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
-from node.cli.printing import size_text
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import called_peer, parse_duration, parse_size, peer_names, spoken_duration, time_of
-from node.runtime.wording import counted
+from node.runtime.wording import counted, size_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick

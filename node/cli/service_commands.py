@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from node.cli.answers import Outcome, prints
-from node.cli.printing import calendar_text, is_terminal, say_wrapped, size_text
+from node.cli.printing import calendar_text, is_terminal, say_wrapped
 from node.cli.shared import client, say, settings
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
-from node.runtime.wording import date_text
+from node.runtime.wording import date_text, size_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick

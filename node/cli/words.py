@@ -7,9 +7,9 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from node.cli.printing import Says, calendar_text, id_text_shown, is_terminal, size_text
+from node.cli.printing import Says, calendar_text, id_text_shown, is_terminal
 from node.observe.sentences import standing_sentence
-from node.runtime.wording import counted, date_text
+from node.runtime.wording import counted, date_text, size_text
 
 _Values = Mapping[str, Any]
 

@@ -18,6 +18,7 @@ from node.runtime import logs
 from node.runtime.metrics import Family, Histogram, Sample, render
 from node.runtime.process import process_age_seconds
 from node.runtime.version import VERSION
+from node.runtime.wording import size_text
 from node.sync.hub import Hub
 from protocol.ids import PeerId
 from protocol.limits.users import DISK_FREE_MIN
@@ -95,7 +96,7 @@ class Monitoring:
         free = free_space(self._home)
         return {
             "store": database.fault or "ok",
-            "disk": "ok" if free >= DISK_FREE_MIN else f"{free >> 20} MiB are free",
+            "disk": "ok" if free >= DISK_FREE_MIN else f"{size_text(free)} are free",
         }
 
     def _of_process(self) -> list[Family]:

@@ -1,15 +1,25 @@
-"""Words counts, times and durations for people."""
+"""Words counts, times, durations and sizes for people."""
 
 import time
 from typing import Final
 
 _LAST_SHOWN: Final = 253_402_300_799
 """Unix seconds of the end of the year 9999: authors may state later times."""
+_SIZES: Final = (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
 
 
 def counted(count: int, one: str, many: str = "") -> str:
     """Return a count with its noun: "1 commit", "2 commits". `many` is the plural where it takes more than an s."""
     return f"{count} {one if count == 1 else many or one + 's'}"
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes in the unit that fits: "1.5 GiB", "212 KiB", "7 bytes"."""
+    for unit, power in _SIZES:
+        if size >= power:
+            share = size / power
+            return f"{share:.0f} {unit}" if share >= 100 else f"{share:.1f} {unit}"
+    return counted(size, "byte")
 
 
 def duration_text(seconds: int) -> str:

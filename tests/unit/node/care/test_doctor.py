@@ -123,6 +123,9 @@ def test_a_full_disk_is_a_problem_before_it_is_full(home: Path, monkeypatch: pyt
     for free, state in ((DISK_FREE_MIN - 1, PROBLEM), (DISK_FREE_MIN, WARNING), (1 << 40, OK)):
         monkeypatch.setattr(doctor, "free_space", lambda _, free=free: free)
         assert _states(_examine(home), "disk") == {state}
+    (disk,) = [check for check in _examine(home) if check.name == "disk"]
+    assert disk.detail.startswith("1.0 TiB are free; the store has "), "each in the unit that fits"
+    assert not disk.detail.endswith("MiB"), "a new store is smaller than that, and not 0 MiB"
 
 
 def test_a_clock_that_went_back_is_a_problem(home: Path) -> None:
@@ -232,7 +235,7 @@ def _relay(**other: int | None) -> RelayStatus:
         ({}, ""),
         ({"full_in_days": 15}, ""),
         ({"full_in_days": 14}, "full in 14 days"),
-        ({"free": 89 << 20}, "90 MiB more, and 89 MiB are free"),
+        ({"free": 89 << 20}, "90.0 MiB more, and 89.0 MiB are free"),
         ({"promised": 101 << 20}, "101 MiB together"),
         ({"blocks_damaged": 1}, "damaged"),
     ],

@@ -16,9 +16,9 @@ from node.cli.printing import (
     print_next,
     print_table,
     say_wrapped,
-    size_text,
     verbosely,
 )
+from node.runtime.wording import size_text
 
 Capture = pytest.CaptureFixture[str]
 NOON = time.mktime((2026, 11, 28, 12, 0, 0, 0, 0, -1))
