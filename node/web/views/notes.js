@@ -22,7 +22,7 @@ function useDocuments(branch) {
     let next = 0;
     for (let number = 0; number < count && next !== null; number += 1) {
       const window = await api.listDocuments({ branch, offset: next, limit: SHOWN });
-      found.push(...window.documents.filter(({ kind, name }) => kind !== "text" && name));
+      found.push(...window.documents.filter(({ kind, name }) => kind !== "text" && kind in ICONS && name)); // apps have others
       ({ next } = window);
     }
     return { documents: found, next };
