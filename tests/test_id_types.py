@@ -82,6 +82,8 @@ OTHERS: Final = {
     "storage.commits.document_reading.Tip.key": "a key of a dict as UTF-8",
     "storage.commits.document_reading.load_keys": "a key of a dict as UTF-8",
     "storage.commits.document_reading.load_tips": "a key of a dict as UTF-8",
+    "storage.commits.document_reading.load_tips_between.end": "a key of a dict as UTF-8",
+    "storage.commits.document_reading.load_tips_between.first": "a key of a dict as UTF-8",
     "storage.commits.document_reading.load_tips.keys": "a key of a dict as UTF-8",
     "storage.commits.document_rows.SaidOperations.replaces": "a key of a dict as UTF-8",
     "storage.commits.document_rows.SaidOperations.values": "a key of a dict as UTF-8",

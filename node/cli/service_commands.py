@@ -86,12 +86,16 @@ def service_note(service: "Service") -> str:
 
 
 def _print_uninstalled(shown: Mapping[str, Any]) -> None:
-    for part in shown["removed"]:
-        say_wrapped(f"Removed the {part}." if part != "home" else f"Removed {shown['home']}.")
+    if "service" in shown["removed"]:
+        say_wrapped("Removed the service.")
     if not shown["removed"]:
         say_wrapped("Nothing was removed.")
     if "home" in shown["removed"] and shown["others"]:
-        say_wrapped(f"Files that are not Ravel's stay in {shown['home']}: {', '.join(shown['others'])}.")
+        say_wrapped(
+            f"Removed Ravel's files from {shown['home']}. Others stay there: {', '.join(shown['others'])}."
+        )
+    elif "home" in shown["removed"]:
+        say_wrapped(f"Removed {shown['home']}.")
 
 
 @prints(_print_uninstalled)
@@ -134,7 +138,7 @@ def uninstall(
         )
     # A folder whose service stays is not asked about.
     if not service.is_installed and _is_wanted(
-        "home", wanted, f"Delete {folder}, with your key and all that is in it?"
+        "home", wanted, f"Delete {folder}, with your key and all that Ravel keeps there?"
     ):
         stop_daemon(folder)
         remove_home(folder)

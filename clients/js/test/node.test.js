@@ -9,7 +9,26 @@ import { Ravel, connect } from "../ravel.js";
 const ravel = connect({ url: process.env.RAVEL_TEST_URL, token: process.env.RAVEL_TEST_TOKEN });
 
 test("every endpoint is a method", () => {
-  for (const name of Object.keys(ENDPOINTS)) assert.equal(typeof Ravel.prototype[name], "function", name);
+  for (const [name, { body }] of Object.entries(ENDPOINTS)) {
+    assert.equal(typeof Ravel.prototype[body === "lines" ? "writer" : name], "function", name);
+  }
+});
+
+test("a writer writes posts in order, and tells of each", async () => {
+  const { repo } = await ravel.createRepo({ name: "streamed" });
+  const { branches } = await ravel.listBranches({ repo });
+  const { branch } = branches[0];
+  const writer = ravel.writer(branch);
+  const posted = [];
+  for (let number = 0; number < 300; number += 1) {
+    await writer.ready;
+    posted.push(writer.post(`post ${number}`));
+  }
+  await writer.close();
+  const commits = (await Promise.all(posted)).map(({ commit }) => commit);
+  const { items } = await ravel.showTimeline({ branch, limit: 1000 });
+  assert.deepEqual(items.slice(1).map(({ commit }) => commit), commits);
+  assert.deepEqual(items.slice(1).map(({ text }) => text), commits.map((_, number) => `post ${number}`));
 });
 
 test("posts are written, read and followed", async () => {

@@ -71,6 +71,10 @@ const WORDS = {
   follows_parts: (one) => `bei ${peers(one)} nur Teile davon, oder das Repo, wie es vor einem Ausschluss war`,
   topics_waiting: (one) => `${some(one, "Topic wartet", "Topics warten")} auf den Vergleich mit ${peers(one)}`,
   sending: (one) => `sendet ${some(one, "Commit", "Commits")} zu ${peers(one)}${pace(one)}`,
+  stalled: (one, since) => {
+    const what = one.count === undefined ? "vergleicht mit" : `${some(one, "Commit", "Commits")} auf dem Weg zu`;
+    return `${what} ${peers(one)}, ${one.reason === "takes_nothing" ? "von dort keine Bestätigung" : "von dort kein Lebenszeichen"}${since}`;
+  },
   unheld_unknown: () => "von keinem anderen Computer ist bekannt, dass er hat, was du schreibst",
   unheld: (one) => `${some(one, "Commit", "Commits")} von dir nur auf diesem Computer, soweit bekannt`,
   unfetched_files: (one) => `${some(one, "Datei", "Dateien")} von dir nur auf diesem Computer, soweit bekannt`,

@@ -108,6 +108,13 @@ def test_without_a_terminal_only_what_is_named_is_removed(
     assert not home.exists()
 
 
+def test_files_that_stay_are_named(home: Path) -> None:
+    (home / "letter.txt").write_text("mine")
+    assert f"Removed Ravel's files from {home}. Others stay there: letter.txt." in _uninstall(
+        home, "--yes", "home"
+    )
+
+
 def test_an_unknown_part_is_refused(home: Path) -> None:
     assert "say service or home" in " ".join(_uninstall(home, "--yes", "all").split())
     assert (home / "keys.json").exists()

@@ -9,6 +9,7 @@ from sqlalchemy import update
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.api.relay_admin import Relaying
+from node.sync.connection import Connection
 from node.sync.hub import Hub
 from node.sync.relay_port import RelayPort
 from node.sync.session_queries import topic_place
@@ -16,7 +17,7 @@ from protocol.formats.text import id_text
 from protocol.ids import PeerId, TopicKey
 from protocol.session.messages import Deposit, Refused
 from protocol.session.outputs import Output
-from storage.relay.quotas import Visitor
+from storage.relay.quotas import Account, Visitor
 from storage.relay.relay import KeptTopic
 from storage.schema.relay_schema import relay_topics
 from storage.topics.difference import TopicTables
@@ -217,3 +218,20 @@ async def test_a_connection_takes_as_many_topics_as_one_peer_may_bring_whoever_b
             (connection,) = relay.hub.sources
             assert {one.topic for one in connection.topics} == set(topics[:2])
             assert [one.count for one in service.refusals.counts.values()] == [2]
+
+
+async def test_of_a_node_of_an_account_a_connection_takes_what_the_accounts_bytes_allow(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with open_relay(tmp_path, replace(PLENTY, peer_topic_count=2)) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        topics = [one.topic for one in _topics(6)]
+        async with met(relay) as stranger:
+            await wait_all_tasks_blocked()
+            (connection,) = relay.hub.sources
+            assert isinstance(connection, Connection)
+            service.accounts = {connection.peer: Account(1, "alice", 1 << 20)}
+            await stranger.say(Deposit(tuple(topics)))
+            await wait_all_tasks_blocked()
+            assert {one.topic for one in connection.topics} == set(topics)
