@@ -312,7 +312,10 @@ def _find_ends(world: World, author: Person, user: UserId, known: set[CommitId])
                 if invitation is not None:
                     givers = {operations[invitation].author}
                     found |= {
-                        r.commit_id for r in operations.revocations_of(invitation) if r.commit_id in known
+                        r.commit_id
+                        for r in operations.revocations_of(invitation)
+                        # Who joined before stays.
+                        if r.commit_id in known and not operations.precedes(grant, r)
                     }
                 fresh = givers - people
                 people |= fresh
