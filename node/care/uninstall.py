@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from node.home.home import lock_home, open_home
-from node.home.identity import read_keys
+from node.home.config import CONFIG_NAME
+from node.home.home import hold_content, lock_home, open_home
+from node.home.identity import drop_entry, read_keys
 from node.home.private_files import KEYS_NAME
 from node.home.service import service_of
 from node.observe.watching import store_sizes
@@ -27,6 +28,8 @@ _OURS: Final = re.compile(
     r"tokens\.json)(?:(?:\.[0-9a-f]{16})?\.new)?"
 )
 """Names that Ravel gives to files and folders in a node's folder, and to drafts of them."""
+_LAST: Final = (KEYS_NAME, CONFIG_NAME)
+"""What the removal of the rest is asked for with: one that was cut short can be asked for again."""
 _LEFT_NAMED_MAX: Final = 10
 """Names of others' files that are said; all of them stay."""
 
@@ -57,6 +60,8 @@ def find_installed(home: Path) -> Installed:
     opened = open_home(home)
     others = [path.name for path in sorted(home.iterdir()) if not _is_ours(path)]
     destination, unit = opened.export_destination, service_of(home)
+    if "://" not in destination:
+        destination = os.path.normpath(destination)  # "../out" lies in no folder of its name
     is_outside = "://" in destination or not Path(destination).is_relative_to(home)
     database = next((one.text for one in opened.settings if one.key == "storage.url"), "")
     return Installed(
@@ -73,14 +78,15 @@ def find_installed(home: Path) -> Installed:
 
 
 def remove_home(home: Path) -> bool:
-    """Delete Ravel's files of a folder, the keys last, and the folder if nothing is left; return True if it is gone.
+    """Delete Ravel's files of a folder, the keys at the end, and the folder if nothing is left; return True if it is gone.
 
-    Raises ServiceError `already_running` where a process holds the folder, `storage_failed`.
+    Raises ServiceError `already_running` where a process holds the folder or reads its content, `storage_failed`.
     """
-    with lock_home(home):
+    keys = read_keys(home)
+    with lock_home(home), hold_content(home, alone=True):
         entries = [path for path in home.iterdir() if _is_ours(path)]
         try:
-            for path in sorted(entries, key=lambda one: one.name == KEYS_NAME):
+            for path in sorted(entries, key=lambda one: _LAST.index(one.name) if one.name in _LAST else -1):
                 if path.is_dir() and not path.is_symlink():
                     shutil.rmtree(path)
                 else:
@@ -89,8 +95,11 @@ def remove_home(home: Path) -> bool:
             raise ServiceError(
                 "storage_failed", f"{error.filename} cannot be deleted: {error.strerror}", "delete it by hand"
             ) from None
-    with suppress(OSError):  # others' files are in it, or it is a link or a mount
-        home.rmdir()
+    drop_entry(keys)
+    with suppress(OSError):  # others' files are in it, or it is a mount
+        home.resolve().rmdir()
+        if home.is_symlink():
+            home.unlink()
     return not home.exists()
 
 

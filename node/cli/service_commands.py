@@ -90,12 +90,13 @@ def _print_uninstalled(shown: Mapping[str, Any]) -> None:
         say_wrapped("Removed the service.")
     if not shown["removed"]:
         say_wrapped("Nothing was removed.")
-    if "home" in shown["removed"] and shown["others"]:
-        say_wrapped(
-            f"Removed Ravel's files from {shown['home']}. Others stay there: {', '.join(shown['others'])}."
-        )
-    elif "home" in shown["removed"]:
+    if "home" not in shown["removed"]:
+        return
+    if shown["gone"]:
         say_wrapped(f"Removed {shown['home']}.")
+        return
+    stays = f"Others stay there: {', '.join(shown['others'])}." if shown["others"] else "The folder stays."
+    say_wrapped(f"Removed Ravel's files from {shown['home']}. {stays}")
 
 
 @prints(_print_uninstalled)
@@ -125,6 +126,7 @@ def uninstall(
     repos = _list_repos(context) if found.running else None
     _say_parts(asdict(found), repos)
     removed: list[str] = []
+    is_gone = False
     service = service_of(folder)
     if found.service is not None and _is_wanted("service", wanted, f"Stop and remove {found.service}?"):
         check_systemd(folder)
@@ -141,11 +143,11 @@ def uninstall(
         "home", wanted, f"Delete {folder}, with your key and all that Ravel keeps there?"
     ):
         stop_daemon(folder)
-        remove_home(folder)
+        is_gone = remove_home(folder)
         removed.append("home")
     alone = None if repos is None else [one["repo"] for one in repos if _is_alone(one)]
     answer = {**asdict(found), "alone": alone, "removed": removed}
-    return Outcome(answer)
+    return Outcome(answer, shown={**answer, "gone": is_gone})
 
 
 def _list_repos(context: typer.Context) -> "list[RepoView] | None":

@@ -55,7 +55,7 @@ def create_keys(
     try:
         create_file(home / KEYS_NAME, encode_key_file(file))
     except OSError:
-        _forget(file)
+        drop_entry(file)
         raise
 
 
@@ -73,9 +73,9 @@ def change_protection(
     try:
         replace_file(home / KEYS_NAME, encode_key_file(file))
     except OSError:
-        _forget(file)
+        drop_entry(file)
         raise
-    _forget(before)
+    drop_entry(before)
     return [] if protection == "none" else drop_open_copies(home)
 
 
@@ -87,7 +87,8 @@ def _seal(keys: Keys, protection: Protection, passphrase: bytes, cost: Cost) -> 
     return file
 
 
-def _forget(file: KeyFile) -> None:
+def drop_entry(file: KeyFile) -> None:
+    """Forget the key in the system's keyring that opens a file of keys which is gone, if it was sealed so."""
     if file.protection == "keyring":
         with suppress(ServiceError):  # a key that stays behind opens no file that is left
             drop_key(file.entry)

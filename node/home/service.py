@@ -130,7 +130,8 @@ def service_of(home: Path, environment: Mapping[str, str] = os.environ) -> Servi
     """Return the unit of a folder: `ravel.service` for the default one, another name for each other folder."""
     # RAVEL_HOME names the folder of a shell, and so no default.
     default = find_home(Path(environment.get("XDG_DATA_HOME") or "~/.local/share", "ravel"))
-    mark = "" if home == default else f"-{hashlib.sha256(str(home).encode()).hexdigest()[:8]}"
+    place = home.resolve()  # by whatever links it was named
+    mark = "" if place == default.resolve() else f"-{hashlib.sha256(os.fsencode(place)).hexdigest()[:8]}"
     folder = Path(environment.get("XDG_CONFIG_HOME") or "~/.config").expanduser() / "systemd" / "user"
     name = f"ravel{mark}.service"
     return Service(name, folder / name)

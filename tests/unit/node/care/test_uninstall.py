@@ -8,7 +8,8 @@ from typer.testing import CliRunner
 
 from node.care.uninstall import find_installed, remove_home
 from node.cli.main import app
-from node.home.home import create_home, lock_home
+from node.home.home import create_home, hold_content, lock_home
+from node.home.identity import change_protection, open_keys
 from node.home.service import service_of, unit_text
 from node.runtime.errors import ServiceError
 from tests.support.nodes import Node
@@ -61,7 +62,7 @@ def test_a_folder_that_is_in_use_is_not_removed(home: Path) -> None:
     assert (home / "keys.json").exists()
 
 
-def test_the_keys_go_last(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_second_removal_needs_goes_last(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[str] = []
     unlink = Path.unlink
 
@@ -71,7 +72,7 @@ def test_the_keys_go_last(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Path, "unlink", note)
     remove_home(home)
-    assert gone[-1] == "keys.json"
+    assert gone[-2:] == ["keys.json", "config.toml"]
 
 
 def _uninstall(home: Path, *words: str) -> str:
@@ -138,3 +139,51 @@ def test_a_terminal_is_asked_about_each_part(
     assert len(asked) == 2
     assert not unit.path.exists()
     assert (home / "keys.json").exists()
+
+
+def test_a_folder_that_was_given_by_a_link_goes_with_the_link(home: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    assert remove_home(link)
+    assert not home.exists()
+    assert not link.is_symlink()
+
+
+def test_a_folder_that_cannot_go_is_not_said_to_be_gone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: Path) -> None:
+        raise OSError(16, "Device or resource busy")
+
+    monkeypatch.setattr(Path, "rmdir", refuse)
+    said = _uninstall(home, "--yes", "home")
+    assert f"Removed Ravel's files from {home}. The folder stays." in said
+    assert os.listdir(home) == []
+
+
+def test_the_service_of_a_folder_is_found_by_every_name_of_it(home: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(home)
+    assert service_of(link) == service_of(home)
+
+
+def test_content_that_a_backup_reads_is_not_removed(home: Path) -> None:
+    with hold_content(home, alone=False), pytest.raises(ServiceError) as caught:
+        remove_home(home)
+    assert caught.value.code == "already_running"
+    assert (home / "ravel.sqlite").exists()
+
+
+def test_the_key_in_the_keyring_goes_with_the_keys_that_it_opens(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept: dict[str, bytes] = {}
+    monkeypatch.setattr("node.home.identity.put_key", kept.__setitem__)
+    monkeypatch.setattr("node.home.identity.drop_key", kept.pop)
+    change_protection(home, open_keys(home, lambda: b""), "keyring")
+    assert len(kept) == 1
+    assert remove_home(home)
+    assert kept == {}
+
+
+def test_exports_beside_the_folder_are_said_to_stay(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAVEL_EXPORT_DESTINATION", "../out")
+    assert find_installed(home).exports == str(home.parent / "out")
