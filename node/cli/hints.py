@@ -15,7 +15,8 @@ from ravel.home import command_for
 
 _KEY_COMMANDS: Final = frozenset({"fsck", "gc", "init", "key", "run", "up"})
 """Commands that open the folder's keys, and so take a passphrase."""
-_COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel (?=({'|'.join(COMMANDS)})\b)")
+_OPTION: Final = r"--passphrase-file (?:[^\s'\"]|'[^']*'|\"[^\"]*\")+ "
+_COMMAND: Final = re.compile(rf"(?<![\w./:-])ravel ({_OPTION})?(?=({'|'.join(COMMANDS)})\b)")
 _BEFORE_ANOTHERS: Final = re.compile(r"(?:\bthere: |\b(?:an admin|who runs it)\b[^;.]*)$")
 """Words before a command that somebody else types."""
 _BEHIND_ANOTHERS: Final = re.compile(
@@ -47,7 +48,7 @@ def as_called(text: str) -> str:
     def call(found: re.Match[str]) -> str:
         before, behind = text[: found.start()], text[found.end() :]
         is_anothers = _BEFORE_ANOTHERS.search(before.rstrip("`")) or _BEHIND_ANOTHERS.match(behind)
-        return found[0] if is_anothers else _called(found[1])
+        return found[0] if is_anothers else f"{ravel} {found[1]}" if found[1] else _called(found[2])
 
     return _COMMAND.sub(call, text)
 

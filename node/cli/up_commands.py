@@ -72,7 +72,7 @@ def up(
     from node.home.mnemonic import words_of
     from node.home.passphrases import is_terminal
     from node.home.private_files import has_keys
-    from node.home.service import check_systemd
+    from node.home.service import check_settings, check_systemd
     from node.home.starting import DAEMON_LOG_NAME, start_daemon, wait_for_daemon
     from ravel.home import is_locked
 
@@ -108,6 +108,7 @@ def up(
             say(f"note: {key} is now {after}; it was {before}")
     unit = None
     if service:
+        check_settings(open_home(folder))
         _passphrase_of(context, folder)
         found, unit, is_started = start_service(folder, settings(context).passphrase_file, say, timeout)
     elif is_started:

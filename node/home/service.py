@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from node.home.home import Home
 from node.home.passphrases import CREDENTIAL_NAME
 from node.runtime.errors import ServiceError
 from ravel.home import command_for, find_home
@@ -143,13 +144,22 @@ def unit_text(home: Path, passphrase_file: Path | None, python: str = sys.execut
     systemd reads the file, so that the daemon alone sees what it holds. Its path is of no other user's concern.
     """
     # -P: never a module of the current folder.
-    words = (python, "-P", "-m", "node.cli.main", "--home", str(home), "run")
-    credential = (
-        "" if passphrase_file is None else f"LoadCredential={CREDENTIAL_NAME}:{_plain(passphrase_file)}\n"
-    )
-    return _TEXT.format(
-        mark=_MARK, home=_plain(home), credential=credential, command=" ".join(map(_quoted, words))
-    )
+    words = ("-P", "-m", "node.cli.main", "--home", str(home), "run")
+    # In the program's own path systemd puts no variables.
+    command = " ".join((_quoted(python), *(_quoted(word).replace("$", "$$") for word in words)))
+    credential = "" if passphrase_file is None else _credential(passphrase_file)
+    return _TEXT.format(mark=_MARK, home=_plain(home), credential=credential, command=command)
+
+
+def check_settings(home: Home) -> None:
+    """Raise ServiceError `bad_config` for settings of this shell's environment: the service would run without them."""
+    names = [one.variable for one in home.settings if one.source == "environment"]
+    if names:
+        raise ServiceError(
+            "bad_config",
+            f"a service gets no variables of this shell: {', '.join(names)}",
+            "put what they say into the configuration (`ravel config set`), and unset them",
+        )
 
 
 def check_systemd(home: Path) -> None:
@@ -209,6 +219,15 @@ def _last_line(done: "subprocess.CompletedProcess[str]") -> str:
     return lines[-1][:300] if lines else f"exit code {done.returncode}"
 
 
+def _credential(file: Path) -> str:
+    """Return the line that hands over a file. Raises ServiceError `bad_request`."""
+    # systemd passes over a path with `..`; the file itself may be a link, which is replaced with what it holds.
+    said = _plain(file.parent.resolve() / file.name)
+    if said.endswith(("\\", " ", "\t")):
+        raise ServiceError("bad_request", "no line of a unit ends as the path does", "rename the file")
+    return f"LoadCredential={CREDENTIAL_NAME}:{said}\n"
+
+
 def _plain(path: Path) -> str:
     """Return a path as a line of a unit takes it. Raises ServiceError `bad_request` for one that no line can hold."""
     text = str(path)
@@ -218,8 +237,8 @@ def _plain(path: Path) -> str:
 
 
 def _quoted(word: str) -> str:
-    """Return a word of a command as systemd reads it back: specifiers and variables in it stay as they are."""
+    """Return a word of a command as systemd reads it back: specifiers in it stay as they are."""
     if any(one in word for one in "\r\n"):
         raise ServiceError("bad_request", "a line break in a path fits no unit", "rename the folder")
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'

@@ -51,6 +51,15 @@ def test_a_command_for_this_node_names_its_folder_and_one_for_another_does_not(t
     assert as_called(text) == said
 
 
+def test_a_text_that_was_filled_in_before_stays_as_it_is() -> None:
+    note_options(HOME, "/tmp/pass word")  # noqa: S108  # it is only named
+    for text in ("`ravel up` waits again", "ravel --passphrase-file FILE up --service", "ravel peer list"):
+        once = as_called(text)
+        assert once.count(CALLED) == 1
+        assert as_called(once) == once
+    assert as_called("ravel --passphrase-file FILE up") == f"{CALLED} --passphrase-file FILE up"
+
+
 def test_commands_stay_short_where_no_folder_was_given() -> None:
     note_options(None, None)
     assert as_called("`ravel up` waits again") == "`ravel up` waits again"

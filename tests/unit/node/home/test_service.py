@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from node.home.service import Service, check_systemd, lingers, service_of, unit_text
+from node.home.home import create_home, open_home
+from node.home.service import Service, check_settings, check_systemd, lingers, service_of, unit_text
 from node.runtime.errors import ServiceError
 from tests.support.systemctl import fake_systemctl
 
@@ -35,6 +36,33 @@ def test_what_systemd_would_read_as_more_than_a_name_is_escaped() -> None:
     assert '"/srv/%%h/$$HOME/\\"a\\"\\\\b"' in text
     with pytest.raises(ServiceError):
         unit_text(Path("/srv/a\nExecStartPre=/bin/sh"), None)
+
+
+def test_a_passphrase_file_is_named_as_systemd_takes_paths(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    text = unit_text(HOME, tmp_path / "x" / ".." / "secret")
+    assert f"LoadCredential=ravel-passphrase:{tmp_path}/secret" in text.splitlines()
+    for name in ("secret\\", "secret ", "a\nb"):  # a line that goes on, or loses its end
+        with pytest.raises(ServiceError):
+            unit_text(HOME, tmp_path / name)
+
+
+def test_a_program_has_its_dollars_once_and_arguments_twice() -> None:
+    text = unit_text(Path("/srv/$b"), None, python="/opt/$a/python")
+    assert 'ExecStart="/opt/$a/python" "-P"' in text
+    assert '"/srv/$$b"' in text
+
+
+def test_settings_of_a_shell_are_refused_since_a_service_has_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_home(tmp_path / "home", listen="127.0.0.1:0", api="127.0.0.1:0")
+    check_settings(open_home(tmp_path / "home"))
+    monkeypatch.setenv("RAVEL_STORAGE_URL", "postgresql://ann:secret@localhost/other")
+    with pytest.raises(ServiceError) as caught:
+        check_settings(open_home(tmp_path / "home"))
+    assert "RAVEL_STORAGE_URL" in caught.value.message
+    assert "secret" not in caught.value.message + caught.value.advice
 
 
 def test_each_folder_has_a_unit_of_its_own(tmp_path: Path) -> None:
