@@ -76,14 +76,13 @@ def _quiet(part: "StandingPart") -> str:
 
 
 def _stalled(part: "StandingPart") -> str:
-    what = (
-        f"{_count(part, 'commit')} {_verb(part, 'is', 'are')} to go to"
-        if "count" in part
-        else "comparing with"
-    )
-    if part["reason"] == "takes_nothing":
-        return f"{what} {_peers(part)}, which has confirmed none{_since(part)}"
-    return f"{what} {_peers(part)}, of which nothing has been heard{_since(part)}"
+    is_silent = part["reason"] != "takes_nothing"
+    if "count" in part:
+        what = f"{_count(part, 'commit')} {_verb(part, 'is', 'are')} to go to"
+    else:
+        what = "comparing with" if is_silent else "commits are to go to"
+    behaviour = "of which nothing has been heard" if is_silent else "which has confirmed none"
+    return f"{what} {_peers(part)}, {behaviour}{_since(part)}"
 
 
 def _not_shared(part: "StandingPart") -> str:

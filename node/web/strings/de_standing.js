@@ -72,8 +72,10 @@ const WORDS = {
   topics_waiting: (one) => `${some(one, "Topic wartet", "Topics warten")} auf den Vergleich mit ${peers(one)}`,
   sending: (one) => `sendet ${some(one, "Commit", "Commits")} zu ${peers(one)}${pace(one)}`,
   stalled: (one, since) => {
-    const what = one.count === undefined ? "vergleicht mit" : `${some(one, "Commit", "Commits")} auf dem Weg zu`;
-    return `${what} ${peers(one)}, ${one.reason === "takes_nothing" ? "von dort keine Bestätigung" : "von dort kein Lebenszeichen"}${since}`;
+    const isSilent = one.reason !== "takes_nothing";
+    const uncounted = isSilent ? "vergleicht mit" : "Commits auf dem Weg zu";
+    const what = one.count === undefined ? uncounted : `${some(one, "Commit", "Commits")} auf dem Weg zu`;
+    return `${what} ${peers(one)}, ${isSilent ? "von dort kein Lebenszeichen" : "von dort keine Bestätigung"}${since}`;
   },
   unheld_unknown: () => "von keinem anderen Computer ist bekannt, dass er hat, was du schreibst",
   unheld: (one) => `${some(one, "Commit", "Commits")} von dir nur auf diesem Computer, soweit bekannt`,

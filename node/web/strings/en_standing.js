@@ -76,8 +76,10 @@ const WORDS = {
   topics_waiting: (one) => `${some(one, "topic")} ${one.count === 1 ? "waits" : "wait"} to be compared with ${peers(one)}`,
   sending: (one) => `sending ${some(one, "commit")} to ${peers(one)}${pace(one)}`,
   stalled: (one, since) => {
-    const what = one.count === undefined ? "comparing with" : `${some(one, "commit")} ${are(one)} to go to`;
-    return `${what} ${peers(one)}, ${one.reason === "takes_nothing" ? "which has confirmed none" : "of which nothing has been heard"}${since}`;
+    const isSilent = one.reason !== "takes_nothing";
+    const uncounted = isSilent ? "comparing with" : "commits are to go to";
+    const what = one.count === undefined ? uncounted : `${some(one, "commit")} ${are(one)} to go to`;
+    return `${what} ${peers(one)}, ${isSilent ? "of which nothing has been heard" : "which has confirmed none"}${since}`;
   },
   unheld_unknown: () => "no other computer is known to have what you wrote",
   unheld: (one) => yours(one, "commits"),

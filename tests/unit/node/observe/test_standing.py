@@ -119,6 +119,13 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         "syncing",
         f"comparing with peer {SHORT}, of which nothing has been heard {SINCE}",
     ),
+    "none_is_confirmed_while_others_are_compared": (
+        MEMBER,
+        _with(replace(LINK, unsent=None, stall=Stall(0, "takes_nothing"))),
+        0,
+        "syncing",
+        f"commits are to go to peer {SHORT}, which has confirmed none {SINCE}",
+    ),
     "one_unheld": (
         MEMBER,
         NO_OUTLOOK,
