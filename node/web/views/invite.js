@@ -28,9 +28,11 @@ function Dialog({ repo, end }) {
   useEffect(() => dialog.current.showModal(), []);
   const send = async ({ permission, days, uses }) => {
     const common = { repo: repo.repo, expires_seconds: Number(days) * DAY_SECONDS };
-    if (kind === "join") setMade(await describeLink(await api.createInvitation({ ...common, permission, uses: Number(uses) }), "invitation"));
-    else if (kind === "ask") setMade(await describeLink(await api.makeAskLink(common), "link"));
-    else setMade(await describeLink(await api.shareRepo({ repo: repo.repo }), "capability"));
+    let described;
+    if (kind === "join") described = await describeLink(await api.createInvitation({ ...common, permission, uses: Number(uses) }), "invitation");
+    else if (kind === "ask") described = await describeLink(await api.makeAskLink(common), "link");
+    else described = await describeLink(await api.shareRepo({ repo: repo.repo }), "capability");
+    setMade({ of: kind, described }); // another kind may be chosen by now, and its words do not fit this link
     await refresh();
   };
   const choose = (name, label, options) => html`<label>${label} <select name=${name}>${options.map(([value, said, isChosen]) => html`<option value=${value} selected=${isChosen}>${said}</option>`)}</select></label>`;
@@ -47,7 +49,7 @@ function Dialog({ repo, end }) {
           ${kind === "join" && choose("uses", text.goodFor, USES.map((one) => [one, text.persons(one)]))}
           ${kind !== "read" && choose("days", text.until, DAYS.map((one) => [one, text.inDays(one), one === 7]))}</div>
       <//>
-      ${made && html`<div id="invitation"><${LinkBox} id=${{ join: "link", ask: "asking", read: "reading" }[kind]} ...${made} about=${text.linkAbout[kind]} /></div>`}
+      ${made?.of === kind && html`<div id="invitation"><${LinkBox} id=${{ join: "link", ask: "asking", read: "reading" }[kind]} ...${made.described} about=${text.linkAbout[kind]} /></div>`}
     </div>
     <footer><span class="facts">${kind === "read" ? "" : text.endAbout}</span><button type="button" onClick=${() => dialog.current.close()}>${text.done}</button></footer>
   </dialog>`;
