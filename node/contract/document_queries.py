@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, TypedDict
 
 from msgspec import Meta
 
-from node.contract.access import READ_ANY, READ_BRANCH
+from node.contract.access import READ_ANY, READ_BRANCH, WRITE_BRANCH
 from node.contract.document_values import READ_ERRORS
 from node.contract.endpoint import Endpoint, HeaderParameter, QueryParameter, StreamedEvent, limit_parameter
 from node.contract.timelines import ClosingEvent
@@ -179,7 +179,7 @@ DECLARE_JSON_INDEX: Final = Endpoint(
     name="declare_json_index",
     method="POST",
     path="/branches/{branch}/json/indexes",
-    scopes=READ_BRANCH,
+    scopes=WRITE_BRANCH,
     summary="Declare an index of the JSON documents of a branch, on this node.",
     details=(
         "Queries use it whose `sort` has its fields, or those that are left once `where` fixes the first ones to a "

@@ -194,3 +194,12 @@ async def _call(client: httpx.AsyncClient, endpoint: AnyEndpoint, repo: str) -> 
     return await client.request(
         endpoint.method, f"/api/v1{path}", content=None if endpoint.request is None else b"{}"
     )
+
+
+def test_a_token_that_only_reads_changes_nothing_that_is_stored() -> None:
+    called = {
+        one.name
+        for one in ENDPOINTS
+        if one.method != "GET" and all(scope.action == "read" for scope in one.scopes)
+    }
+    assert called == {"draw_qr", "tell_presence"}, "a drawing, and who edits now"
