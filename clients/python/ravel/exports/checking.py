@@ -38,6 +38,8 @@ MANIFEST_NUMBER_MAX: Final = 2**62
 COUNT_MAX: Final = 1 << 42
 """Bytes, blocks or files that a row may count: 4 TiB in one commit or topic are in no store, and millions of rows of as much
 can be summed in 64 bits."""
+FILE_BYTES_MAX: Final = 1 << 47
+"""Bytes of files that one commit may say to add: 128 files of a TiB, which its author need not have."""
 CREATED_AT_MAX: Final = 7_258_118_399
 """Unix seconds at which an export may have been made: the last of the year 2199, as TIME_END has it."""
 
@@ -344,7 +346,7 @@ def check_part(part: ExportPart, expected: pa.Schema) -> None:
 
 
 def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
-    """Check each value that would stop a reader: nulls where there are none, ids of another length, counts beyond COUNT_MAX.
+    """Check each value that would stop a reader: nulls where there are none, ids of another length, counts that cannot be.
 
     Ravel's own files cannot hold nulls; those that can are looked through. Nulls inside of lists are another type, which was
     refused before. Costs O(rows).
@@ -365,7 +367,9 @@ def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> N
                     if wrong is None and name in lists:
                         wrong = _find_short_id(column)
                     if wrong is None and name in counts:
-                        wrong = _find_impossible(column)
+                        wrong = _find_impossible(
+                            column, FILE_BYTES_MAX if name == "file_bytes" else COUNT_MAX
+                        )
                     if wrong is not None:
                         raise ExportError(f"{part.path} row {first + wrong[0]} (from 0): {name} {wrong[1]}")
                 first += batch.num_rows
@@ -389,15 +393,15 @@ def _find_short_id(column: Any) -> _Wrong | None:  # noqa: ANN401  # an array of
     return pc.list_parent_indices(column)[wrong[0].as_py()].as_py(), "holds an id that has not 32 bytes"
 
 
-def _find_impossible(column: Any) -> _Wrong | None:  # noqa: ANN401  # an array of numbers
+def _find_impossible(column: Any, largest: int) -> _Wrong | None:  # noqa: ANN401  # an array of numbers
     extremes: Any = pc.min_max(column).as_py()
     least, most = extremes["min"], extremes["max"]
-    if least is None or -COUNT_MAX <= least <= most <= COUNT_MAX:
+    if least is None or -largest <= least <= most <= largest:
         return None
     row = next(
-        row for row, one in enumerate(column.to_pylist()) if one in (least, most) and abs(one) > COUNT_MAX
+        row for row, one in enumerate(column.to_pylist()) if one in (least, most) and abs(one) > largest
     )
-    return row, f"is beyond {COUNT_MAX}, which nothing can have"
+    return row, f"is beyond {largest}, which nothing can have"
 
 
 def _wrong_columns(schema: pa.Schema, expected: pa.Schema) -> Sequence[str]:

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from analytics.reading.export_reader import SPARK_SCHEMAS
+from protocol.limits.formats import FILE_COUNT_MAX, FILE_SIZE_MAX
 from ravel.exports import checking
 from ravel.exports.checking import (
     COUNT_MAX,
     CREATED_AT_MAX,
+    FILE_BYTES_MAX,
     MANIFEST_NUMBER_MAX,
     ExportError,
     read_export,
@@ -253,7 +255,7 @@ def test_many_parts_are_checked_with_progress_and_the_first_wrong_one_is_named(
         ("size", COUNT_MAX + 1, f"size is beyond {COUNT_MAX}"),
         ("size", -COUNT_MAX - 1, "size is beyond"),
         ("blocks", 2**62, "blocks is beyond"),
-        ("file_bytes", 2**62, "file_bytes is beyond"),
+        ("file_bytes", FILE_BYTES_MAX + 1, f"file_bytes is beyond {FILE_BYTES_MAX}"),
     ],
 )
 def test_a_value_that_would_stop_the_analysis_is_refused_with_its_row(
@@ -268,6 +270,12 @@ def test_a_value_that_would_stop_the_analysis_is_refused_with_its_row(
 def test_the_largest_counts_are_read(tmp_path: Path) -> None:
     folder = write_export(tmp_path / "export", [Row("a", size=COUNT_MAX), Row("b", ("a",), size=-COUNT_MAX)])
     assert read_export(folder).rows == 2
+
+
+def test_whatever_an_author_says_of_files_leaves_the_node_s_export_readable(tmp_path: Path) -> None:
+    assert FILE_BYTES_MAX == FILE_COUNT_MAX * FILE_SIZE_MAX
+    folder = write_export(tmp_path / "export", [Row("a", file_bytes=FILE_BYTES_MAX)])
+    assert read_export(folder).rows == 1
 
 
 def test_columns_that_differ_by_case_alone_are_refused(folder: Path) -> None:
