@@ -177,7 +177,7 @@ SELECT
     sequence,
     time,
     repo_id,
-    author,
+    coalesce(source_author, author) AS author,
     is_void,
     '' AS body_kind
 FROM stated

@@ -3,7 +3,7 @@
 -- GraphFrames rename `source` to `src` and `target` to `dst`. Edits and deletions are no answers.
 -- Of: tangles
 --
--- source binary: who answers
+-- source binary: who answers, as in `feeds`
 -- target binary: who is answered
 -- kind string: reply, or an application's
 -- repo_id binary: the repo

@@ -2,7 +2,7 @@
 -- The nodes of the graph of `reply_edges`.
 -- Of: tangles
 --
--- id binary: the author
+-- id binary: the author, as in `feeds`
 -- given bigint: answers given
 -- received bigint: answers received
 -- answers_to bigint: others whom they answer

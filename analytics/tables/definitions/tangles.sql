@@ -8,7 +8,7 @@
 -- root binary: its first commit
 -- commits bigint: commits with a place, the root among them
 -- waiting bigint: commits that follow one which is not there
--- authors bigint: authors
+-- authors bigint: authors, as in `feeds`
 -- depth bigint: largest rank
 -- width_max bigint: commits of the widest rank
 -- heads bigint: commits that nothing follows there

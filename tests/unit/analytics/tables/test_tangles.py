@@ -137,6 +137,13 @@ def test_who_answers_whom_is_counted_by_month_and_read_as_a_graph(tmp_path: Path
     }
 
 
+def test_who_answers_an_imported_commit_answers_its_author_and_not_who_imported_it(tmp_path: Path) -> None:
+    rows = [Row("a", author="importer", source="eve"), Row("b", ("a",), author="bob")]
+    found = count(tmp_path, rows, stated_places(("reply", "a", "b", ("a",))))
+    assert [(row["source"], row["target"]) for row in found["reply_edges"]] == [(id_of("bob"), id_of("eve"))]
+    assert {row["id"] for row in found["reply_nodes"]} == {id_of("bob"), id_of("eve")}
+
+
 def test_two_nodes_that_have_a_place_count_it_once(tmp_path: Path) -> None:
     exports = [
         read_export(write_export(tmp_path / name, THREAD, node=name, tables={"tangles": PLACES}))
