@@ -113,7 +113,13 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> P
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
     for part in (part for parts in tables.values() for part in parts):
-        part.path.parent.mkdir(exist_ok=True)
+        try:
+            part.path.parent.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:  # a name that no file can have here
+            reason = type(error).__name__
+            raise ExportError(
+                f"{url} lists a part that cannot be kept here ({reason}): {part.name!r}"
+            ) from None
         _bring(files, root, part, url)
     return folder
 

@@ -16,6 +16,7 @@ from storage.engine.urls import check_destination, local_path
 from storage.export.destinations import RemoteFolder, open_destination
 from storage.export.export import ExportPlan, export_store
 from tests.support.builders import World
+from tests.support.exports import Row, change_manifest, write_export
 
 pytestmark = pytest.mark.sqlite  # files of an export: its rows come by the same queries as in test_export
 
@@ -35,6 +36,26 @@ def _fetch(tmp_path: Path) -> int:
     (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None, with_blocks=True)
     assert sum(part.rows for part in read_export(folder, with_blocks=True).tables["blocks"]) in (0, 2 * rows)
     return rows
+
+
+@pytest.mark.parametrize(
+    "name", ["a\0b/c.parquet", "a/b/c.parquet", "manifest.json/part.parquet", f"{'x' * 300}/part.parquet"]
+)
+def test_an_export_elsewhere_whose_parts_cannot_be_kept_here_is_refused_alone(
+    tmp_path: Path, name: str
+) -> None:
+    folder = write_export(tmp_path / "export", [Row("a")])
+    tables = json.loads((folder / MANIFEST_NAME).read_bytes())["tables"]
+    tables["commits"][0]["path"] = name
+    change_manifest(folder, tables=tables)
+    fsspec.filesystem("memory").pipe_file(
+        "/bucket/exports/manifest.json", (folder / MANIFEST_NAME).read_bytes()
+    )
+    refused: list[str] = []
+    kept = fetch_exports(
+        [URL, str(folder)], tmp_path / "out", lambda _: None, refuse=lambda source, _: refused.append(source)
+    )
+    assert (kept, refused) == ([folder], [URL])
 
 
 @pytest.mark.slow
