@@ -31,7 +31,13 @@ class _Branch:
     repo_id: bytes
     commits: int = 0
     names: set[str] = field(default_factory=set)
-    repos: set[str] = field(default_factory=set)  # what its repo is called, and its id
+    repos: set[str] = field(default_factory=set)  # what its repo is called
+
+    def call(self, row: Mapping[str, Any], names: Mapping[str, str]) -> None:
+        """Take the names of a row, and the one that its repo has in `names`."""
+        self.names.add(composed(row["branch_name"]))
+        repo_names = row.get("repo_name"), names.get(text_id(row["repo_id"]))
+        self.repos |= {composed(name) for name in repo_names if name}
 
 
 def find_branch(exports: Sequence[Export], wanted: str, names: Mapping[str, str]) -> bytes:
@@ -74,9 +80,10 @@ def _read_branches(exports: Sequence[Export], names: Mapping[str, str]) -> dict[
         for row in rows.to_pylist():
             branch = branches.setdefault(row["branch_id"], _Branch(row["repo_id"]))
             branch.commits += row["commit_id_count"]
-            branch.names.add(composed(row["branch_name"]))
-            repo_id = text_id(row["repo_id"])
-            branch.repos |= {composed(name) for name in (row.get("repo_name"), names.get(repo_id)) if name}
+            branch.call(row, names)
+    for named in _read_names(exports):  # that a branch has now, and had not yet at its last commit
+        if (known := branches.get(named["branch_id"])) is not None:
+            known.call(named, names)
     return dict(sorted(branches.items(), key=lambda item: (-item[1].commits, item[0])))
 
 
@@ -90,6 +97,17 @@ def _count_rows(exports: Sequence[Export]) -> Iterator[pa.Table]:
                 for batch in file.iter_batches(_BATCH_ROWS, columns=[*keys, "commit_id"]):
                     rows: Any = pa.Table.from_batches([batch])
                     yield rows.group_by(keys).aggregate([("commit_id", "count")])
+        except (OSError, pa.ArrowException) as error:
+            raise ExportError(f"{part.path} cannot be read: {error}") from None
+
+
+def _read_names(exports: Sequence[Export]) -> Iterator[Mapping[str, Any]]:
+    """Yield the rows of `names`."""
+    for part in (part for export in exports for part in export.tables["names"]):
+        try:
+            with pq.ParquetFile(part.path) as file:
+                for batch in file.iter_batches(columns=["branch_id", "repo_id", "branch_name", "repo_name"]):
+                    yield from batch.to_pylist()
         except (OSError, pa.ArrowException) as error:
             raise ExportError(f"{part.path} cannot be read: {error}") from None
 

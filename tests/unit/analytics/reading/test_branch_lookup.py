@@ -45,6 +45,18 @@ def test_a_name_with_its_repo_or_the_start_of_an_id_is_enough(
     assert find_branch(exports, wanted, {text_id(id_of("old")): "mine"}) == id_of(found)
 
 
+def test_a_branch_is_found_by_the_name_that_it_was_given_since_its_last_commit(tmp_path: Path) -> None:
+    now = [
+        {"repo_id": id_of(repo), "branch_id": id_of(branch), "repo_name": repo, "branch_name": name}
+        for repo, branch, name in (("toy", "2", "hall"), ("toy", "nothing in it", "attic"))
+    ]
+    exports = [read_export(write_export(tmp_path / "export", ROWS[:3], tables={"names": now}))]
+    for called in ("hall", "toy:hall", "toy:main"):
+        assert find_branch(exports, called, {}) == id_of("2")
+    with pytest.raises(NoSuchBranch):
+        find_branch(exports, "attic", {})
+
+
 def test_a_name_that_several_branches_have_is_refused_with_all_of_them(exports: list[Export]) -> None:
     with pytest.raises(NoSuchBranch) as caught:
         find_branch(exports, "main", {})
