@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from analytics.reading.limits import LARGE_BRANCH_FROM
+from ravel.characters import display_safe
 from ravel.exports.checking import ExportError
 
 EXIT_OK: Final = 0
@@ -158,7 +159,7 @@ def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, n
     if options.json:
         show(json.dumps({"error": {"code": code, "message": message, "next": next_step}}))
     else:
-        print(f"error: {message}", file=sys.stderr)
+        print(f"error: {display_safe(message)}", file=sys.stderr)  # it may quote a stranger's export
         if next_step:
             print(f"next:  {next_step}", file=sys.stderr)
     return exit_code

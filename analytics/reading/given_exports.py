@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ravel.characters import display_safe
 from ravel.exports.checking import Export, ExportError, read_export
 from ravel.exports.fetching import fetch_exports
 
@@ -50,5 +51,6 @@ class GivenExports:
         return found
 
     def _keep(self, source: str, error: ExportError) -> None:
-        self.set_aside.append(SetAside(source, str(error)))
-        self._progress(f"    set aside: {error}")
+        reason = display_safe(str(error))  # which may quote a stranger's words
+        self.set_aside.append(SetAside(source, reason))
+        self._progress(f"    set aside: {reason}")

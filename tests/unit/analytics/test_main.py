@@ -17,8 +17,8 @@ from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
 from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
-from ravel.exports.schema import text_id
-from tests.support.exports import DAY_MS, T0_MS, Row, change_rows, id_of, write_export
+from ravel.exports.schema import MANIFEST_NAME, text_id
+from tests.support.exports import DAY_MS, T0_MS, Row, change_manifest, change_rows, id_of, write_export
 
 
 def test_exit_codes_are_those_of_the_one_table() -> None:
@@ -73,6 +73,23 @@ def test_a_bad_export_is_set_aside_and_named_and_the_others_are_analyzed(
     assert "nowhere" in capsys.readouterr().err
     alone = [str(bad), "--engine", "local", "--out", str(tmp_path / "out")]
     assert __main__.main(alone) == command.EXIT_BAD_EXPORT, "nothing else is there to read"
+
+
+@pytest.mark.slow
+def test_what_a_bad_export_calls_its_parts_moves_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = write_export(tmp_path / "good", [Row("a")])
+    bad = write_export(tmp_path / "bad", [Row("a")], node="stranger")
+    tables = json.loads((bad / MANIFEST_NAME).read_bytes())["tables"]
+    tables["commits"][0]["path"] = "commits/\x1b[2J\nNOT READ: nothing"
+    change_manifest(bad, tables=tables)
+    common = ["--engine", "local", "--out", str(tmp_path / "out")]
+    assert __main__.main([str(bad), str(good), *common]) == command.EXIT_OK
+    assert __main__.main([str(bad), *common]) == command.EXIT_BAD_EXPORT
+    told = capsys.readouterr()
+    assert "\x1b" not in told.out + told.err
+    assert "\nNOT READ: nothing" not in told.out + told.err
 
 
 @pytest.mark.slow
