@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ravel.characters import display_safe
 from ravel.exports.checking import Export, ExportError, read_export
-from ravel.exports.fetching import fetch_exports
+from ravel.exports.fetching import FOLDER_NAME, fetch_exports
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,12 @@ class GivenExports:
     def __init__(self, progress: Callable[[str], None], *, strict: bool) -> None:
         self._progress = progress
         self._strict = strict
+        self._sources: dict[Path, str] = {}  # of what was fetched
         self.set_aside: list[SetAside] = []
 
     def fetch(self, sources: Sequence[str], out: Path, *, with_blocks: bool = False) -> list[Path]:
         """Return the folders of the exports that can be fetched. Raises ExportError, OSError."""
+        self._sources = {out / FOLDER_NAME / str(number): source for number, source in enumerate(sources, 1)}
         keep = None if self._strict or len(sources) == 1 else self._keep
         folders = fetch_exports(sources, out, self._progress, with_blocks=with_blocks, refuse=keep)
         if not folders:
@@ -45,7 +47,7 @@ class GivenExports:
             except ExportError as error:
                 if self._strict or len(folders) == 1:
                     raise
-                self._keep(str(folder), error)
+                self._keep(self._sources.get(folder, str(folder)), error)
         if not found:
             raise ExportError(self.set_aside[0].reason)
         return found

@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+import fsspec  # type: ignore[import-untyped]  # it has no types
 import pytest
 
 from analytics import __main__, analyze, command, session
 from analytics.audit import audit
 from analytics.audit import command as audit_command
 from analytics.order.branch_tasks import LargeBranchRefused
+from analytics.reading.given_exports import GivenExports
 from analytics.study import command as study_command
 from node.runtime.errors import ERROR_KINDS, EXIT_OK
 from ravel.exports.schema import MANIFEST_NAME, text_id
@@ -73,6 +75,17 @@ def test_a_bad_export_is_set_aside_and_named_and_the_others_are_analyzed(
     assert "nowhere" in capsys.readouterr().err
     alone = [str(bad), "--engine", "local", "--out", str(tmp_path / "out")]
     assert __main__.main(alone) == command.EXIT_BAD_EXPORT, "nothing else is there to read"
+
+
+def test_a_fetched_export_is_set_aside_by_the_url_that_was_given(tmp_path: Path) -> None:
+    good = write_export(tmp_path / "good", [Row("a")])
+    bad = write_export(tmp_path / "bad", [Row("a")], node="stranger")
+    change_rows(bad, "commits", lambda rows: rows[0].update(acks=[b"short"]))
+    fsspec.filesystem("memory").put(str(bad), "/stranger/export", recursive=True)
+    given = GivenExports(lambda _: None, strict=False)
+    folders = given.fetch(["memory://stranger/export", str(good)], tmp_path / "out")
+    assert [export.folder for export in given.read(folders)] == [good]
+    assert [one.source for one in given.set_aside] == ["memory://stranger/export"]
 
 
 @pytest.mark.slow
