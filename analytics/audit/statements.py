@@ -25,6 +25,11 @@ TABLES: Final = (
 """Tables that are looked at here."""
 _OF_COMMITS: Final = ("memberships", "tangles", "dependencies", "files")
 """Those whose rows are of commits, by `sequence` and `commit_id`."""
+_STATED: Final = {
+    "tangles": (("commit_id", "kind"), ("root", "previous")),
+    "dependencies": (("commit_id",), ("deps", "negative_deps")),
+}
+"""Those that say what commits state, so that all copies are the same: what a row is of, and what it says."""
 _TOPIC_KINDS: Final = ("epoch", "writers", "branch")
 
 
@@ -38,6 +43,7 @@ def find_all(rows: Mapping[str, DataFrame], commits: DataFrame) -> DataFrame:
         _wrong_operations(rows["memberships"], own),
         _unknown_words(rows),
         _wrong_files(rows["files"], own),
+        *(_disagreements(rows[table], own, table) for table in _STATED),
     ]
     found += [_members_twice(rows["members"]), _members_of_nothing(rows["members"], rows["memberships"])]
     found += [_unknown_epochs(rows["topics"], rows["memberships"])]
@@ -107,6 +113,24 @@ def _wrong_files(files: DataFrame, own: DataFrame) -> DataFrame:
         F.col("listed").cast("string"),
     )
     return finding(found, "wrong files", detail)
+
+
+def _disagreements(rows: DataFrame, own: DataFrame, table: str) -> DataFrame:
+    """Find rows of one statement that say different things, in one export or in several."""
+    keys, said = _STATED[table]
+    statement = F.struct(*said)
+    branches = own.groupBy("commit_id").agg(F.min("branch_id").alias("branch_id"))
+    found = (
+        rows.groupBy(*keys)
+        .agg(
+            F.sort_array(F.collect_set("node")).alias("nodes"),
+            F.min(statement).alias("least"),
+            F.max(statement).alias("most"),
+        )
+        .where(~F.col("least").eqNullSafe(F.col("most")))
+        .join(branches, on="commit_id", how="left")
+    )
+    return finding(found, "disagreement", F.lit(f"rows of {table} differ"))
 
 
 def _members_twice(members: DataFrame) -> DataFrame:

@@ -245,6 +245,29 @@ def test_silent_damages_are_found(spark: SparkSession, tmp_path: Path) -> None:
     assert {"members: permission emperor", "memberships: reason magic", "topics: kind odd"} <= details
 
 
+def test_nodes_that_state_tangles_and_dependencies_of_a_commit_otherwise_are_found(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    def stated(ack: str, dep: str) -> dict[str, list[dict[str, object]]]:
+        row = {"sequence": 4, "commit_id": id_of("merge"), "deps": [id_of(dep)], "negative_deps": []}
+        places = stated_places(
+            ("reply", "root", "root", ()),
+            ("reply", "root", "left", ("root",)),
+            ("reply", "root", "right", (ack,)),
+        )
+        return {"tangles": places, "dependencies": [row]}
+
+    exports = [
+        write_export(tmp_path / node, DIAMOND, node=node, tables=stated(*said))
+        for node, said in {"one": ("root", "left"), "two": ("left", "right")}.items()
+    ]
+    result = _audit(spark, tmp_path / "out", *exports)
+    found = _found(spark, result, "main", *(row.name for row in DIAMOND))
+    assert found == {("disagreement", "main", name, ("one", "two")) for name in ("right", "merge")}
+    details = {example.detail for example in result.examples}
+    assert details == {"rows of tangles differ", "rows of dependencies differ"}
+
+
 _MEMBER: dict[str, object] = {
     "repo_id": id_of("repo"),
     "member": id_of("bob"),
