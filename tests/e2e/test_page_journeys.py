@@ -169,7 +169,7 @@ def test_somebody_asks_to_be_let_in_and_is(tmp_path: Path, page: Browser) -> Non
         codes = [one.evaluate("document.querySelector('.code').textContent") for one in (page, bobs)]
         assert codes[0] == codes[1]
         assert len(codes[0].split()) == 6
-        assert page.evaluate(says("1 request to be let in", "document.getElementById('repos')"))
+        page.until(says("1 request to be let in", "document.getElementById('repos')"))
         picture(page, "request")
         picture(bobs, "asked")
         page.click("#requests .main")
