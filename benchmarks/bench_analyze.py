@@ -84,6 +84,9 @@ def write_manifest(folder: Path, count: int, node: str) -> Path:
         rows = pq.read_table(part)
         same: dict[str, Any] = {
             "position": 0,
+            "arrival": 0,
+            "files": 0,
+            "file_bytes": 0,
             "received_at": _RECEIVED,
             "feed_sequence": 0,
             "blocks": 2,

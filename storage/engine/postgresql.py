@@ -92,6 +92,10 @@ class PostgresqlBackend(Backend):
                 "install the extra `postgres` (docs/communities/start.md)"
             ) from None
         event.listen(engine, "connect", _prepare)
+        for table in metadata.tables.values():
+            for index in table.indexes:
+                # Stated for SQLite alone: to name PostgreSQL there loads its dialect into each daemon.
+                index.dialect_options["postgresql"]["where"] = index.dialect_options["sqlite"]["where"]
         return engine
 
     make_reader = make_engine

@@ -3,9 +3,9 @@
 The tables: `schema`, `relay_schema`, `peer_schema`.
 """
 
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import BigInteger, ColumnElement, Integer, LargeBinary, MetaData, TextClause
+from sqlalchemy import BigInteger, Integer, LargeBinary, MetaData
 from sqlalchemy.engine import Dialect
 
 NUM = BigInteger().with_variant(Integer, "sqlite")  # SQLite's rowid alias must be INTEGER
@@ -22,8 +22,3 @@ class Bytes(LargeBinary):
 
 
 metadata: Final = MetaData()
-
-
-def rows_where(condition: ColumnElement[bool] | TextClause) -> dict[str, Any]:
-    """Return the arguments of an index that has the rows of a condition alone."""
-    return {"sqlite_where": condition, "postgresql_where": condition}

@@ -2,7 +2,7 @@
 
 from sqlalchemy import BigInteger, Boolean, Column, Index, String, Table, column, false, true
 
-from storage.schema.columns import NUM, Bytes, metadata, rows_where
+from storage.schema.columns import NUM, Bytes, metadata
 
 relay_topics = Table(
     "relay_topics",
@@ -44,7 +44,7 @@ relay_commits = Table(
     Index(
         "relay_commits_variants_key",
         "publication_key",
-        **rows_where(column("is_variant", Boolean) == true()),
+        sqlite_where=column("is_variant", Boolean) == true(),
     ),
     Index("relay_commits_topic", "topic_num", "num"),
     Index("relay_commits_variants", "topic_num", "is_variant"),

@@ -32,7 +32,7 @@ from sqlalchemy import (
     true,
 )
 
-from storage.schema.columns import NUM, Bytes, metadata, rows_where
+from storage.schema.columns import NUM, Bytes, metadata
 
 repos = Table(
     "repos",
@@ -132,7 +132,7 @@ blocks = Table(
     Column("is_shared", Boolean, nullable=False),
     Column("encoded", Bytes(), nullable=False),
     # Others stay out of it: an entry at a random place costs more than the row.
-    Index("blocks_id_key", "id_key", **rows_where(column("is_shared", Boolean) == true())),
+    Index("blocks_id_key", "id_key", sqlite_where=column("is_shared", Boolean) == true()),
 )
 
 packs = Table(
@@ -220,12 +220,12 @@ commits = Table(
     Index(
         "commits_about",
         *("branch_num", "about", "relation", "author_num", "is_void", "passed", "rank", "commit_id"),
-        **rows_where(text("about IS NOT NULL")),
+        sqlite_where=text("about IS NOT NULL"),
     ),
     Index(
         "commits_threads",
         *("branch_num", "about", "relation", "is_void", "passed", "rank", "commit_id"),
-        **rows_where(text("about IS NOT NULL")),
+        sqlite_where=text("about IS NOT NULL"),
     ),
 )
 

@@ -253,7 +253,7 @@ def test_repo_sync_returns_when_all_is_here_and_says_what_is_missing_else(tmp_pa
         for number in range(5):
             alice.client.write_post("main", f"post {number}")
         assert (
-            "ravel repo invite notes"
+            " repo invite notes`"
             in run_ravel(alice, "repo", "sync", "notes", "--timeout", "0", code=24).stderr
         )
         bob.client.join_repo(

@@ -122,7 +122,7 @@ async def test_an_export_is_written_beside_writers_by_another_process(tmp_path: 
     try:
         with fail_after(60), world.replica.database.write():
             summary = await _exports(tmp_path, ExportConfig(blocks=True)).write()
-        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 5)
+        assert (summary["commits"], summary["added"], summary["parts"]) == (3, 3, 7)
         assert summary["path"] == str(tmp_path / "exports")
         content = (tmp_path / "exports" / MANIFEST_NAME).read_bytes()
         manifest = decode_manifest(content, "it", "node")
