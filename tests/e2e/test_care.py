@@ -87,6 +87,7 @@ def test_a_killed_backup_is_whole_or_not_there(tmp_path: Path) -> None:
         assert not (tmp_path / ".backup.part").exists()
 
 
+@pytest.mark.extended
 def test_a_full_disk_is_said_and_survived(tmp_path: Path) -> None:
     with peers(tmp_path, "alice") as (alice,):
         branch = _fill(alice)

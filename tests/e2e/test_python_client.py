@@ -110,6 +110,7 @@ def test_a_client_of_a_folder_finds_the_daemon_again_after_a_start(tmp_path: Pat
         _under_asyncio(work)
 
 
+@pytest.mark.extended
 def test_a_cut_stream_goes_on_without_a_loss_or_a_repetition(standing: Peer) -> None:
     standing.client.create_repo("stream")
     token = read_token(standing.home)

@@ -63,6 +63,7 @@ def _has(peer: Peer, branch: str, count: int) -> bool:
     return int(digest(peer, branch)["commits"]) >= count
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("victim", in_tiers(["alice", "bob"], quick=1))
 def test_sigkill_during_replication_loses_nothing(tmp_path: Path, victim: str) -> None:
     with peers(tmp_path, "alice", "bob") as (alice, bob):

@@ -169,6 +169,7 @@ def test_a_daemon_that_cannot_start_says_why_and_who_has_its_port(home: Path) ->
     assert re.search(r" up --listen 127\.0\.0\.1:[0-9]+$", refused["next"]), "a free port, in one command"
 
 
+@pytest.mark.extended
 def test_two_taken_ports_are_said_at_once_and_one_command_that_is_pasted_helps(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
         listen, api = (f"127.0.0.1:{one.getsockname()[1]}" for one in (first, second))

@@ -69,6 +69,7 @@ def test_a_branch_over_the_limit_is_sparks(
     assert "leave out --engine local" in capsys.readouterr().err
 
 
+@pytest.mark.extended
 def test_it_needs_no_spark_and_without_duckdb_says_what_to_install(tmp_path: Path) -> None:
     export = write_export(tmp_path / "export", CHAINS)
     codes = []

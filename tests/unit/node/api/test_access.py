@@ -451,6 +451,7 @@ async def _next_event(lines: AsyncIterator[str]) -> tuple[str, str]:
     return "", ""
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_streams_show_the_same_and_end_when_the_token_does(tmp_path: Path) -> None:
     now = NOW

@@ -186,6 +186,7 @@ def test_a_user_is_taken_up_by_words(tmp_path: Path, run: Run) -> None:
     assert run("init", "--words", stdin=" ".join(words), home="again").code == "already_exists"
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_a_user_is_taken_up_by_a_file(tmp_path: Path, run: Run, passphrase: Callable[[str], str]) -> None:
     first, second, out = passphrase(FIRST), passphrase(SECOND), str(tmp_path / "user.key")

@@ -114,6 +114,7 @@ async def _fill(node: Node) -> list[str | None]:
     return updates
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_a_compacted_branch_holds_what_it_held_and_its_bodies_are_gone(
     nodes: list[Node], tmp_path: Path
@@ -299,6 +300,7 @@ async def test_snapshots_of_more_than_one_body_hold_all_and_conflicts_too_long_a
     assert await _entries(alice) == {"k": "one"}
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 async def test_a_newcomer_gets_all_that_is_needed_from_those_who_erased_and_writes(
     nodes: list[Node], tmp_path: Path, autojump_clock: MockClock

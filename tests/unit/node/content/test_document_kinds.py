@@ -16,6 +16,7 @@ main(sys.argv[1])
 """
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 @pytest.mark.sqlite
 def test_a_kind_that_only_the_table_names_is_decoded_merged_snapshotted_compacted_erased_and_checked(

@@ -94,6 +94,7 @@ async def _refused(node: Node, update: bytes, match: str) -> ServiceError:
     return caught.value
 
 
+@pytest.mark.extended
 async def test_what_is_pushed_is_pulled_whole_and_nothing_is_written_twice(nodes: list[Node]) -> None:
     alice = nodes[0]
     with fail_after(30):
@@ -201,6 +202,7 @@ async def test_words_at_clocks_that_were_used_are_refused_and_never_dropped(node
         await _refused(alice, one.append(", too"), "at clock 9")
 
 
+@pytest.mark.extended
 async def test_words_that_nobody_would_see_are_refused(nodes: list[Node]) -> None:
     alice = nodes[0]
     with fail_after(60):

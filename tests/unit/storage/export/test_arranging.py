@@ -53,6 +53,7 @@ def test_an_older_manifest_can_be_read_while_its_parts_are_kept(world: World, pl
     assert place.rows_by_manifest() == 6
 
 
+@pytest.mark.extended
 @pytest.mark.slow
 def test_an_export_that_was_cut_anywhere_is_finished_by_the_next(world: World, place: Place) -> None:
     # After each cut the manifest's reader has one export or the next, and a pattern nothing of two at once.
