@@ -24,12 +24,12 @@ TABLES: Final = (
 )
 """Tables that are looked at here."""
 _OF_COMMITS: Final = ("memberships", "tangles", "dependencies", "files")
-"""Those whose rows are of commits, by `sequence` and `commit_id`."""
+"""Tables whose rows are of commits, by `sequence` and `commit_id`."""
 _STATED: Final = {
     "tangles": (("commit_id", "kind"), ("root", "previous")),
     "dependencies": (("commit_id",), ("deps", "negative_deps")),
 }
-"""Those that say what commits state, so that all copies are the same: what a row is of, and what it says."""
+"""Tables of what commits state: the columns that name a row, and those that must be the same in all copies."""
 _TOPIC_KINDS: Final = ("epoch", "writers", "branch")
 
 
@@ -79,7 +79,7 @@ def _wrong_operations(memberships: DataFrame, own: DataFrame) -> DataFrame:
 
 
 def _unknown_words(rows: Mapping[str, DataFrame]) -> DataFrame:
-    """Find permissions, reasons and kinds that there are not, and seals to fewer than nobody."""
+    """Find unknown permissions, reasons and kinds, and negative counts of seals."""
 
     def of(table: str, column: str, known: tuple[str, ...]) -> DataFrame:
         found = rows[table].where(~F.col(column).isin(*known))

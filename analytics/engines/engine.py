@@ -147,7 +147,7 @@ DIGESTS: Final = "SELECT branch_id, position + 1 AS commits, digest FROM placed 
 """The digests of branches that one task ordered."""
 
 PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
-"""What is counted of places in tangles besides their order."""
+"""Columns of places in tangles that are counted besides their order."""
 PLACES: Final = """
 WITH told AS (
     -- Of a commit that states what no commit states, two places of a kind, one is taken.

@@ -6,6 +6,7 @@ caller's views.
 
 import re
 import shutil
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -38,7 +39,7 @@ _NO_GIANT: Final = 0
 _runs: Final = count(1)
 
 
-class SparkQueries:
+class SparkQueries(ABC):
     """Named queries in a session. Methods raise PySparkException."""
 
     def __init__(self, spark: SparkSession) -> None:
@@ -72,9 +73,9 @@ class SparkQueries:
         if name not in self._frames:
             self.define_source(name)
 
+    @abstractmethod
     def define_source(self, name: str) -> None:
         """See Engine."""
-        raise NotImplementedError
 
     def order_tangles(self) -> DataFrame:
         """Return the order of the tangles that commits state. Each is ordered in one piece."""

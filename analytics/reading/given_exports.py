@@ -1,6 +1,6 @@
 """Exports that a command is given: those that are sound are read, and others are set aside with the reason.
 
-One stranger's bad export stops nobody's analysis: without `strict`, what is left is read, as long as anything is.
+A bad export is set aside and named, and the others are read. With `strict`, or if no other is left, it is an error.
 """
 
 from collections.abc import Callable, Sequence

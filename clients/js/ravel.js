@@ -140,7 +140,8 @@ export class Ravel {
     const values = { branch, ...query, where: where && JSON.stringify(where), sort: sort.join(",") };
     return {
       read: async (options) => {
-        const [found, limit] = [[], query.limit ?? FOUND_MAX];
+        const found = [];
+        const limit = query.limit ?? FOUND_MAX;
         for (let cursor = ""; cursor !== null && found.length < limit; ) {
           const window = await this.followJsonDocuments({ ...values, limit: limit - found.length, cursor }, options);
           found.push(...window.documents);
@@ -334,7 +335,7 @@ export class PostWriter {
     return this.#room.promise;
   }
 
-  /** Gives the commit once it is durable. `close` throws the failure, also where nobody looks at this. */
+  /** Resolves to the commit once it is durable. Rejects with the failure, which `close` throws too. */
   post(text) {
     const { promise, resolve, reject } = later();
     promise.catch((error) => (this.#failure ??= error));
@@ -541,8 +542,7 @@ function endpointOf(name) {
 }
 
 async function errorOf(answer) {
-  const seconds = Number(answer.headers.get("retry-after"));
-  const retryAfterMs = Number.isFinite(seconds) ? seconds * 1000 : 0;
+  const retryAfterMs = (Number(answer.headers.get("retry-after")) || 0) * 1000; // a date is no number
   try {
     return errorFrom((await answer.json()).error, answer.status, retryAfterMs);
   } catch {

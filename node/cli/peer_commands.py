@@ -7,7 +7,7 @@ import typer
 from node.cli import words
 from node.cli.answers import Outcome, Table, prints, short
 from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment
-from node.cli.wording import called_peer, path_line, peer_names, progress_line, time_of, topic_name
+from node.cli.wording import path_line, peer_names, progress_line, show_named, time_of, topic_name
 from node.runtime.wording import counted
 from ravel.characters import display_safe
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from collections.abc import Mapping
 
     from ravel import Client
-    from ravel.types.peers import PeerBan, PeerList
+    from ravel.types.peers import PeerList
     from ravel.types.values import Empty
 
 peer = typer.Typer(no_args_is_help=True, help="Peers that this node connects to.")
@@ -127,15 +127,11 @@ def remove(api: "Client", peer: str) -> "Empty":
 @prints(words.PEER_BANNED)
 def ban(api: "Client", peer: str) -> Outcome:
     """Block a peer: disconnect it, and neither dial nor serve it again."""
-    return _named(api, api.ban_peer(peer))
+    return show_named(api, api.ban_peer(peer))
 
 
 @peer.command("unban")
 @prints(words.PEER_UNBANNED)
 def unban(api: "Client", peer: str) -> Outcome:
     """Unblock a peer, so that it may connect; `ravel peer add` dials it."""
-    return _named(api, api.unban_peer(peer))
-
-
-def _named(api: "Client", answer: "PeerBan") -> Outcome:
-    return Outcome(answer, shown={**answer, "called": called_peer(api, answer["peer"])})
+    return show_named(api, api.unban_peer(peer))

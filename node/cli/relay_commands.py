@@ -9,7 +9,7 @@ from node.cli.answers import Outcome, Table, marks, print_fields, prints, short
 from node.cli.hints import as_called
 from node.cli.links import link_notes, link_outcome, print_link, read_link
 from node.cli.shared import YesOption, confirm
-from node.cli.wording import called_peer, parse_duration, parse_size, peer_names, spoken_duration, time_of
+from node.cli.wording import parse_duration, parse_size, peer_names, show_named, spoken_duration, time_of
 from node.runtime.wording import counted, size_text
 from ravel.characters import display_safe
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from collections.abc import Mapping
 
     from ravel import Client
-    from ravel.types.peers import RelayAllowance, RelayCircuits, RelayedTopic, RelayedTopicList, RelayStatus
+    from ravel.types.peers import RelayCircuits, RelayedTopic, RelayedTopicList, RelayStatus
     from ravel.types.relay_accounts import JoinedRelay, RelayAccount, RelayAccountList
     from ravel.types.values import Empty
 
@@ -157,7 +157,7 @@ def allow(
     api: "Client", peer: Annotated[str, typer.Argument(help="The node id that `ravel id` prints there.")]
 ) -> Outcome:
     """Trust a peer: its topics are accepted where strangers' are refused, and strangers' topics do not displace them."""
-    return _named(api, api.allow_peer(peer))
+    return show_named(api, api.allow_peer(peer))
 
 
 @relay.command("deny")
@@ -167,11 +167,7 @@ def deny(
     peer: Annotated[str, typer.Argument(help="The node's id, or a unique prefix of one that is allowed.")],
 ) -> Outcome:
     """Stop trusting a peer; `ravel peer ban` blocks it."""
-    return _named(api, api.deny_peer(peer))
-
-
-def _named(api: "Client", answer: "RelayAllowance") -> Outcome:
-    return Outcome(answer, shown={**answer, "called": called_peer(api, answer["peer"])})
+    return show_named(api, api.deny_peer(peer))
 
 
 @relay.command("invite")

@@ -4,13 +4,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from node.cli.answers import Outcome
 from node.cli.printing import ID_WIDTH, id_text_shown, moment
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, duration_text
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.peers import PeerView, TopicView
+    from ravel.types.peers import PeerBan, PeerView, RelayAllowance, TopicView
     from ravel.types.values import SyncProgress
 
 _IMPORTED: Final = " (imported)"
@@ -97,9 +98,10 @@ def _answered(reply: Mapping[str, Any]) -> str:
     return f"{who}{' ' if who else ''}[{reply['commit'][:ID_WIDTH]}{state}]"
 
 
-def called_peer(api: "Client", peer: str) -> str:
-    """Return what this user calls a peer, else as much of its id as commands need."""
-    return peer_names(api).get(peer) or id_text_shown(peer)
+def show_named(api: "Client", answer: "PeerBan | RelayAllowance") -> Outcome:
+    """Answer about a peer, shown by what this user calls it, else by as much of its id as commands need."""
+    called = peer_names(api).get(answer["peer"]) or id_text_shown(answer["peer"])
+    return Outcome(answer, shown={**answer, "called": called})
 
 
 def peer_names(api: "Client") -> dict[str, str]:

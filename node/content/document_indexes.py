@@ -121,7 +121,14 @@ class DocumentIndexes:
             return True
         deadline = trio.current_time() + QUERY_WINDOW_SECONDS
         seen: set[str] = set()
-        async with self._levelling:
+        try:
+            self._levelling.acquire_nowait()
+        except trio.WouldBlock:  # another index is being made
+            with trio.move_on_at(deadline) as waiting:
+                await self._levelling.acquire()
+            if waiting.cancelled_caught:
+                return False
+        try:
             while True:
                 due = await self._hub.run_blocking(self._load_due, target, index.num, seen)
                 if due.is_level:
@@ -132,6 +139,8 @@ class DocumentIndexes:
                 await self._hub.run_blocking(self._write, index, places, due.upto)
                 if trio.current_time() > deadline:
                     return False
+        finally:
+            self._levelling.release()
 
     async def _read_places(
         self, branch: str, index: DocumentIndex, names: Sequence[str]

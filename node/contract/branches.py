@@ -78,8 +78,10 @@ class MergeResult(TypedDict):
 
     branch: Annotated[Id, Meta(description="The branch that was merged into.")]
     commit: Annotated[Id | None, Meta(description="The merge. Null: there was nothing new.")]
-    carried: Annotated[int, Meta(ge=0, description="How many commits were written again.")]
-    left: Annotated[int, Meta(ge=0, description="How many commits were too large, or could not be read.")]
+    carried: Annotated[int, Meta(ge=0, description="Count of commits that were written again.")]
+    left: Annotated[
+        int, Meta(ge=0, description="Count of commits that were too large, or could not be read.")
+    ]
     files_left: Annotated[list[str], Meta(description="Names of files that were not carried.")]
 
 

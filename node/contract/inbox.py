@@ -108,12 +108,12 @@ class OfferPreview(TypedDict):
     """Content that a merge of an offer would write now."""
 
     offer: Id
-    carried: Annotated[Count, Meta(description="How many commits.")]
+    carried: Annotated[Count, Meta(description="Count of commits.")]
     kinds: list[OfferedKind]
     posts: Annotated[
         list[OfferedPost], Meta(description=f"The first {OFFERED_POSTS_SHOWN_MAX}, in their order.")
     ]
-    left: Annotated[Count, Meta(description="How many commits are too large, or cannot be read.")]
+    left: Annotated[Count, Meta(description="Count of commits that are too large, or cannot be read.")]
     files_left: Annotated[list[str], Meta(description="Names of files that would not be carried.")]
 
 
@@ -146,7 +146,7 @@ class CommentList(TypedDict):
     """The accepted comments on a document."""
 
     items: Annotated[list[CommentView], Meta(description="The latest to be accepted, by their time.")]
-    cursor: Annotated[str | None, Meta(description="Where earlier ones go on. Null: that is all.")]
+    cursor: Annotated[str | None, Meta(description="The cursor of earlier ones. Null: that is all.")]
 
 
 LIST_OFFERS: Final = Endpoint(

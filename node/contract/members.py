@@ -114,7 +114,7 @@ class MembershipChange(TypedDict):
 
     commit: Id
     repo: Id
-    voided: Annotated[int, Meta(description="How many commits became void by it, or ceased to be void.")]
+    voided: Annotated[int, Meta(description="Count of commits that became void by it, or ceased to be void.")]
     user: NotRequired[Annotated[Id, Meta(description="User that a grant names.")]]
 
 
@@ -169,13 +169,15 @@ class MemberChangeView(TypedDict):
             description="`joined`: by a link. `granted`: by a member. `lowered`: may do less.",
         ),
     ]
-    user: Annotated[Id, Meta(description="Whom it is about.")]
+    user: Annotated[Id, Meta(description="The user whose membership or name has changed.")]
     user_name: PersonText
-    author: Annotated[Id, Meta(description="Who did it; of `joined`, `left` and `renamed`, the same user.")]
+    author: Annotated[
+        Id, Meta(description="The user who made the change; of `joined`, `left` and `renamed`, the same one.")
+    ]
     author_name: PersonText
     permission: Annotated[
         HeldPermission | None,
-        Meta(description="What the user may do from then on. Null: the change says nothing of it."),
+        Meta(description="The user's permission from then on. Null: the change says nothing of it."),
     ]
     earlier_name: Annotated[
         str | None, Meta(description="Of `renamed`: what the user called itself before. It proves nothing.")

@@ -246,7 +246,7 @@ class ForkedBranch(TypedDict):
     """A branch of a fork."""
 
     branch: Id
-    carried: Annotated[int, Meta(ge=0, description="How many commits were written again.")]
+    carried: Annotated[int, Meta(ge=0, description="Count of commits that were written again.")]
 
 
 class RepoFork(TypedDict):

@@ -18,7 +18,7 @@ PersonText = Annotated[
     str,
     Meta(
         description=(
-            "What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows the "
+            "Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the "
             "beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing."
         )
     ),

@@ -134,7 +134,7 @@ class _StalledFields(TypedDict):
 
 
 class Stall(NamedTuple):
-    """Omission of a peer, and since when it lasts."""
+    """Failure of a peer to take what was sent, or to answer."""
 
     since: int
     """Unix seconds."""

@@ -70,7 +70,7 @@ class Outbox(Generic[P]):
         self.owed -= len(posts)
 
     def check(self) -> None:
-        """Raise the first failure that nobody has asked for, if any."""
+        """Raise the first failure that no call of `result` has raised, if any."""
         failed, self._failed = self._failed, []
         for one in failed:
             if not one.was_asked:
@@ -146,7 +146,7 @@ class PostWriter:
         return posted
 
     def close(self) -> None:
-        """Wait until all posts are answered. Raises the first RavelError that nobody has asked for by `result`."""
+        """Wait until all posts are answered. Raises the first RavelError that no `result` has raised."""
         self._end()
         self._outbox.check()
 

@@ -333,9 +333,7 @@ FILES: Final = _table(
     _Column("sequence", _INT, _SEQUENCE),
     _Column("commit_id", _ID, "the commit's id"),
     _Column("object_id", _ID, "the file's id: of its content as it is encrypted in the repo's epoch"),
-    _Column(
-        "name", _TEXT, "its name; null where the export has no bodies, or nobody names it", optional=True
-    ),
+    _Column("name", _TEXT, "name; null if the export has no bodies or the thing has no name", optional=True),
     _Column("size", _INT, "its size, as the author says", _BYTES, optional=True),
 )
 

@@ -38,9 +38,9 @@ class BranchMerge(TypedDict):
     commit: str | None
     """The merge. Null: there was nothing new."""
     carried: int
-    """How many commits were written again."""
+    """Count of commits that were written again."""
     left: int
-    """How many commits were too large, or could not be read."""
+    """Count of commits that were too large, or could not be read."""
     files_left: list[str]
     """Names of files that were not carried."""
     merged: str
@@ -70,8 +70,8 @@ class MergeResult(TypedDict):
     commit: str | None
     """The merge. Null: there was nothing new."""
     carried: int
-    """How many commits were written again."""
+    """Count of commits that were written again."""
     left: int
-    """How many commits were too large, or could not be read."""
+    """Count of commits that were too large, or could not be read."""
     files_left: list[str]
     """Names of files that were not carried."""

@@ -53,9 +53,8 @@ class CommitView(TypedDict):
     author: NotRequired[str]
     """Of a commit whose author is known here."""
     author_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
@@ -64,9 +63,8 @@ class CommitView(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""
@@ -130,9 +128,8 @@ class VerdictView(TypedDict):
     author: NotRequired[str]
     """Of a commit whose author is known here."""
     author_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
 
 
@@ -153,9 +150,8 @@ class ReplyTo(TypedDict):
     """What became of the answered post. `absent`: it is not in this branch, or not here."""
     author: NotRequired[str]
     author_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
 
 
@@ -164,9 +160,8 @@ class Mention(TypedDict):
 
     user: str
     name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
 
 
@@ -177,9 +172,8 @@ class Origin(TypedDict):
     commit: str
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
 
 
@@ -204,9 +198,8 @@ class VoidView(TypedDict):
     commit: str
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
 
 
@@ -217,9 +210,8 @@ class TimelineItem(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds, as the author states them; of an imported commit, as imported."""
@@ -248,9 +240,8 @@ class TimelineItem(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""
@@ -280,9 +271,8 @@ class EditItem(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds, as the author states them; of an imported commit, as imported."""
@@ -311,9 +301,8 @@ class EditItem(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""
@@ -339,9 +328,8 @@ class StateItem(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds, as the author states them; of an imported commit, as imported."""
@@ -370,9 +358,8 @@ class StateItem(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""
@@ -400,9 +387,8 @@ class CommitItem(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds, as the author states them; of an imported commit, as imported."""
@@ -431,9 +417,8 @@ class CommitItem(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""

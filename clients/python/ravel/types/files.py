@@ -29,9 +29,8 @@ class FileView(TypedDict):
     commit: str
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     origin: NotRequired[Origin]
     """Author of a file that a merge carried."""
@@ -95,9 +94,8 @@ class AddedFile(TypedDict):
     commit: str
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     origin: NotRequired[Origin]
     """Author of a file that a merge carried."""

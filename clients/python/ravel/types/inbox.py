@@ -35,12 +35,12 @@ class OfferPreview(TypedDict):
 
     offer: str
     carried: int
-    """How many commits."""
+    """Count of commits."""
     kinds: list[OfferedKind]
     posts: list[OfferedPost]
     """The first 20, in their order."""
     left: int
-    """How many commits are too large, or cannot be read."""
+    """Count of commits that are too large, or cannot be read."""
     files_left: list[str]
     """Names of files that would not be carried."""
 
@@ -51,7 +51,7 @@ class CommentList(TypedDict):
     items: list[CommentView]
     """The latest to be accepted, by their time."""
     cursor: str | None
-    """Where earlier ones go on. Null: that is all."""
+    """The cursor of earlier ones. Null: that is all."""
 
 
 class OfferView(TypedDict):
@@ -61,9 +61,8 @@ class OfferView(TypedDict):
     """The id of its commit."""
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     branch: str
     """The branch that it is for."""
@@ -94,9 +93,8 @@ class OfferedPost(TypedDict):
 
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds."""
@@ -133,9 +131,8 @@ class CommentView(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""
@@ -150,9 +147,8 @@ class CommentView(TypedDict):
     """The offer that it came by."""
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     kind: str
     """The kind of the body: `post`, `imported`, `files`, ..."""

@@ -25,7 +25,7 @@ class MembershipChange(TypedDict):
     commit: str
     repo: str
     voided: int
-    """How many commits became void by it, or ceased to be void."""
+    """Count of commits that became void by it, or ceased to be void."""
     user: NotRequired[str]
     """User that a grant names."""
 
@@ -36,7 +36,7 @@ class RemovalResult(TypedDict):
     commit: str
     repo: str
     voided: int
-    """How many commits became void by it, or ceased to be void."""
+    """Count of commits that became void by it, or ceased to be void."""
     user: NotRequired[str]
     """User that a grant names."""
     epoch: str
@@ -50,7 +50,7 @@ class LeaveResult(TypedDict):
     commit: str
     repo: str
     voided: int
-    """How many commits became void by it, or ceased to be void."""
+    """Count of commits that became void by it, or ceased to be void."""
     user: NotRequired[str]
     """User that a grant names."""
     epoch: str
@@ -86,9 +86,8 @@ class MemberView(TypedDict):
     person: str
     """The user by whom the person is known whose device this is."""
     name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     stated_name: str | None
     """What the member calls itself. Null: nothing."""
@@ -108,21 +107,19 @@ class MemberChangeView(TypedDict):
     kind: str
     """`joined`: by a link. `granted`: by a member. `lowered`: may do less."""
     user: str
-    """Whom it is about."""
+    """The user whose membership or name has changed."""
     user_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     author: str
-    """Who did it; of `joined`, `left` and `renamed`, the same user."""
+    """The user who made the change; of `joined`, `left` and `renamed`, the same one."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     permission: str | None
-    """What the user may do from then on. Null: the change says nothing of it."""
+    """The user's permission from then on. Null: the change says nothing of it."""
     earlier_name: str | None
     """Of `renamed`: what the user called itself before. It proves nothing."""
 
@@ -134,9 +131,8 @@ class InvitationView(TypedDict):
     """The id of its commit."""
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     permission: str
     """A permission; each includes those before."""

@@ -59,9 +59,8 @@ class PostVersion(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     time: int
     """Unix seconds, as the author states them; of an imported commit, as imported."""
@@ -90,9 +89,8 @@ class PostVersion(TypedDict):
     hidden_by: NotRequired[str]
     """The admin who has hidden it, so `text` is null."""
     hidden_by_name: NotRequired[str]
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     edits: NotRequired[str]
     """Of an edit that counts: the post."""

@@ -129,7 +129,7 @@ class ForkedBranch(TypedDict):
 
     branch: str
     carried: int
-    """How many commits were written again."""
+    """Count of commits that were written again."""
 
 
 class EpochView(TypedDict):
@@ -138,9 +138,8 @@ class EpochView(TypedDict):
     epoch: str
     author: str
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     follows: list[str]
     """The epochs that it replaces."""

@@ -39,9 +39,8 @@ class SearchHit(TypedDict):
     person: str
     """The author; of a person's device the user of that person. Later device statements may change it."""
     author_name: str
-    """What the person is called: by this user, else by itself, as of the time of the answer. In brackets follows
-    the beginning of the id, where another person looks alike. Empty: only the id is known. A name proves
-    nothing.
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
     repo: str
     repo_name: str

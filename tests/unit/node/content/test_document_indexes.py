@@ -8,7 +8,9 @@ from random import Random
 from typing import Any
 
 import pytest
+import trio
 from sqlalchemy import Engine, delete, event, func, select, update
+from trio.testing import MockClock
 
 from node.care.fsck import check_store
 from node.care.repair import repair_store
@@ -182,6 +184,25 @@ async def test_a_query_by_index_costs_as_many_statements_in_many_documents_as_in
             assert len(found["documents"]) == 3
             counts.append(len(heard))
     assert counts[0] == counts[1] > 0
+
+
+async def test_a_query_waits_for_another_index_no_longer_than_for_its_own(
+    app: App, autojump_clock: MockClock
+) -> None:
+    async def make_another(*, task_status: trio.TaskStatus[None]) -> None:
+        async with app.indexes._levelling:
+            task_status.started()
+            await trio.sleep_forever()
+
+    with fail_after(60):
+        await _cards(app)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(make_another)
+            assert not (await app.indexes.declare("main", "card/", ["due"]))["ready"]
+            with pytest.raises(ServiceError) as caught:
+                await app.find(sort="due")
+            nursery.cancel_scope.cancel()
+        assert (caught.value.code, await app.find(sort="due")) == ("busy", ["a", "d", "b", "c"])
 
 
 async def test_an_index_that_takes_too_long_is_made_by_several_requests(
