@@ -31,7 +31,7 @@ from hypothesis import is_hypothesis_test, settings
 
 from storage.engine import database as database_module
 from tests.e2e.cluster import Peer
-from tests.support.stores import share_compiled_statements, use_memory_for_files
+from tests.support.stores import share_compiled_statements, share_new_tables, use_memory_for_files
 
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
@@ -79,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Peer.forks = True
     use_memory_for_files()
     share_compiled_statements()
+    share_new_tables()
     # Spark's JVM compiles much that a small job runs once: its first compiler will do, and one thread to collect garbage.
     os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     if not config.getoption("--hypothesis-profile", None):
