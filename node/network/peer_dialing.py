@@ -96,7 +96,7 @@ class PeerDialer:
         kept = registry.dialed.get(peer)
         source = AddressSource.INTRODUCTION if kept is None else kept.source
         state = registry.new_state(peer, place_of(relay), "out", "dialing", source)
-        state.forget_session()
+        state.reset_met_at()
         try:
             with listed(registry.relayed, state):
                 secure = await dial(stream, self._seed, peer, AgreementSecret(secrets.token_bytes(32)))
@@ -113,7 +113,7 @@ class PeerDialer:
     async def _try(self, state: PeerState, reached: Callable[[], Awaitable[None]]) -> None:
         """Dial once and converse; note what goes wrong."""
         self._registry.enter(state, "dialing")
-        state.forget_session()
+        state.reset_met_at()
         if state.missed_since is None:
             state.missed_since = trio.current_time()
             self._registry.when_missed()

@@ -90,7 +90,7 @@ class PeerState:
         """The addresses that the user has named; those of links where only these named any."""
         return [one for one in (self.address, *self.others) if one not in self.from_links]
 
-    def forget_session(self) -> None:
+    def reset_met_at(self) -> None:
         """Forget when the last session began: none has come of this try yet."""
         self.met_at = -math.inf
 

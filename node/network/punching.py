@@ -52,7 +52,7 @@ _TURN_SECONDS: Final = PUNCH_SECONDS / 2
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
+class RelayLine:
     """The port by which this node is connected to a relay, and where the relay sees it."""
 
     stream: trio.SocketStream
@@ -155,7 +155,7 @@ class Puncher:
             return tuple(dict.fromkeys((port.seen, _shown(*port.local))))
         return ()
 
-    def _find_port(self, circuit: PeerState) -> Port | None:
+    def _find_port(self, circuit: PeerState) -> RelayLine | None:
         for one in self._registry.peers:
             if (
                 one.peer == circuit.through
@@ -163,7 +163,7 @@ class Puncher:
                 and one.socket is not None
                 and one.seen
             ):
-                return Port(one.socket, one.seen)
+                return RelayLine(one.socket, one.seen)
         return None
 
     async def _punch(self, circuit: PeerState, addresses: tuple[str, ...]) -> None:
@@ -234,7 +234,7 @@ class Puncher:
 
 
 async def dial_at_once(
-    port: Port, targets: list[str], may_dial: Callable[[str], bool], prove: Prove, *, is_dialer: bool
+    port: RelayLine, targets: list[str], may_dial: Callable[[str], bool], prove: Prove, *, is_dialer: bool
 ) -> tuple[SecureStream, Line] | None:
     """Dial targets (host:port, numbers) from a port that is in use, and listen there, until the peer has proved its key.
 

@@ -11,11 +11,11 @@ from node.sync.conversation import Conversation
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
 from protocol.session.events import (
-    CircuitAsked,
     CircuitEnded,
     CircuitGranted,
     CircuitSent,
     CircuitsTaken,
+    CircuitWanted,
     NodesFound,
     RendezvousWanted,
 )
@@ -168,7 +168,7 @@ class CircuitPort:
 
     def ask(self, number: int, address: CircuitAddress) -> None:
         """Ask for a circuit of a new number."""
-        self._conversation.happen(CircuitAsked(number, address))
+        self._conversation.happen(CircuitWanted(number, address))
 
     def grant(self, number: int, count: int) -> None:
         """Let the peer send so many bytes more."""

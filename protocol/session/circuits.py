@@ -15,7 +15,7 @@ from protocol.limits.peers import (
     WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.session.events import CircuitAsked, CircuitEnded, CircuitGranted, CircuitSent
+from protocol.session.events import CircuitEnded, CircuitGranted, CircuitSent, CircuitWanted
 from protocol.session.machines.circuits import CIRCUIT, TAKING, Leg, LegAction, LegEvent, Taking, TakingEvent
 from protocol.session.machines.table import PeerFault
 from protocol.session.messages import (
@@ -65,13 +65,13 @@ class _Circuit:
 
 
 CircuitMessage = CircuitOpen | CircuitData | CircuitCredit | CircuitClose
-CircuitEvent = CircuitAsked | CircuitGranted | CircuitSent | CircuitEnded
+CircuitEvent = CircuitWanted | CircuitGranted | CircuitSent | CircuitEnded
 _LEG_EVENTS: Final[dict[type[CircuitMessage | CircuitEvent], LegEvent]] = {
     CircuitOpen: LegEvent.OFFER,
     CircuitCredit: LegEvent.CREDIT,
     CircuitData: LegEvent.DATA,
     CircuitClose: LegEvent.CLOSE,
-    CircuitAsked: LegEvent.ASK,
+    CircuitWanted: LegEvent.ASK,
     CircuitGranted: LegEvent.GRANT,
     CircuitSent: LegEvent.SEND,
     CircuitEnded: LegEvent.END,
@@ -166,7 +166,7 @@ class SessionCircuits:
                 if circuit.sendable > self.window_size:
                     raise PeerFault("too_much_credit")
                 return CircuitCredited(number, about.count)
-            case LegAction.SAY_OPEN, CircuitAsked():
+            case LegAction.SAY_OPEN, CircuitWanted():
                 return Send(CircuitOpen(number, about.address))
             case LegAction.SAY_CLOSE, CircuitEnded():
                 return Send(CircuitClose(number, about.reason))

@@ -186,7 +186,7 @@ class CircuitsTaken:
 
 
 @dataclass(frozen=True, slots=True)
-class CircuitAsked:
+class CircuitWanted:
     """Request for a circuit of a new number to a node."""
 
     circuit: int
@@ -334,7 +334,7 @@ Event = (
     | TopicsRefused
     | PeersFound
     | CircuitsTaken
-    | CircuitAsked
+    | CircuitWanted
     | CircuitGranted
     | CircuitSent
     | CircuitEnded

@@ -569,7 +569,7 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _event(events.RoomWanted, lambda s, _: s.comparison.begin_rounds(s._topics.values())),
         _event(events.PresenceTold, Session.tell_presence),
         _event(events.CircuitsTaken, Session.take_circuits),
-        _event(events.CircuitAsked, lambda s, e: s.circuits.handle(e)),
+        _event(events.CircuitWanted, lambda s, e: s.circuits.handle(e)),
         _event(events.CircuitGranted, lambda s, e: s.circuits.handle(e)),
         _event(events.CircuitSent, lambda s, e: s.circuits.handle(e)),
         _event(events.CircuitEnded, lambda s, e: s.circuits.handle(e)),

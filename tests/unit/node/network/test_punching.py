@@ -16,7 +16,7 @@ from node.network.dialing import HostAllowance
 from node.network.line import Line, listening_address, open_listener, open_tcp
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_state import PeerState
-from node.network.punching import Port, Puncher, dial_at_once
+from node.network.punching import Puncher, RelayLine, dial_at_once
 from node.sync.addresses import AddressSource
 from node.wire.transport import SecureStream, say_goodbye
 from protocol.crypto.keys import NodeSeed
@@ -184,7 +184,7 @@ async def test_a_victim_is_dialed_so_often_whatever_circuits_say(
     began = trio.current_time()
     with trio.socket.socket() as bound:
         await bound.bind(("127.0.0.1", 0))
-        port = Port(cast(Any, SimpleNamespace(socket=bound)), SEEN)
+        port = RelayLine(cast(Any, SimpleNamespace(socket=bound)), SEEN)
         monkeypatch.setattr(puncher, "_find_port", lambda _: port)
         for number in range(100):
             await puncher.perform(net.circuit, PunchDue((f"8.8.4.4:{number + 1}",), is_later=False))
@@ -246,7 +246,7 @@ class _Proved(_Secure):
 
 
 @asynccontextmanager
-async def _port() -> AsyncIterator[tuple[Port, list[str]]]:
+async def _port() -> AsyncIterator[tuple[RelayLine, list[str]]]:
     """A connection with a relay, and two places where the peer listens."""
     with fail_after(20):
         async with AsyncExitStack() as stack:
@@ -257,7 +257,7 @@ async def _port() -> AsyncIterator[tuple[Port, list[str]]]:
             line = await open_tcp(places.pop())
             assert line.tcp is not None
             await stack.enter_async_context(line.tcp)
-            yield Port(line.tcp, "127.0.0.1:1"), places
+            yield RelayLine(line.tcp, "127.0.0.1:1"), places
 
 
 def _yes(_: str) -> bool:

@@ -17,11 +17,11 @@ from protocol.limits.peers import (
 )
 from protocol.session.circuits import CIRCUIT_ENDS, CircuitEnd
 from protocol.session.events import (
-    CircuitAsked,
     CircuitEnded,
     CircuitGranted,
     CircuitSent,
     CircuitsTaken,
+    CircuitWanted,
     Event,
     MessageReceived,
 )
@@ -95,7 +95,7 @@ def _agreed() -> tuple[Side, Side]:
 
 def _open() -> tuple[Side, Side]:
     dialer, acceptor = _agreed()
-    dialer.do(CircuitAsked(1, ADDRESS))
+    dialer.do(CircuitWanted(1, ADDRESS))
     dialer.do(CircuitGranted(1, CIRCUIT_WINDOW_SIZE))
     dialer.deliver(acceptor)
     assert acceptor.pop_told() == [CircuitOffered(1, ADDRESS), CircuitCredited(1, CIRCUIT_WINDOW_SIZE)]
@@ -137,7 +137,7 @@ def test_a_number_is_free_again_once_both_have_closed() -> None:
         assert [type(one) for one in acceptor.do(event)] == [], "it is gone here"
     acceptor.deliver(dialer)
     assert dialer.pop_told() == []
-    dialer.do(CircuitAsked(1, ADDRESS))
+    dialer.do(CircuitWanted(1, ADDRESS))
     dialer.deliver(acceptor)
     assert acceptor.pop_told() == [CircuitOffered(1, ADDRESS)]
 
@@ -204,7 +204,7 @@ def test_one_byte_over_the_credit_ends_the_session() -> None:
 
 def test_bytes_before_credit_end_the_session() -> None:
     dialer, acceptor = _agreed()
-    dialer.do(CircuitAsked(1, ADDRESS))
+    dialer.do(CircuitWanted(1, ADDRESS))
     dialer.deliver(acceptor)
     assert _hear(acceptor, CircuitData(1, b"x")) == [Close("circuit_not_open")]
     assert _hear(dialer, CircuitData(1, b"x")) == [Close("circuit_not_open")]
