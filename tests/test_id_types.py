@@ -26,7 +26,7 @@ CONTENTS: Final = {
 a cipher gives a meaning to."""
 
 MAKERS: Final = {
-    "answer", "answer_ranges", "box_nonce", "box_pad", "commit_key_pad", "commit_place", "declare_kind", "decrypt",
+    "answer", "answer_ranges", "box_nonce", "box_pad", "commit_key_pad", "commit_key_context", "declare_kind", "decrypt",
     "decrypt_unchecked", "encode", "encode_bare",
     "encoded",
     "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_parts", "encode_publication",

@@ -21,7 +21,7 @@ from protocol.formats.object import MissingBlocks
 from protocol.formats.publication import Publication
 from storage.check.kept_rows import KeptFile
 from storage.commits.commits import feed_link, relation_columns
-from storage.engine.column_encryption import BadSecret, ColumnCipher, commit_place
+from storage.engine.column_encryption import BadSecret, ColumnCipher, commit_key_context
 from storage.engine.database import StorageError
 from storage.engine.id_keys import pack_ids
 from storage.repos.epochs import Topic
@@ -85,7 +85,7 @@ def wanted_columns(
         "feed_sequence": commit.content.feed_sequence,
         "feed_link": feed_link(commit),
         "acks": pack_ids(commit.acks),
-        "commit_key": cipher.mask(commit_place(commit.commit_id), commit.key),
+        "commit_key": cipher.mask(commit_key_context(commit.commit_id), commit.key),
         "timestamp": commit.content.timestamp,
         "relation": relation,
         "about": about,

@@ -26,7 +26,7 @@ from storage.commits.heads import NewHead, advance_heads
 from storage.commits.pending import NONE_WAITED, Arrival
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes, find_position, find_start
 from storage.engine.bulk import change_rows, insert_rows, select_by_ids, select_in, select_rows
-from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
+from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_key_context
 from storage.engine.database import Database
 from storage.engine.id_keys import (
     BLOCK_NUM_SIZE,
@@ -247,7 +247,7 @@ def accept_commits(
                 feed_link(commit),
                 commit.rank,
                 pack_ids(commit.acks),
-                cipher.mask(commit_place(commit_id), commit.key),
+                cipher.mask(commit_key_context(commit_id), commit.key),
                 publication.signature if item.is_proven else b"",
                 pack_nums([block_nums[block.block_id] for block in publication.blocks]),
                 body_kind(verified.body),
@@ -462,7 +462,7 @@ def count_commits(connection: Connection, branch_num: int) -> int:
 def timeline_row(cipher: ColumnCipher, row: Sequence[Any]) -> TimelineRow:
     """Convert a row of ROWS."""
     num, branch, topic, epoch, commit_id, rank, user, acks, kept, nums, kind, timestamp, is_void, *rest = row
-    key = cipher.mask(commit_place(commit_id), kept)
+    key = cipher.mask(commit_key_context(commit_id), kept)
     # SQLite has no truth values, and its driver gives numbers.
     return TimelineRow(
         num,

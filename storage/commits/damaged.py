@@ -22,7 +22,7 @@ from storage.commits.document_making import add_stale_documents
 from storage.commits.document_rows import mark_stale_of
 from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.search_index import queue_for_index
-from storage.engine.column_encryption import cipher_of, commit_place
+from storage.engine.column_encryption import cipher_of, commit_key_context
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids, pack_nums, unpack_nums
 from storage.schema.schema import branches, commits, damaged_blocks, damaged_commits, erasures
@@ -160,7 +160,7 @@ def restore_commit(
     relation, about = relation_columns(find_relation(commit, is_root_branch=is_root_branch))
     values = {
         "block_nums": pack_nums([nums[block.block_id] for block in blocks]),
-        "commit_key": cipher_of(connection).mask(commit_place(commit.commit_id), commit.key),
+        "commit_key": cipher_of(connection).mask(commit_key_context(commit.commit_id), commit.key),
         "signature": publication.signature if is_proven else b"",
         "is_proven": is_proven,
         # Of what a repair knows by indexes alone, this is not here either.

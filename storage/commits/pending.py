@@ -137,7 +137,7 @@ class PendingPublication:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptPending:
     """Result of keeping a batch, with those of it that waited before."""
 
     ids: set[CommitId] = field(default_factory=set)  # what waits for causes
@@ -180,7 +180,7 @@ def keep_pending(
     *,
     parts: int = 1,
     unread_under: int = 0,
-) -> Kept:
+) -> KeptPending:
     """Store pending commits that came by one topic, as far as they fit its bounds. Costs O(batch and causes).
 
     Args:
@@ -197,7 +197,7 @@ def keep_pending(
         What is kept, and how many found no room: of the topic, or of its author on it (PENDING_AUTHOR_SHARE).
     """
     if not waiting:
-        return Kept()
+        return KeptPending()
     known = _find_known(connection, waiting)
     # Of the topic: anyone who still holds an older epoch's secrets fills that, and not the room of those that follow.
     room = _room_of_topic(connection, topic_num, parts)
@@ -228,7 +228,7 @@ def keep_pending(
     _insert(connection, topic_num, unread_under, numbered, arrivals)
     _complete(connection, again, room, of_authors)
     unread = tuple(-num for num, item in numbered if item.reason == UNREAD)
-    return Kept(ids, unread, count + len(new), refused)
+    return KeptPending(ids, unread, count + len(new), refused)
 
 
 def _number_arrivals(

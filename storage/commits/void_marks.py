@@ -15,7 +15,7 @@ from storage.commits.kept_texts import drop_kept_texts
 from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.commits.search_texts import invalidate_texts
 from storage.engine.bulk import unindexed
-from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_place
+from storage.engine.column_encryption import ColumnCipher, cipher_of, commit_key_context
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedNums, chunks, id_key
 from storage.repos.row_changes import row_changes
@@ -117,7 +117,7 @@ def has_forks(
 
 def _judged(cipher: ColumnCipher, row: Sequence[Any]) -> Judged:
     kept = Judged(*row)
-    return replace(kept, commit_key=cipher.mask(commit_place(kept.commit_id), kept.commit_key))
+    return replace(kept, commit_key=cipher.mask(commit_key_context(kept.commit_id), kept.commit_key))
 
 
 def _query() -> Select[Any]:

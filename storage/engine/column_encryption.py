@@ -122,7 +122,7 @@ def cipher_of(connection: Connection) -> ColumnCipher:
     return found
 
 
-def commit_place(commit_id: CommitId) -> bytes:
+def commit_key_context(commit_id: CommitId) -> bytes:
     """Return the place of a commit's key."""
     return b"commit" + commit_id
 

@@ -22,7 +22,7 @@ from storage.engine.column_encryption import (
     KeyedCipher,
     LockedCipher,
     PlainCipher,
-    commit_place,
+    commit_key_context,
     epoch_place,
     file_place,
     membership_place,
@@ -103,7 +103,7 @@ _BOXES: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
     ("text_blocks", "content", ("branch_num", "client", "clock"), text_block_place),
 )
 _MASKS: Final[tuple[tuple[str, str, tuple[str, ...], _Place], ...]] = (
-    ("commits", "commit_key", ("commit_id",), commit_place),
+    ("commits", "commit_key", ("commit_id",), commit_key_context),
     ("files", "object_key", ("num", "object_id"), file_place),
 )
 """Table, column, what tells its row, and the place that follows from that."""

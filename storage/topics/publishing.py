@@ -27,7 +27,7 @@ from storage.commits.absent_bodies import load_body_ids
 from storage.commits.blocks import read_blocks
 from storage.commits.pending import load_unread
 from storage.engine.bulk import select_in
-from storage.engine.column_encryption import cipher_of, commit_place
+from storage.engine.column_encryption import cipher_of, commit_key_context
 from storage.engine.id_keys import chunks, unpack_nums
 from storage.repos.epochs import Epoch, Topic
 from storage.schema.schema import commits
@@ -129,7 +129,7 @@ def load_publications(
             is_signed = bool(is_proven) and topic_num == topic.num
             if read_key is None or not (is_signed or seed is not None):
                 continue
-            key = BlockKey(cipher.mask(commit_place(commit_id), masked))
+            key = BlockKey(cipher.mask(commit_key_context(commit_id), masked))
             hidden = hide_key(read_key, topic.topic, commit_id, key)
             if not is_signed:
                 kept = None if signatures is None else signatures.find(commit_id, hidden)
@@ -174,7 +174,7 @@ def name_publications(
     for num, commit_id, masked, _, epoch_num, block_nums in found:
         read_key = read_key_on(topic, commit_id, epoch_num)
         assert read_key is not None, "it is of the topic's set"
-        key = BlockKey(cipher.mask(commit_place(commit_id), masked))
+        key = BlockKey(cipher.mask(commit_key_context(commit_id), masked))
         hidden = hide_key(read_key, topic.topic, commit_id, key)
         encoded = tuple(blocks[one] for one in block_nums)
         yield publication_id(topic.topic, hidden, encoded, erased.get(num))

@@ -7,7 +7,7 @@ from sqlalchemy import func, select, update
 from trio.testing import MockClock
 
 from protocol.crypto.keys import BlockKey
-from storage.engine.column_encryption import cipher_of, commit_place
+from storage.engine.column_encryption import cipher_of, commit_key_context
 from storage.schema.schema import commits
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
@@ -28,7 +28,7 @@ def _tamper(mallory: Node) -> None:
             key, nums = row.commit_key, row.block_nums
             match FAULTS[place % len(FAULTS)]:
                 case "wrong_key":
-                    key = cipher_of(connection).mask(commit_place(row.commit_id), BlockKey(b"k" * 32))
+                    key = cipher_of(connection).mask(commit_key_context(row.commit_id), BlockKey(b"k" * 32))
                 case "missing_body":
                     nums = nums[:8]
                 case "surplus_blocks":

@@ -17,7 +17,7 @@ from protocol.formats.object import build_object
 from protocol.ids import BranchId, RepoId, TopicKey
 from storage.blobs.files import load_files
 from storage.commits.commits import iterate_arrivals, load_rows
-from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_place, file_place
+from storage.engine.column_encryption import BadSecret, KeyedCipher, commit_key_context, file_place
 from storage.engine.copies import copy_database, drop_open_copies
 from storage.engine.database import Database, StorageError, read_store
 from storage.engine.sqlite import SqliteBackend
@@ -267,8 +267,8 @@ def test_boxes_of_one_place_and_secret_are_equal_and_no_others() -> None:
 def test_masks_differ_by_place() -> None:
     key = KeyedCipher(StoreKey(b"k" * 32))
     places = [
-        commit_place(as_commit_id(b"c" * 32)),
-        commit_place(as_commit_id(b"d" * 32)),
+        commit_key_context(as_commit_id(b"c" * 32)),
+        commit_key_context(as_commit_id(b"d" * 32)),
         file_place(1, as_object_id(b"c" * 32)),
         file_place(2, as_object_id(b"c" * 32)),
     ]
