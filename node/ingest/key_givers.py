@@ -1,11 +1,11 @@
-"""`KeyGivers`: commits that may give keys of epochs, and were not accepted: their keys count all the same (E7)."""
+"""`KeyGivingCommits`: commits that may give keys of epochs, and were not accepted: their keys count all the same (E7)."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from node.ingest.publication_reading import Readable
+from node.ingest.publication_reading import DecodedCommit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
 from protocol.ids import CommitId, RepoId
 from protocol.limits.peers import KEY_GIVERS_SIZE_MAX
@@ -15,12 +15,12 @@ from verifier.verify import SignedCommit
 class Giver(NamedTuple):
     """A commit that may give keys."""
 
-    readable: Readable
+    readable: DecodedCommit
     size: int
     is_rejected: bool
 
 
-class KeyGivers:
+class KeyGivingCommits:
     """Such commits in memory, by repo, up to a size of all together: beyond it the oldest leave. Thread-safe.
 
     Those that wait in the store are read from there, too. Those that found no room come again when topics are compared.
@@ -36,7 +36,7 @@ class KeyGivers:
         """Keep a commit of the root branch until its keys were taken, if it may give any."""
         if not isinstance(signed.body, EpochInit | EpochOpen | EpochHand):
             return
-        readable = Readable(signed.commit, signed.body, signed.parts)
+        readable = DecodedCommit(signed.commit, signed.body, signed.parts)
         with self._lock:
             self._discard((repo_id, signed.commit.commit_id))
             self._givers[repo_id, signed.commit.commit_id] = Giver(readable, size, is_rejected)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from node.ingest.publication_reading import (
+    DecodedCommit,
     Drop,
     EpochOpening,
     OpeningKeys,
-    Readable,
     ReadBatch,
     Unread,
     checks_topic,
@@ -103,13 +103,13 @@ def open_kept_back(topic: Topic, items: Iterable[bytes]) -> OpenedBatch:
     return settle_batch(batch, [True] * len(gather_claims(batch)))
 
 
-def read_pending(topic: Topic, encoded: bytes) -> Readable | None:
+def read_pending(topic: Topic, encoded: bytes) -> DecodedCommit | None:
     """Read a commit that is kept until its causes come, with its body. Its signature was checked before it was kept."""
     try:
         found = read_publication(opening_keys(topic), encoded).found
     except Drop:
         return None
-    return found if isinstance(found, Readable) else None
+    return found if isinstance(found, DecodedCommit) else None
 
 
 def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
@@ -121,7 +121,7 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
         is_from_topic = next(answers) if was_checked else True
         result: SignedCommit | Rejected | PendingPublication
         match candidate.found:
-            case Readable(commit, body, parts):
+            case DecodedCommit(commit, body, parts):
                 result = sign_off(commit, body, parts, holds=next(answers))
             case Unread(commit_id):
                 result = PendingPublication(commit_id, candidate.publication.encoded, (), reason=UNREAD)

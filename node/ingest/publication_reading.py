@@ -65,7 +65,7 @@ class OpeningKeys(NamedTuple):
         return f"OpeningKeys(topic={self.topic.hex()})"
 
 
-class Readable(Value, frozen=True, tag="readable"):
+class DecodedCommit(Value, frozen=True, tag="decoded"):
     """A commit and its body, decoded; signatures not checked yet. No more of the body is read than a verdict rests on."""
 
     commit: Commit
@@ -84,7 +84,7 @@ class Candidate(Value, frozen=True):
     """A decoded publication, and what was found in it."""
 
     publication: Publication
-    found: Readable | Unread | Rejected
+    found: DecodedCommit | Unread | Rejected
 
 
 class Drop(Exception):
@@ -127,14 +127,14 @@ def gather_claims(batch: ReadBatch) -> list[Claim]:
     for candidate in batch.candidates:
         if checks_topic(batch, candidate):
             claims.append(topic_claim(candidate.publication))
-        if isinstance(candidate.found, Readable):
+        if isinstance(candidate.found, DecodedCommit):
             claims.append(author_claim(candidate.found.commit))
     return claims
 
 
 def checks_topic(batch: ReadBatch, candidate: Candidate) -> bool:
     """Return True if the topic's signature of a candidate is among the claims of its batch."""
-    return batch.checks_topics or not isinstance(candidate.found, Readable)
+    return batch.checks_topics or not isinstance(candidate.found, DecodedCommit)
 
 
 def topic_claim(publication: Publication) -> Claim:
@@ -155,7 +155,7 @@ def read_publication(keys: OpeningKeys, encoded: bytes, *, with_bare: bool = Fal
 
 def _read_commit(
     keys: OpeningKeys, publication: Publication, *, with_bare: bool
-) -> Readable | Unread | Rejected:
+) -> DecodedCommit | Unread | Rejected:
     """Raises Drop where the publication is at fault."""
     for opening in keys.openings:
         try:
@@ -167,7 +167,7 @@ def _read_commit(
 
 def _open(
     opening: EpochOpening, publication: Publication, *, with_bare: bool
-) -> Readable | Unread | Rejected:
+) -> DecodedCommit | Unread | Rejected:
     """Raises WrongKey where this does not open it, and Drop where the publication is at fault."""
     commit_id = publication.commit_id
     commit_key = open_hidden_key(publication, opening.read_key)
@@ -189,7 +189,9 @@ def _open(
     return _read(opening, commit, publication, opening.key, opening.convergence_secret, with_bare=with_bare)
 
 
-def _open_start(opening: EpochOpening, publication: Publication, commit_key: BlockKey) -> Readable | Rejected:
+def _open_start(
+    opening: EpochOpening, publication: Publication, commit_key: BlockKey
+) -> DecodedCommit | Rejected:
     """Open the init of an epoch on that epoch's own topic: it gives the key of the one that it was published in.
 
     Raises WrongKey.
@@ -229,7 +231,7 @@ def _read(
     secret: ConvergenceSecret,
     *,
     with_bare: bool,
-) -> Readable | Rejected:
+) -> DecodedCommit | Rejected:
     """Look at the mark and the body of a commit. Raises Drop where the publication is at fault."""
     expected = NO_MARK
     if commit.content.branch != NO_BRANCH:
@@ -260,7 +262,7 @@ def _read_body(
     *,
     is_root_branch: bool,
     with_bare: bool,
-) -> Readable:
+) -> DecodedCommit:
     """Raises Drop where the publication is at fault, and as `read_body`."""
     body_id = commit.content.body.object_id
     said = declared_kind(commit, is_root_branch=is_root_branch)
@@ -269,7 +271,7 @@ def _read_body(
             raise Drop("missing_body")
         if said is None and not with_bare:
             raise Drop("bare")  # a verdict needs the body, which others may have
-        return Readable(commit, ErasedBody("" if said is None else kind_name(said)))
+        return DecodedCommit(commit, ErasedBody("" if said is None else kind_name(said)))
     if said is not None:
         # It travels as its one block, whatever that may be: it cannot be told what else belongs to it. No verdict rests on
         # what it says, so nobody opens it before it is asked for: that would be a quarter of all reading.
@@ -277,7 +279,7 @@ def _read_body(
             raise Drop("missing_body")
         if len(publication.blocks) != 2:
             raise Drop("surplus_blocks")
-        return Readable(commit, unopened_body(said))
+        return DecodedCommit(commit, unopened_body(said))
     blocks = {block.block_id: block for block in publication.blocks[1:]}
     used: set[bytes] = set()
 
@@ -291,7 +293,7 @@ def _read_body(
         parts = open_parts(body, look_up, secret)
     if len(publication.blocks) - 1 != len(used):
         raise Drop("surplus_blocks")
-    return Readable(commit, body, parts)
+    return DecodedCommit(commit, body, parts)
 
 
 def open_parts(body: EpochInit, look_up: BlockLookup, secret: ConvergenceSecret) -> StartParts:

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import Connection
 
 from node.ingest.author_clocks import AuthorClocks
-from node.ingest.key_givers import KeyGivers
+from node.ingest.key_givers import KeyGivingCommits
 from node.ingest.membership_facts import NO_FACTS, MembershipFacts, find_facts
 from node.ingest.membership_snapshots import (
     SAVED_AT_STOP_FROM,
@@ -82,7 +82,7 @@ class Replica:
             """True if anything was damaged that peers are asked for; until none of it is left."""
         self.membership_lock = threading.RLock()
         """Held while memberships change or are asked: by a transaction that judges, until it is committed or undone."""
-        self.givers = KeyGivers()
+        self.givers = KeyGivingCommits()
         self.unreleased: dict[int, bool] = {}
         """Settled causes of which a transaction had no time to wake what waits for them (`storage.commits.pending_release`).
 

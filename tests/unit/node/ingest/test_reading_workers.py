@@ -15,7 +15,7 @@ from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
 from node.ingest import reading_workers, worker_process
 from node.ingest.publication_parsing import opening_keys
-from node.ingest.publication_reading import OpeningKeys, Readable, Unread, gather_claims, read_batch
+from node.ingest.publication_reading import DecodedCommit, OpeningKeys, Unread, gather_claims, read_batch
 from node.ingest.reading_worker import (
     CHECK,
     READY,
@@ -135,9 +135,11 @@ def test_what_a_worker_has_read_arrives_as_it_was(tmp_path: Path) -> None:
             reading = WorkerReading(batch, holds, 0.5)
             assert unpack_reading(encode(reading)) == reading
             found.update(type(one.found) for one in batch.candidates)
-            found.update(type(one.found.body) for one in batch.candidates if isinstance(one.found, Readable))
+            found.update(
+                type(one.found.body) for one in batch.candidates if isinstance(one.found, DecodedCommit)
+            )
     assert found >= {
-        Readable,
+        DecodedCommit,
         Unread,
         Rejected,
         RepoInit,
