@@ -104,7 +104,7 @@ def find_all(
         DataFrame.unionByName,
         [
             wrong_ids(read),
-            malformed(rows, read),
+            find_malformed(rows, read),
             wrong_acks(read, stated),
             unmatched(rows, stated, due),
             dangling(rows),
@@ -121,7 +121,7 @@ def wrong_ids(read: DataFrame) -> DataFrame:
     return _finding(read.where(is_wrong), "wrong id", detail)
 
 
-def malformed(rows: DataFrame, read: DataFrame) -> DataFrame:
+def find_malformed(rows: DataFrame, read: DataFrame) -> DataFrame:
     """Content that is no block or not as its row says; an own block that is there and not told; a size that cannot be."""
     faults = _finding(read.where(F.col("fault").isNotNull()), "malformed block", _in_place(F.col("fault")))
     size = F.concat(F.lit("size "), F.col("size").cast("string"))

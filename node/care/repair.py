@@ -88,7 +88,7 @@ _BATCH: Final = 200
 
 
 @dataclass(slots=True)
-class Repair:
+class RepairReport:
     """Findings before and after a repair, and the changes between."""
 
     found: CheckFindings
@@ -104,13 +104,15 @@ class _RolledBack(Exception):
     """A repair of which nothing is to be kept."""
 
 
-def repair_store(home: Path, store_key: StoreKey | None, url: str = "", *, dry_run: bool = False) -> Repair:
+def repair_store(
+    home: Path, store_key: StoreKey | None, url: str = "", *, dry_run: bool = False
+) -> RepairReport:
     """Put right what can be; with `dry_run` do all of it, and keep nothing. Raises ServiceError, StorageError."""
     with lock_home(home), hold_content(home, alone=True):
         rebuilt: RebuildResult | None = None
         if not url and (damage := find_damage(home)).kinds:
             if dry_run:
-                return Repair(damage, damage, Counter(database=1))
+                return RepairReport(damage, damage, Counter(database=1))
             rebuilt = rebuild_store(home, store_key)
         with read_store(home, store_key, url):
             pass  # of this schema, and of these keys: nothing is migrated here
@@ -132,12 +134,12 @@ def repair_store(home: Path, store_key: StoreKey | None, url: str = "", *, dry_r
             database.close()
 
 
-def _repair(database: Database, home: Path, *, dry_run: bool) -> Repair:
-    repair: Repair | None = None
+def _repair(database: Database, home: Path, *, dry_run: bool) -> RepairReport:
+    repair: RepairReport | None = None
     try:
         with database.write() as connection:
             found = check_all(connection, home)
-            repair = Repair(found, found)
+            repair = RepairReport(found, found)
             if found.kinds and not found.kinds["database"]:
                 work = _Work(database, connection, home)
                 work.run(found)

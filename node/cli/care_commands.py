@@ -18,7 +18,7 @@ from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # commands that check nothing do not load it
-    from node.care.repair import Repair
+    from node.care.repair import RepairReport
     from storage.check.check_integrity import CheckFindings
 
 debug = typer.Typer(no_args_is_help=True, help="Collect information for support.")
@@ -101,7 +101,7 @@ class _Checked:
     """The result of `ravel fsck`: findings, and the repair where one was made."""
 
     left: "CheckFindings"
-    repair: "Repair | None" = None
+    repair: "RepairReport | None" = None
     dry_run: bool = False
     is_accepted: bool = False
     """The loss of a store that is not there was accepted."""
@@ -183,7 +183,7 @@ def _findings_report(findings: "CheckFindings") -> dict[str, object]:
     }
 
 
-def _repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
+def _repair_report(repair: "RepairReport", *, dry_run: bool) -> dict[str, object]:
     return {
         "dry_run": dry_run,
         "found": dict(repair.found.kinds),
@@ -194,7 +194,7 @@ def _repair_report(repair: "Repair", *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _print_repair(repair: "Repair", *, dry_run: bool) -> None:
+def _print_repair(repair: "RepairReport", *, dry_run: bool) -> None:
     print_fields((f"found {kind}", count) for kind, count in repair.found.kinds.items())
     done = "would change" if dry_run else "changed"
     print_fields((f"{done} {name}", count) for name, count in repair.changed.items())

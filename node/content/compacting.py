@@ -63,7 +63,7 @@ class Compacting:
             for kind, name in await self._documents.find_documents(branch):
                 made = await self._documents.snapshot(kind, branch, name, without_missing=without_missing)
                 commits += made["commits"]
-            commits += await self._texts.snapshot(branch)
+            commits += await self._texts.write_snapshots(branch)
             given_up = await self._texts.find_missing(branch) if without_missing else []
             parts = [Compaction(tuple(part)) for part in chunks(given_up, GIVEN_UP_COUNT_MAX)]
             found = await self._hub.run_blocking(self._measure, target, _find_let_go)

@@ -297,7 +297,7 @@ class Texts:
         """Commits whose bodies the text needs, and that are neither here nor in snapshots."""
         return await self._hub.run_blocking(self._missing, self._find_branch(branch))
 
-    async def snapshot(self, branch_text: str) -> list[str]:
+    async def write_snapshots(self, branch_text: str) -> list[str]:
         """Write snapshots of all bodies that none holds, where these are two or more; their commits' ids."""
         branch = self._find_branch(branch_text)
         bodies = await self._hub.run_blocking(self._snapshots, branch)

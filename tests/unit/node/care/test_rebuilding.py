@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from node.care.fsck import check_store
-from node.care.repair import Repair, repair_store
+from node.care.repair import RepairReport, repair_store
 from node.ingest.replica import Replica
 from storage.check.rebuild_file import find_damage
 from storage.engine.losses import read_loss
@@ -61,7 +61,7 @@ def _replaced(before: bytes, after: bytes) -> Callable[[Path], None]:
     return harm
 
 
-def _repair(folder: Path) -> Repair:
+def _repair(folder: Path) -> RepairReport:
     return repair_store(folder, STORE_KEY)
 
 

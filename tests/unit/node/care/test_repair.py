@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, insert, select, text
 
 from node.care.fsck import check_store
-from node.care.repair import Repair, repair_store
+from node.care.repair import RepairReport, repair_store
 from node.content.search_indexer import SearchIndexer
 from node.home.home import lock_home
 from node.ingest.replica import Replica
@@ -31,7 +31,7 @@ from tests.unit.node.care.test_fsck import HARM, PACKS, RELAYED, SEARCH, SQL, wi
 _NOT_COMPARED = {"changes", "sequences", "damaged_commits", "damaged_blocks"}
 
 
-def _repair(folder: Path, *, dry_run: bool = False) -> Repair:
+def _repair(folder: Path, *, dry_run: bool = False) -> RepairReport:
     return repair_store(folder, STORE_KEY, dry_run=dry_run)
 
 

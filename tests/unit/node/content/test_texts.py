@@ -379,8 +379,8 @@ async def test_snapshots_say_bodies_again_and_change_nothing(
             await texts_of(alice).push("main", editor.append(word))
         await together(alice, bob)
         before = await texts_of(alice).pull("main", "t")
-        [snapshot] = await texts_of(bob).snapshot("main")
-        assert await texts_of(bob).snapshot("main") == [], "all is said again"
+        [snapshot] = await texts_of(bob).write_snapshots("main")
+        assert await texts_of(bob).write_snapshots("main") == [], "all is said again"
         await together(alice, bob)
         for node in (alice, bob):
             assert await texts_of(node).pull("main", "t") == before
@@ -403,7 +403,7 @@ async def test_a_snapshot_holds_for_a_body_that_is_gone_and_no_lie_does(
         before = await texts_of(alice).pull("main", "t")
         lie = editor_of(alice).write(0, "lies")
         _say(alice, TextSnapshot(tuple(SaidUpdate(name, lie, ()) for name in names)))
-        [snapshot] = await texts_of(alice).snapshot("main")
+        [snapshot] = await texts_of(alice).write_snapshots("main")
         _say(
             alice, TextSnapshot((SaidUpdate(names[0], lie, ()), SaidUpdate(names[1], lie, tuple(names[1:]))))
         )
