@@ -121,7 +121,7 @@ class Revoking:
             return await act()
         except Exception:  # whatever it is, it goes on to the caller
             try:
-                await self._tokens.drop(caller.token, begun)
+                await self._tokens.forget_made(caller.token, begun)
             except ServiceError as error:
                 log.warning("the list has what was not made", name=caller.name, error=error.message)
             raise
@@ -172,7 +172,7 @@ class Revoking:
                 left = (view["advice"], _advice_on_joined(thing, link))
                 view["advice"] = "; ".join(filter(None, left))
                 if view["ended"] and not view["advice"]:
-                    await self._tokens.drop(token, thing)
+                    await self._tokens.forget_made(token, thing)
                 found += further
         return found
 

@@ -261,7 +261,7 @@ class Tokens:
                 )
                 raise _revoked(caller)
 
-    async def drop(self, token: Token, thing: Made) -> None:
+    async def forget_made(self, token: Token, thing: Made) -> None:
         """Take a thing that is not there from a token's list. Raises ServiceError `storage_failed`."""
         async with self._lock:
             await self._change(token.digest, lambda one: structs.replace(one, made=_swapped(one, thing)))

@@ -18,8 +18,8 @@ from node.ingest.membership_effects import (
     follow_links,
     is_lobby_full,
     pending_parts,
+    record_epoch,
     show_names,
-    start_epoch,
 )
 from node.ingest.publication_parsing import Opened, OpenedBatch, open_kept_back
 from node.ingest.release import Budget, find_released
@@ -466,7 +466,7 @@ class Acceptance:
             body = one.verified.body
             if isinstance(body, RepoInit | EpochInit):
                 epoch_id = EpochId(one.verified.commit.commit_id)
-                start_epoch(self._replica.database, connection, self.tables, one.repo, epoch_id, body.states)
+                record_epoch(self._replica.database, connection, self.tables, one.repo, epoch_id, body.states)
                 self.refresh_tables()
 
     def _keep_waiting(self, connection: Connection, round_: "_Round") -> None:

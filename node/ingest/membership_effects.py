@@ -19,7 +19,7 @@ from verifier.membership import Membership
 from verifier.names import find_branch_names
 
 
-def start_epoch(
+def record_epoch(
     database: Database,
     connection: Connection,
     tables: Tables,

@@ -157,7 +157,7 @@ class DeviceKeeper:
             if not left:
                 break
 
-    def give(self, home: DevicesHome, device: UserId, repo: Repo, stored: IngestResult) -> None:
+    def hand_repo_to(self, home: DevicesHome, device: UserId, repo: Repo, stored: IngestResult) -> None:
         """Grant a device what this user holds in a repo, where it may, and hand the repo on. Raises ServiceError."""
         replica, author = self._replica, self._author
         held, has = replica.permission(repo, author.user), replica.permission(repo, device)
@@ -165,7 +165,7 @@ class DeviceKeeper:
             self._write(repo, Grant(device, held), stored)
         self._write(home.repo, lambda: self._hand_on(repo, device), stored)
 
-    def find_handed_on(self) -> list[tuple[Repo, Epoch]]:
+    def find_unfollowed(self) -> list[tuple[Repo, Epoch]]:
         """Repos that were handed on to this user, and are not here or not in that epoch; to be followed."""
         home = find_home(self._replica, self._author.user)
         if home is None or home.person == self._author.user:
@@ -212,7 +212,7 @@ class DeviceKeeper:
                     and not repo.is_behind
                     and replica.permission(repo, self._author.user) is not None
                 ):
-                    yield repo, partial(self.give, home, device, repo)
+                    yield repo, partial(self.hand_repo_to, home, device, repo)
 
     def _plan_statements(self, home: DevicesHome) -> Iterator[tuple[Repo, Callable[[IngestResult], None]]]:
         """Plan for each repo that was handed on, and may be written to by now, the statement that both have signed, once."""

@@ -301,7 +301,7 @@ class Joiner:
         """Hand on what this user has to its devices, or take up what was handed on to it; whether that went well."""
         run = self._hub.run_blocking
         try:
-            for repo, epoch in await run(self._devices.find_handed_on):
+            for repo, epoch in await run(self._devices.find_unfollowed):
                 await self._keep(repo, epoch)
                 self._devices.followed.add((repo.repo_id, epoch.epoch_id))
             await write_job(self._hub, self._devices.hand_on)

@@ -106,7 +106,7 @@ class Pairing:
         given: list[GivenRepo] = []
         for device, repo, view in await self._hub.run_blocking(self._lacking, home):
             try:
-                await write_job(self._hub, partial(self._keeper.give, home, device, repo))
+                await write_job(self._hub, partial(self._keeper.hand_repo_to, home, device, repo))
             except ServiceError as error:
                 view["advice"] = error.message
             given.append({"device": id_text(device), **view})

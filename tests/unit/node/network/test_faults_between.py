@@ -266,7 +266,7 @@ async def test_a_defect_in_what_is_done_for_devices_ends_no_task(
         rounds.append(1)
         raise ServiceError("not_permitted", "a surprise")
 
-    monkeypatch.setattr(alice.joiner._devices, "find_handed_on", fail)
+    monkeypatch.setattr(alice.joiner._devices, "find_unfollowed", fail)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(alice.joiner.run)
         while not rounds:
