@@ -21,6 +21,14 @@ from verifier.tangle import Tangle
 
 GROUP: Final = "group"
 """Kind of the tangle that ties every commit of a repo to the membership its author had seen."""
+MEMBERS: Final = "members"
+"""Kind of the tangle of who came and went in one epoch."""
+EPOCH: Final = "epoch"
+"""Kind of the tangle of what starts epochs."""
+ABOUT_MEMBERS: Final = (Invite, Join, Grant, Remove, Revoke, EpochHand)
+"""Bodies of the commits of MEMBERS."""
+STARTS_EPOCH: Final = (RepoInit, EpochInit)
+"""Bodies of the commits of EPOCH."""
 
 
 class ReadCommit(Protocol):
@@ -118,13 +126,11 @@ def _is_of_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
 
 
 def _is_about_members(commit: ReadCommit, root: ReadCommit) -> bool:
-    return _is_of_epoch(commit, root) and isinstance(
-        commit.body, Invite | Join | Grant | Remove | Revoke | EpochHand
-    )
+    return _is_of_epoch(commit, root) and isinstance(commit.body, ABOUT_MEMBERS)
 
 
 def _starts_epoch(commit: ReadCommit, root: ReadCommit) -> bool:
-    return _is_of_branch(commit, root) and isinstance(commit.body, RepoInit | EpochInit)
+    return _is_of_branch(commit, root) and isinstance(commit.body, STARTS_EPOCH)
 
 
 _KINDS: Final = (
@@ -135,9 +141,9 @@ _KINDS: Final = (
     # All commits of a repo, from its init on: what caused what across branches.
     TangleKind(GROUP, _is_of_group, _acks_and_group_previous),
     # Who came and went in one epoch, from the epoch's init on.
-    TangleKind("members", _is_about_members, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
+    TangleKind(MEMBERS, _is_about_members, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
     # The commits that start epochs, from the repo's init on.
-    TangleKind("epoch", _starts_epoch, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
+    TangleKind(EPOCH, _starts_epoch, _acks, hands_on=_is_of_branch, scope=TangleScope.ROOT_BRANCH),
 )
 TANGLE_KINDS: Final[Mapping[str, TangleKind]] = {
     kind.name: kind for kind in sorted(_KINDS, key=lambda kind: kind.name)

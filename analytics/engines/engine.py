@@ -149,7 +149,15 @@ DIGESTS: Final = "SELECT branch_id, position + 1 AS commits, digest FROM placed 
 PLACES_CARRIED: Final = ("kind", "root", "repo_id", "author", "time", "acks")
 """Columns of places in tangles that are counted besides their order."""
 PLACES: Final = """
-WITH told AS (
+WITH all_told AS (
+    SELECT commit_id, kind, root, previous
+    FROM tangles_by_node
+    WHERE kind NOT IN ('group', 'epoch', 'members')
+    UNION ALL
+    SELECT commit_id, kind, root, previous
+    FROM memberships_by_export
+    WHERE kind IN ('epoch', 'members') AND root IS NOT NULL AND previous IS NOT NULL
+), told AS (
     -- Of a commit that states what no commit states, two places of a kind, one is taken.
     SELECT
         commit_id,
@@ -157,8 +165,7 @@ WITH told AS (
         root,
         previous,
         row_number() OVER (PARTITION BY commit_id, kind ORDER BY root, previous) AS telling
-    FROM tangles_by_node
-    WHERE kind <> 'group'
+    FROM all_told
 ), stated AS (
     SELECT kind, root, commit_id, previous
     FROM told
@@ -184,7 +191,8 @@ FROM stated
 JOIN commits USING (commit_id)
 """
 """Places in tangles in the form of commits: a tangle is ordered as though it were a branch. What follows nothing there is
-no part of it, as `verifier.tangle` has it; a root is, whatever it states."""
+no part of it, as `verifier.tangle` has it; a root is, whatever it states. Places in tangles of epochs and members are those
+that nodes found, and not what commits of applications call so."""
 
 EXPORT_KINDS: Final[Mapping[str, str]] = {
     "node": "string",

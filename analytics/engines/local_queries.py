@@ -76,7 +76,7 @@ class LocalQueries(ABC):
 
     def order_tangles(self) -> None:
         """Order the tangles that commits state, as `tangled`. Raises LargeBranchRefused."""
-        for source in ("commits", "tangles_by_node"):
+        for source in ("commits", "tangles_by_node", "memberships_by_export"):
             self.need_source(source)
         self.define("stated_places", PLACES, is_kept=True)
         self._order_all("stated_places", "tangled", PLACES_CARRIED, with_digests=False)

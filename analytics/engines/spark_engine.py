@@ -79,7 +79,7 @@ class SparkQueries(ABC):
 
     def order_tangles(self) -> DataFrame:
         """Return the order of the tangles that commits state. Each is ordered in one piece."""
-        for source in ("commits", "tangles_by_node"):
+        for source in ("commits", "tangles_by_node", "memberships_by_export"):
             self.need_source(source)
         return order_branches(
             self.frame(PLACES), carried=PLACES_CARRIED, with_shapes=True, commits_max=_NO_GIANT

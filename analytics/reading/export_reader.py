@@ -45,7 +45,7 @@ SPARK_SCHEMAS: Final[Mapping[str, str]] = {
     "relay_blocks": _BLOCKS,
     "memberships": """
         sequence bigint, commit_id binary, repo_id binary, operation string, member binary, permission string, epoch binary,
-        reason string, sealed_to bigint, counts boolean
+        reason string, sealed_to bigint, counts boolean, kind string, root binary, previous array<binary>
     """,
     "members": "repo_id binary, member binary, permission string, person binary",
     "topics": "topic binary, repo_id binary, kind string, branch_id binary, epoch binary",

@@ -48,7 +48,7 @@ SOURCES: Final[Mapping[str, str]] = {
     "topics_by_export": "topics likewise",
     "names_by_export": "names likewise",
     "tangles_by_node": "places in tangles, as they stand in all exports",
-    "tangled": "each place in a tangle once, but for the group's, and each root, with the order there and what is counted",
+    "tangled": "each place in a tangle of `tangles` once, and each root, with the order there and what is counted",
 }
 
 _KINDS: Final = ("bigint", "binary", "boolean", "double", "int", "string")

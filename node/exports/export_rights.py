@@ -14,7 +14,7 @@ from node.ingest.stored_commits import UNREADABLE
 from node.ingest.tables import Tables, load_tables
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove, RepoInit, body_kind
 from protocol.formats.epochs import EpochHand, EpochInit
-from protocol.ids import EpochId, RepoId, UserId
+from protocol.ids import CommitId, EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
 from storage.engine.queries import stream_rows
 from storage.export.export import RepoRights, Unjudged
@@ -26,6 +26,8 @@ from verifier.devices import find_persons
 from verifier.epochs import box_holders, epoch_reason
 from verifier.membership import Membership
 from verifier.operations import Operation, Operations
+from verifier.tangle import Tangle
+from verifier.tangle_kinds import ABOUT_MEMBERS, EPOCH, MEMBERS, STARTS_EPOCH
 
 
 class _Effect(NamedTuple):
@@ -36,6 +38,14 @@ class _Effect(NamedTuple):
     epoch: EpochId | None = None
     reason: str | None = None
     sealed_to: int | None = None
+
+
+class _Place(NamedTuple):
+    """Last columns of MEMBERSHIPS: a commit's place in a tangle of its root branch."""
+
+    kind: str | None = None
+    root: CommitId | None = None
+    previous: list[CommitId] | None = None
 
 
 def open_rights(connection: Connection, pseudonym: Pseudonym | None) -> Iterator[RepoRights | Unjudged]:
@@ -70,6 +80,7 @@ def _membership_rows(
     connection: Connection, root: Branch, membership: Membership, told: Pseudonym
 ) -> Iterator[ExportRow]:
     now, operations = membership.now(), membership.operations
+    places = _find_places(operations)
     query = select(commits.c.num, commits.c.commit_id).where(commits.c.branch_num == root.num)
     for num, commit_id in stream_rows(connection, query.order_by(commits.c.num), ROWS_PER_GROUP):
         operation = operations[commit_id]
@@ -84,7 +95,39 @@ def _membership_rows(
                 None if permission is None else permission.name.lower(),
                 *of_epoch,
                 counts,
+                *places.get(commit_id, _Place()),
             )
+
+
+def _find_places(operations: Operations) -> dict[CommitId, _Place]:
+    """Return the places of commits in tangles of epochs and of members, as `KindTangle` has them. Costs O(operations).
+
+    What lies between two commits of one epoch was published in that epoch too: a later one opens the earlier (V12). So
+    each commit is in the tangle of epochs, and in that of its own epoch's members alone.
+    """
+    places: dict[CommitId, _Place] = {}
+    of_epochs: Tangle | None = None
+    of_members: dict[EpochId, Tangle] = {}
+    seen: dict[EpochId, set[CommitId]] = {}
+    for one in operations.since(0):
+        acks = tuple(operations.previous(one.commit_id))
+        starts = isinstance(one.body, STARTS_EPOCH)
+        if of_epochs is None:
+            of_epochs = Tangle(one.commit_id)
+            places[one.commit_id] = _Place(EPOCH, one.commit_id, [])
+        elif of_epochs.add(one.commit_id, acks, is_shown=starts):
+            places[one.commit_id] = _Place(EPOCH, of_epochs.root, of_epochs.previous(one.commit_id))
+        if starts:
+            of_members[one.started_epoch] = Tangle(one.commit_id)
+            seen[one.started_epoch] = {one.commit_id}
+        if (tangle := of_members.get(one.epoch)) is None or tangle.root == one.commit_id:
+            continue
+        known = seen[one.epoch]
+        is_shown = isinstance(one.body, ABOUT_MEMBERS)
+        if tangle.add(one.commit_id, (ack for ack in acks if ack in known), is_shown=is_shown):
+            places[one.commit_id] = _Place(MEMBERS, tangle.root, tangle.previous(one.commit_id))
+        known.add(one.commit_id)
+    return places
 
 
 def _effects(operations: Operations, operation: Operation) -> list[_Effect]:

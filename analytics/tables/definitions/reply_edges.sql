@@ -1,6 +1,6 @@
 -- Rows: author, author whom they answer, kind of tangle, repo and month
 -- Who answers whom: the edges of a graph, whose nodes are `reply_nodes`. networkx and Gephi read it as it is; for
--- GraphFrames rename `source` to `src` and `target` to `dst`. Edits and deletions are no answers.
+-- GraphFrames rename `source` to `src` and `target` to `dst`. Edits, deletions and what is done of members are no answers.
 -- Of: tangles
 --
 -- source binary: who answers, as in `feeds`
@@ -21,5 +21,5 @@ SELECT
     percentile_approx(latency, 0.5, $accuracy) AS latency_p50,
     percentile_approx(latency, 0.9, $accuracy) AS latency_p90
 FROM answers
-WHERE kind NOT IN ('edit', 'delete')
+WHERE kind NOT IN ('edit', 'delete', 'epoch', 'members')
 GROUP BY author, answered, kind, repo_id, month_start

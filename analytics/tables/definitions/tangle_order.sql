@@ -1,8 +1,8 @@
--- Rows: tangle, and commit that states a place in it
--- The canonical order of every tangle that commits state, computed from what they follow there.
--- Of: tangles
+-- Rows: tangle, and commit that has a place in it
+-- The canonical order of every tangle of `tangles`, computed from what commits follow there.
+-- Of: tangles, memberships
 --
--- kind string: reply, edit, delete, or an application's
+-- kind string: reply, edit, delete, epoch, members, or an application's
 -- root binary: the tangle's first commit
 -- commit_id binary: the commit
 -- rank bigint: longest path to the root; null: it has no place

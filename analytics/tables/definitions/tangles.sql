@@ -1,10 +1,10 @@
 -- Rows: tangle
--- Shape, people and pace of each tangle that commits state: threads of replies, edits, and applications' own. That of the
--- group is left out: it has every commit of a repo. Branches and feeds have tables of their own.
--- Of: tangles
+-- Shape, people and pace of each tangle: threads of replies, edits, applications' own; what starts a repo's epochs, and who
+-- comes and goes in each. The group is left out: it has every commit of a repo. Branches and feeds have tables of their own.
+-- Of: tangles, memberships
 --
 -- branch_id binary: branch of its root
--- kind string: reply, edit, delete, or an application's
+-- kind string: reply, edit, delete, epoch, members, or an application's
 -- root binary: its first commit
 -- commits bigint: commits with a place, the root among them
 -- waiting bigint: commits that follow one which is not there

@@ -270,6 +270,14 @@ MEMBERSHIPS: Final = _table(
     _Column("reason", _TEXT, "why the epoch began", optional=True),
     _Column("sealed_to", _INT, "members to which it seals an epoch's secrets", "members", optional=True),
     _Column("counts", pa.bool_(), "whether it counted, by all that the node had of the root branch"),
+    _Column(
+        "kind",
+        _TEXT,
+        "tangle in which it has a place: epoch (what starts epochs), members (who comes and goes in one), or null",
+        optional=True,
+    ),
+    _Column("root", _ID, "the tangle's first commit: the repo's init, or its epoch's", optional=True),
+    _Column("previous", _ID_LIST, "ids that it follows there", optional=True),
 )
 
 REASONS: Final = ("founding", "removal", "leave", "revocation", "merge", "renewal")
@@ -394,7 +402,7 @@ ADDED: Final[Mapping[int, Mapping[str, tuple[str, ...]]]] = {
     },
     6: {"commits": ("repo_name",)},
     7: {"topics": ("kind",)},
-    8: {"commits": ("arrival", "files", "file_bytes")},
+    8: {"commits": ("arrival", "files", "file_bytes"), "memberships": ("kind", "root", "previous")},
 }
 """Version -> columns of tables that older ones lack."""
 

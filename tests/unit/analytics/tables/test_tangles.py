@@ -94,6 +94,39 @@ def test_what_follows_something_absent_waits_and_what_follows_nothing_is_no_part
     assert by_kind == {"reply": (1, 2, "main"), "vote": (0, 1, None)}
 
 
+def test_tangles_of_epochs_and_members_are_ordered_as_threads_are_and_are_no_answers(tmp_path: Path) -> None:
+    stated = (("a", "epoch", "a", ()), ("b", "members", "a", ("a",)), ("c", "members", "a", ("b",)))
+    rows = [
+        {
+            "sequence": 1,
+            "commit_id": id_of(name),
+            "repo_id": id_of("toy"),
+            "operation": "grant",
+            "counts": True,
+        }
+        | {"kind": kind, "root": id_of(root), "previous": [id_of(one) for one in previous]}
+        for name, kind, root, previous in (*stated, ("d", "epoch", "a", ("a",)))
+    ]
+    rows += [rows[0] | {"commit_id": id_of("e"), "kind": None, "root": None, "previous": None}]
+    said = stated_places(("members", "a", "e", ("a",)), ("epoch", "b", "e", ("b",)))
+    export = read_export(
+        write_export(tmp_path / "export", THREAD, tables={"tangles": said, "memberships": rows})
+    )
+    with Counted([export], tmp_path / "out") as counted:
+        counted.catalog.write(TABLES)
+        found = counted.engine.rows("SELECT kind, root, commits, depth, authors FROM tangles ORDER BY kind")
+        edges = counted.engine.rows("SELECT * FROM reply_edges")
+        order = counted.engine.rows(
+            "SELECT commit_id FROM tangle_order WHERE kind = 'members' ORDER BY position"
+        )
+    assert [tuple(row.values()) for row in found] == [
+        ("epoch", id_of("a"), 2, 1, 1),
+        ("members", id_of("a"), 3, 2, 3),
+    ]
+    assert edges == []
+    assert [row["commit_id"] for row in order] == [id_of(name) for name in "abc"]
+
+
 def test_a_void_answer_has_no_place_and_is_no_edge(tmp_path: Path) -> None:
     found = count(tmp_path, THREAD, PLACES, voids=["d"])
     assert {row["fault"] for row in found["tangle_order"] if row["commit_id"] == id_of("d")} == {"void"}

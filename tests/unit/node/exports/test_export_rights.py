@@ -19,12 +19,14 @@ from node.authoring.drafting import Draft
 from node.exports.export_rights import open_rights
 from node.ingest.replica import load_membership
 from node.ingest.tables import Tables
+from node.timelines.tangles import TangleQuestion, show_tangle
 from protocol.crypto.keys import HashKey, InvitationSeed, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import Grant, Invite, Join, Permission, Remove, Revoke
 from protocol.formats.content import Post
 from protocol.formats.devices import Device
 from protocol.formats.proofs import device_digest, prove_invitation
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import RepoId
 from ravel.exports.schema import MANIFEST_NAME, PERMISSIONS, RIGHTS
 from storage.commits.damaged import mark_commits_damaged
@@ -124,6 +126,32 @@ def test_operations_and_members_are_those_of_the_nodes_own_resolution(world: Wor
     assert {by_id[row["commit_id"]]["author"] for row in rows if row["operation"] == "join"} == {
         people["carol"].user
     }
+
+
+@pytest.mark.slow
+def test_places_in_tangles_of_epochs_and_members_are_those_that_the_node_shows(
+    world: World, tmp_path: Path
+) -> None:
+    _tell(world)
+    found = {
+        (row["kind"], row["root"], row["commit_id"]): sorted(row["previous"])
+        for row in _export(world, tmp_path / "export")["memberships"]
+        if row["kind"] is not None
+    }
+    root, replica = world.replica.root_branch(world.repo), world.replica
+    epochs = [id_text(one.commit_id) for one in replica.membership(world.repo.repo_id).operations.epochs]
+    shown = {}
+    for question in (
+        TangleQuestion("epoch", 100),
+        *(TangleQuestion("members", 100, epoch=one) for one in epochs),
+    ):
+        answer = show_tangle(replica, world.repo, question, root, world.author.user)
+        for one in answer["commits"]:
+            commit_id, begin = parse_id(one["commit"]), parse_id(answer["root"])
+            if question.kind == "epoch" or commit_id != begin:
+                shown[question.kind, begin, commit_id] = sorted(map(parse_id, one["previous"]))
+    assert found == shown
+    assert {len(epochs), sum(kind == "epoch" for kind, _, _ in found)} == {3}
 
 
 def test_permissions_are_called_as_the_node_calls_them() -> None:
