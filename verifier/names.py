@@ -1,25 +1,31 @@
-"""Names of branches and commits, and archived branches: the latest name in canonical order wins.
+"""Names of branches and commits, archived branches, and the main branch: the latest word in canonical order wins.
 
 Nothing rests on a name, so among words that were said at the same time it is enough that every node takes the same one.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
 
 from protocol.formats.body import BranchAdd, BranchEdit, Tag
 from protocol.ids import BranchId
 from verifier.membership import Membership
 
+MAIN: Final = "main"
+"""Name by which a repo's main branch is meant. The tag of this name points it at a branch."""
+
 
 @dataclass(frozen=True, slots=True)
 class BranchName:
-    """Name of a branch as it is shown, and if it is archived."""
+    """Name of a branch as it is shown, and if it is archived, or the repo's main branch."""
 
     name: str
     is_archived: bool
+    is_main: bool = False
 
 
 def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
-    """Find the names of all branches. Costs O(branches and edits).
+    """Find the names of all branches, and which one is main. Costs O(branches, edits and pointings of main).
 
     Edits that do not count change nothing; a branch whose addition does not is archived.
     """
@@ -35,15 +41,42 @@ def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
                 name = name if edit.body.name is None else edit.body.name
                 is_archived = is_archived if edit.body.archived is None else edit.body.archived
         found[branch] = BranchName(name, is_archived)
+    main = _find_main(membership, found)
+    if main is not None:
+        found[main] = replace(found[main], is_main=True)
     return found
 
 
+def _find_main(membership: Membership, names: Mapping[BranchId, BranchName]) -> BranchId | None:
+    """Find the main branch: that of the last pointing that counts and leads somewhere, else the first of its name."""
+    now, operations = membership.now(), membership.operations
+    main: BranchId | None = None
+    for one in operations.in_order(operations.tags.get(MAIN, ())):
+        if isinstance(one.body, Tag) and now.counts(one):
+            if one.body.commit is None:
+                main = None
+            elif one.body.branch in names and not names[one.body.branch].is_archived:
+                main = one.body.branch
+    if main is not None:
+        return main
+    named = [
+        one
+        for branch, shown in names.items()
+        if shown.name == MAIN and not shown.is_archived
+        for one in operations.branch_adds(branch)
+        if now.counts(one)
+    ]
+    return next(
+        (one.body.branch for one in operations.in_order(named) if isinstance(one.body, BranchAdd)), None
+    )
+
+
 def find_tags(membership: Membership) -> dict[str, Tag]:
-    """Find what each name of a commit stands for, without names that were taken away. Costs O(tags)."""
+    """Find what each name of a commit stands for, without names that were taken away, and main. Costs O(tags)."""
     now, operations = membership.now(), membership.operations
     found: dict[str, Tag] = {}
     for name, said in operations.tags.items():
         for one in operations.in_order(said):
             if isinstance(one.body, Tag) and now.counts(one):
                 found[name] = one.body
-    return {name: tag for name, tag in found.items() if tag.commit is not None}
+    return {name: tag for name, tag in found.items() if tag.commit is not None and name != MAIN}

@@ -57,6 +57,7 @@ export const ENDPOINTS = {
   listBranches: {"method": "GET", "path": "/repos/{repo}/branches", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   createBranch: {"method": "POST", "path": "/repos/{repo}/branches", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   editBranch: {"method": "POST", "path": "/branches/{branch}/edits", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  pointMain: {"method": "POST", "path": "/branches/{branch}/main", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   forkBranch: {"method": "POST", "path": "/branches/{branch}/forks", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   mergeBranch: {"method": "POST", "path": "/branches/{branch}/merges", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   shareBranch: {"method": "POST", "path": "/branches/{branch}/capability", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

@@ -867,7 +867,7 @@ export interface RemovalProposalRequest {
   keeps?: string;
 }
 
-/** The branches of a repo, without its root branch. */
+/** The branches of a repo, the main branch first, without its root branch. */
 export interface BranchList {
   branches: BranchView[];
 }
@@ -879,6 +879,7 @@ export interface BranchView {
   commits: number;
   head_count: number;
   heads: string[];
+  main: boolean;
   name: string;
   pending: number;
   rejected: number;
@@ -2472,6 +2473,8 @@ export class Ravel {
   createBranch(values: { repo: string } & NameRequest, options?: RequestOptions): Promise<BranchView>;
   /** Rename a branch, archive it, or take it back from the archive. */
   editBranch(values: { branch: string } & BranchEditRequest, options?: RequestOptions): Promise<RootCommit>;
+  /** Point main at a branch: from then on the name `main` means it. */
+  pointMain(values: { branch: string }, options?: RequestOptions): Promise<RootCommit>;
   /** Add a branch that continues another one. */
   forkBranch(values: { branch: string } & ForkRequest, options?: RequestOptions): Promise<BranchView>;
   /** Write again in a branch what another branch has and it has not. */

@@ -94,6 +94,7 @@ def _branch_answers(service: BranchService) -> tuple[Answer, ...]:
         answer(branches.LIST_BRANCHES, service.list_all),
         answer(branches.CREATE_BRANCH, service.create),
         answer(branches.EDIT_BRANCH, service.names.edit_branch),
+        answer(branches.POINT_MAIN, service.names.point_main),
         answer(branches.FORK_BRANCH, service.fork),
         answer(branches.MERGE_BRANCH, service.merging.merge),
         answer(branches.COMPACT_BRANCH, service.compacting.compact),

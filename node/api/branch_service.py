@@ -100,13 +100,14 @@ class BranchService:
         self.repos = Repos(hub, author, targets, people.sharing, self.merging, self.standings, self.repo_list)
 
     async def list_all(self, repo: str) -> BranchList:
-        """List the branches of a repo, without the root branch."""
+        """List the branches of a repo, without the root branch; the main branch comes first."""
         target = self._targets.repo(repo)
 
         def read() -> list[BranchView]:
             replica = self._hub.replica
             branches = replica.shown.count_in(replica.database, [target.num])[target.num]
-            return self._views([branch for branch in branches if not branch.facts.is_root_branch])
+            shown = [branch for branch in branches if not branch.facts.is_root_branch]
+            return self._views(sorted(shown, key=lambda branch: not branch.is_main))
 
         return {"branches": await self._hub.run_blocking(read)}
 

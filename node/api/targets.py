@@ -14,6 +14,7 @@ from protocol.formats.text import ID_TEXT, id_text, parse_id, parse_id_prefix
 from protocol.ids import AnyId, BranchId, RepoId, UserId
 from storage.commits.lookup import find_commits
 from storage.repos.repos import Branch, Repo
+from verifier.names import MAIN
 
 Row = TypeVar("Row", Branch, Repo)
 
@@ -58,6 +59,8 @@ class Targets:
     def branch(self, text: str, caller: Caller = HOME) -> Branch:
         """Return a branch by name, id or prefix; REPO:BRANCH where the name alone is not unique. Raises as `repo`.
 
+        `main` is the repo's main branch, whatever that is called.
+
         By its name alone, a branch of the preferred repo goes first. A branch of a whole repo goes before what is followed
         by itself: that comes by offers, too.
         """
@@ -91,7 +94,10 @@ class Targets:
         return resolve(
             "branch",
             branch_text,
-            ((branch.branch_id, branch.name, branch) for branch in found),
+            (
+                (branch.branch_id, MAIN if branch.is_main and branch_text == MAIN else branch.name, branch)
+                for branch in found
+            ),
             lambda branch: f"{self._replica.repos[branch.repo_num].name}:{branch.name}",
         )
 

@@ -99,6 +99,7 @@ def compact(
         "commits",
         ("waiting", lambda item: item["pending"] or ""),
         ("void", lambda item: item["void"] or ""),
+        ("main", lambda item: "yes" if item["main"] else ""),
         short("branch"),
         more=(("heads", "head_count"), ("of a newer format", "unread"), "rejected"),
     )
@@ -118,8 +119,18 @@ def list_branches(
 @branch.command("rename")
 @prints(words.BRANCH_RENAMED)
 def rename(api: "Client", branch: BranchArgument, name: str) -> "RootCommit":
-    """Rename a branch for all members. To point `main` elsewhere, rename both."""
+    """Rename a branch for all members."""
     return api.edit_branch(branch, name=name)
+
+
+@branch.command("main")
+@prints(words.MAIN_POINTED)
+def main(api: "Client", branch: BranchArgument) -> "RootCommit":
+    """Point main at a branch, for all members: from then on the name `main` means this one.
+
+    The earlier one keeps its name in lists and all that it has; name it by its id, or rename it.
+    """
+    return api.point_main(branch)
 
 
 @branch.command("fork")

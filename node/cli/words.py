@@ -102,6 +102,7 @@ REPO_LEFT: Final = Says(
 # --- branches and commits
 BRANCH_CREATED: Final = Says("Created the branch {name}.", "write {name} 'hello'")
 BRANCH_RENAMED: Final = Says("Renamed {branch_given} to {name}, for all members.")
+MAIN_POINTED: Final = Says("`main` means {branch_given} now, for all members.")
 BRANCH_FORKED: Final = Says(
     "Created the branch {name}, which continues {branch_given}.", ("log {name} --whole", "read both")
 )

@@ -56,6 +56,7 @@ class BranchView(TypedDict):
     name: str
     repo: Id
     archived: bool
+    main: Annotated[bool, Meta(description="Whether it is meant by the name `main`.")]
     commits: Count
     heads: Annotated[list[Id], Meta(description="At most 128.")]
     head_count: Count
@@ -68,7 +69,7 @@ class BranchView(TypedDict):
 
 
 class BranchList(TypedDict):
-    """The branches of a repo, without its root branch."""
+    """The branches of a repo, the main branch first, without its root branch."""
 
     branches: list[BranchView]
 
@@ -130,6 +131,15 @@ EDIT_BRANCH: Final = Endpoint(
     scopes=MANAGE_BRANCH,
     summary="Rename a branch, archive it, or take it back from the archive.",
     request=BranchEditRequest,
+    answer=RootCommit,
+    errors=WRITE_ERRORS,
+)
+POINT_MAIN: Final = Endpoint(
+    name="point_main",
+    method="POST",
+    path="/branches/{branch}/main",
+    scopes=(TokenScope("manage", "repo of branch", "branch"),),
+    summary="Point main at a branch: from then on the name `main` means it.",
     answer=RootCommit,
     errors=WRITE_ERRORS,
 )

@@ -16,7 +16,7 @@ from storage.repos.repos import Repo, name_branch, set_writing_epoch
 from storage.repos.row_changes import row_changes
 from verifier.epochs import preferred_epoch
 from verifier.membership import Membership
-from verifier.names import find_branch_names
+from verifier.names import BranchName, find_branch_names
 
 
 def record_epoch(
@@ -86,8 +86,14 @@ def show_names(connection: Connection, tables: Tables, repo_num: int, membership
     names = find_branch_names(membership)
     for branch in tables.branches_in(repo_num):
         shown = names.get(branch.branch_id)
-        if shown is not None and (branch.name, branch.is_archived) != (shown.name, shown.is_archived):
-            name_branch(connection, branch.num, shown.name, is_archived=shown.is_archived)
+        if shown is not None and shown != BranchName(branch.name, branch.is_archived, branch.is_main):
+            name_branch(
+                connection,
+                branch.num,
+                shown.name,
+                is_archived=shown.is_archived,
+                is_main=shown.is_main,
+            )
 
 
 def is_lobby_full(membership: Membership, author: UserId) -> bool:

@@ -30,6 +30,7 @@ from storage.repos.repos import (
 )
 from storage.repos.row_changes import RowChanges
 from verifier.facts import BranchFacts
+from verifier.names import MAIN
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -103,8 +104,10 @@ class Tables:
         return [self.branches[num] for num in self.branches_of_id.get(branch_id, ())]
 
     def with_name(self, name: str) -> list[Branch]:
-        """Branches of a name, of all repos."""
-        return [self.branches[num] for num in self.branches_named.get(composed(name), ())]
+        """Branches of a name, of all repos. By `main` the one is meant at which main points, where it points at any."""
+        found = [self.branches[num] for num in self.branches_named.get(composed(name), ())]
+        pointed = {one.repo_num for one in found if one.is_main and name == MAIN}
+        return [one for one in found if one.is_main or one.repo_num not in pointed]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
         """Epochs of a repo, and keys that are said to be theirs."""
@@ -283,7 +286,7 @@ def _with_repos(connection: Connection, before: Tables, nums: Collection[int]) -
             before.repos_named,
             [before.repos[num] for num in nums if num in before.repos],
             repos.values(),
-            lambda one: composed(one.name),
+            lambda one: (composed(one.name),),
         ),
         invited=_replaced(before.invited, nums, _invited(repos)),
         epochs=_replaced(before.epochs, old_epochs, epochs),
@@ -340,25 +343,30 @@ def _with_branches(before: Tables, nums: Collection[int], found: Collection[Bran
         before,
         branches=_replaced(before.branches, nums, new),
         roots=_replaced(before.roots, [one.facts.repo_id for one in old if one.facts.is_root_branch], roots),
-        branches_of_repo=_grouped(before.branches_of_repo, old, new.values(), lambda one: one.repo_num),
-        branches_of_id=_grouped(before.branches_of_id, old, new.values(), lambda one: one.branch_id),
-        branches_named=_grouped(before.branches_named, old, new.values(), lambda one: composed(one.name)),
+        branches_of_repo=_grouped(before.branches_of_repo, old, new.values(), lambda one: (one.repo_num,)),
+        branches_of_id=_grouped(before.branches_of_id, old, new.values(), lambda one: (one.branch_id,)),
+        branches_named=_grouped(before.branches_named, old, new.values(), _names_of),
         commit_count=before.commit_count
         + sum(one.commit_count - one.void_count for one in new.values())
         - sum(one.commit_count - one.void_count for one in old),
     )
 
 
+def _names_of(branch: Branch) -> set[str]:
+    """Return what a branch is called: by its name, and as main."""
+    return {composed(branch.name), MAIN} if branch.is_main else {composed(branch.name)}
+
+
 def _grouped(
     before: Mapping[K, tuple[int, ...]],
     old: Iterable[Row],
     new: Iterable[Row],
-    key_of: Callable[[Row], K],
+    keys_of: Callable[[Row], Iterable[K]],
 ) -> Mapping[K, tuple[int, ...]]:
-    """Numbers of branches, or of repos, by a key, when the old ones have been replaced by the new ones."""
+    """Numbers of branches, or of repos, by their keys, when the old ones have been replaced by the new ones."""
     gone, come = (
-        _numbers((key_of(one), one.num) for one in old),
-        _numbers((key_of(one), one.num) for one in new),
+        _numbers((key, one.num) for one in old for key in keys_of(one)),
+        _numbers((key, one.num) for one in new for key in keys_of(one)),
     )
     if gone == come:
         return before

@@ -1,4 +1,4 @@
-"""User actions on names: rename or archive branches, and tag commits."""
+"""User actions on names: rename or archive branches, point main at one, and tag commits."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ from protocol.ids import NO_COMMIT, CommitId
 from protocol.limits.formats import NAME_SIZE_MAX
 from ravel.characters import composed, name_fault
 from storage.repos.repos import Branch, Repo
-from verifier.names import find_tags
+from verifier.names import MAIN, find_tags
 
 
 class Names(RepoActions):
@@ -37,6 +37,20 @@ class Names(RepoActions):
         repo = self._hub.replica.repos[target.repo_num]
         return await self._write_root(repo, BranchEdit(target.branch_id, name, archived))
 
+    async def point_main(self, branch: str) -> RootCommit:
+        """Point main at a branch: from then on the name means this one. Costs O(branches), as each change of a name does."""
+        target = self._find_branch(branch)
+        if target.is_main:
+            raise ServiceError("already_exists", f"the branch {target.name!r} is main already")
+        if target.is_archived:
+            raise ServiceError(
+                "bad_request",
+                f"the branch {target.name!r} is archived, and main leads to none of those",
+                "take it back first: `ravel branch archive BRANCH --undo`",
+            )
+        repo = self._hub.replica.repos[target.repo_num]
+        return await self._write_root(repo, Tag(MAIN, target.branch_id, target.facts.root_id))
+
     async def list_tags(self, repo: str) -> TagList:
         """Names of commits in a repo."""
         tags = await self._hub.run_blocking(self.tags, self._find_repo(repo))
@@ -50,6 +64,10 @@ class Names(RepoActions):
     async def set_tag(self, repo: str, name: str, commit: str) -> RootCommit:
         """Name a commit of one of the repo's branches, or move the name there."""
         name = check_name(name)
+        if name == MAIN:
+            raise ServiceError(
+                "bad_request", "the tag main points main at a branch", "`ravel branch main BRANCH` does that"
+            )
         target = self._find_repo(repo)
         branch, commit_id = await self._hub.run_blocking(self._find, target, commit)
         kept = _spelling(await self._hub.run_blocking(self.tags, target), name)

@@ -82,6 +82,7 @@ class Branch:
     commit_count: int
     void_count: int  # of these
     is_archived: bool
+    is_main: bool
     facts: BranchFacts
 
     @property
@@ -218,17 +219,22 @@ def _branch(row: Row[tuple[object, ...]], repo: Repo) -> Branch:
         commit_count=row.commit_count,
         void_count=row.void_count,
         is_archived=row.is_archived,
+        is_main=row.is_main,
         facts=BranchFacts(
             repo.repo_id, repo.init_id, row.branch_id, row.root_id, has_members=repo.has_members
         ),
     )
 
 
-def name_branch(connection: Connection, branch_num: int, name: str, *, is_archived: bool) -> None:
-    """Show a branch under another name, or as archived."""
+def name_branch(
+    connection: Connection, branch_num: int, name: str, *, is_archived: bool, is_main: bool
+) -> None:
+    """Show a branch under another name, as archived, or as the repo's main branch."""
     row_changes(connection).branches.add(branch_num)
     connection.execute(
-        update(branches).where(branches.c.num == branch_num).values(name=name, is_archived=is_archived)
+        update(branches)
+        .where(branches.c.num == branch_num)
+        .values(name=name, is_archived=is_archived, is_main=is_main)
     )
 
 

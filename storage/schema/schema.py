@@ -76,6 +76,7 @@ branches = Table(
     Column("commit_count", BigInteger, nullable=False),
     Column("void_count", BigInteger, nullable=False, server_default="0"),  # of the commits that are void
     Column("is_archived", Boolean, nullable=False, server_default=false()),
+    Column("is_main", Boolean, nullable=False, server_default=false()),
     Column("changes_from", BigInteger, nullable=False, server_default="0"),  # what changed before may be gone
     UniqueConstraint("repo_num", "branch_id", name="branches_in_repo"),
 )

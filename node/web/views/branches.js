@@ -16,7 +16,8 @@ export function Branches({ repo, branch }) {
   return html`
     <ul class="plain" id="branches">${repo.branches.map((one) => html`<li key=${one.branch}>
       <a href=${addressOf(one.branch)}><bdi>${one.name}</bdi></a>${" "}
-      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.archived ? ` · ${text.archived}` : ""}</span>
+      <span class="facts">${text.commits(one.commits)} · ${text.heads(one.head_count)}${one.main ? ` · ${text.mainBranch}` : ""}${one.archived ? ` · ${text.archived}` : ""}</span>
+      ${mayManage && !one.main && !one.archived && html` <${Action} class="quiet" act=${() => pointMain(one, repo.branches.find(({ main }) => main))}>${text.makeMain}<//>`}
       ${mayManage && html` <${Action} class="quiet" act=${() => archive(one, !one.archived)}>${one.archived ? text.takeBack : text.archive}<//>`}
     </li>`)}</ul>
     ${mayManage && html`<h3>${text.newBranch}</h3>
@@ -49,6 +50,12 @@ async function rename(branch, name) {
   await api.editBranch({ branch: branch.branch, name });
   await refresh();
   tell(text.renamed(branch.name, name), () => rename({ ...branch, name }, branch.name));
+}
+
+async function pointMain(branch, before) {
+  await api.pointMain({ branch: branch.branch });
+  await refresh();
+  tell(text.mainNow(branch.name), before ? () => pointMain(before, branch) : null);
 }
 
 async function archive(branch, archived) {

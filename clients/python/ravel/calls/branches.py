@@ -29,6 +29,9 @@ EDIT_BRANCH: Final[Operation[RootCommit]] = Operation(
     body=("name", "archived"),
     defaults={"name": None, "archived": None},
 )
+POINT_MAIN: Final[Operation[RootCommit]] = Operation(
+    name="point_main", method="POST", path="/branches/{branch}/main", answer="values.RootCommit"
+)
 FORK_BRANCH: Final[Operation[BranchView]] = Operation(
     name="fork_branch",
     method="POST",
@@ -74,6 +77,10 @@ class BranchesCalls(SyncCaller):
         """Rename a branch, archive it, or take it back from the archive."""
         return self._call(EDIT_BRANCH, {"branch": branch, "name": name, "archived": archived})
 
+    def point_main(self, branch: str) -> RootCommit:
+        """Point main at a branch: from then on the name `main` means it."""
+        return self._call(POINT_MAIN, {"branch": branch})
+
     def fork_branch(self, branch: str, name: str, *, commit: str = "") -> BranchView:
         """Add a branch that continues another one."""
         return self._call(FORK_BRANCH, {"branch": branch, "name": name, "commit": commit})
@@ -111,6 +118,10 @@ class AsyncBranchesCalls(AsyncCaller):
     ) -> RootCommit:
         """Rename a branch, archive it, or take it back from the archive."""
         return await self._call(EDIT_BRANCH, {"branch": branch, "name": name, "archived": archived})
+
+    async def point_main(self, branch: str) -> RootCommit:
+        """Point main at a branch: from then on the name `main` means it."""
+        return await self._call(POINT_MAIN, {"branch": branch})
 
     async def fork_branch(self, branch: str, name: str, *, commit: str = "") -> BranchView:
         """Add a branch that continues another one."""

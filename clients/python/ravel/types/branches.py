@@ -6,7 +6,7 @@ from typing import TypedDict
 
 
 class BranchList(TypedDict):
-    """The branches of a repo, without its root branch."""
+    """The branches of a repo, the main branch first, without its root branch."""
 
     branches: list[BranchView]
 
@@ -18,6 +18,8 @@ class BranchView(TypedDict):
     name: str
     repo: str
     archived: bool
+    main: bool
+    """Whether it is meant by the name `main`."""
     commits: int
     heads: list[str]
     """At most 128."""

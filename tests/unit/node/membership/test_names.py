@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from trio.testing import MockClock
 
+from node.api.targets import Targets
 from node.membership.names import Names
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Tag
@@ -106,6 +107,38 @@ async def test_tags_are_set_moved_and_taken_away(nodes: list[Node], autojump_clo
         root_head = id_text(bob.replica.membership(bob.repo().repo_id).operations.heads()[0])
         with pytest.raises(ServiceError, match="no commit is called"):
             await _names(bob).set_tag("", "x", root_head)
+
+
+async def test_main_means_the_branch_that_it_points_at_and_the_earlier_one_stays_readable(
+    tmp_path: Path,
+) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        await _point_main(alice)
+        alice.replica.close()
+        alice.open()
+        assert Targets(alice.replica, alice.author.user).branch("main").name == "main"
+
+
+async def _point_main(alice: Node) -> None:
+    repo, earlier = alice.create_repo()
+    alice.author.create_branch(repo, "v2")
+    targets = Targets(alice.replica, alice.author.user)
+    names = Names(alice.hub, alice.author, lambda _: alice.repo(), targets.branch)
+    alice.write(earlier, "said before")
+    assert targets.branch("main").num == earlier.num
+    await names.point_main("v2")
+    assert targets.branch("main").name == targets.branch("repo:main").name == "v2"
+    assert targets.branch(id_text(earlier.branch_id)).commit_count == 2
+    for branch, code in (("main", "already_exists"), ("v3", "not_found"), ("root", "not_found")):
+        with pytest.raises(ServiceError) as caught:
+            await names.point_main(branch)
+        assert caught.value.code == code
+    await names.edit_branch("v2", None, archived=True)
+    assert targets.branch("main").num == earlier.num, "main leads to no archived branch"
+    with pytest.raises(ServiceError, match="is archived"):
+        await names.point_main("v2")
+    with pytest.raises(ServiceError, match="ravel branch main"):
+        await names.set_tag("", "main", id_text(alice.heads(earlier)[0]))
 
 
 async def test_names_are_checked(nodes: list[Node], autojump_clock: MockClock) -> None:
