@@ -27,9 +27,10 @@ a cipher gives a meaning to."""
 
 MAKERS: Final = {
     "answer", "answer_ranges", "box_nonce", "box_pad", "commit_key_pad", "commit_key_context", "declare_kind", "decrypt",
-    "decrypt_unchecked", "encode", "encode_bare",
+    "decrypt_unchecked", "encode", "encode_bare", "encode_batch",
     "encoded",
-    "encode_body", "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_parts", "encode_publication",
+    "encode_body", "encode_end",
+    "encode_lacks", "encode_note", "encode_manifest", "encode_message", "encode_parts", "encode_publication",
     "encode_update",
     "epoch_place",
     "feed_link", "file_place", "find_kept_block", "fingerprint", "hide_key",

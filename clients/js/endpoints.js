@@ -124,6 +124,8 @@ export const ENDPOINTS = {
   removeFile: {"method": "DELETE", "path": "/branches/{branch}/files/{file}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   importCommits: {"method": "POST", "path": "/branches/{branch}/import", "query": [], "body": "json", "events": false, "key": true, "seconds": 3600},
   listImported: {"method": "GET", "path": "/branches/{branch}/imported", "query": ["source", "after", "limit"], "body": null, "events": false, "key": false, "seconds": 60},
+  writeBundle: {"method": "GET", "path": "/repos/{repo}/bundle", "query": ["since", "branches"], "body": null, "events": false, "key": false, "seconds": 3600},
+  readBundle: {"method": "POST", "path": "/bundles", "query": [], "body": "bytes", "events": false, "key": false, "seconds": 3600},
   listPeers: {"method": "GET", "path": "/peers", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   addPeer: {"method": "POST", "path": "/peers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   showPeer: {"method": "GET", "path": "/peers/{peer}", "query": [], "body": null, "events": false, "key": false, "seconds": 60},

@@ -1982,6 +1982,19 @@ export interface ImportedWindow {
   next: number | null;
 }
 
+/** Result of reading a bundle. What it took is durable, and announced to peers. */
+export interface BundleReading {
+  already: number;
+  commits: number;
+  left_out: number;
+  missing: number;
+  refused: number;
+  since: number | null;
+  taken: number;
+  unopened: number;
+  waiting: number;
+}
+
 /** Adds a peer. */
 export interface PeerRequest {
   address: string;
@@ -2619,6 +2632,11 @@ export class Ravel {
   importCommits(values: { branch: string } & ImportRequest, options?: RequestOptions): Promise<ImportResult>;
   /** List the ids that this node imported from a source. */
   listImported(values: { branch: string; source?: string; after?: number; limit?: number }, options?: RequestOptions): Promise<ImportedWindow>;
+  // Bundles
+  /** Write a bundle of a repo: its publications, sealed as peers exchange them. */
+  writeBundle(values: { repo: string; since?: number; branches?: string }, options?: RequestOptions): Promise<ReadableStream<Uint8Array>>;
+  /** Read a bundle: take what it carries of this node's repos. */
+  readBundle(values: {} & { content: Blob | ArrayBuffer | Uint8Array | string | ReadableStream<Uint8Array> }, options?: RequestOptions): Promise<BundleReading>;
   // Peers and relays
   /** List peers, learned addresses and banned peers. */
   listPeers(values?: {}, options?: RequestOptions): Promise<PeerList>;

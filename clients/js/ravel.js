@@ -160,8 +160,7 @@ export class Ravel {
 
   /** A file's content: an async iterable of bytes that goes on where it was cut. */
   async getFile(values, options = {}) {
-    const endpoint = endpointOf("getFile");
-    const { path } = this.#fill("getFile", endpoint, values);
+    const { path } = this.#fill("getFile", endpointOf("getFile"), values);
     const ask = async (from, tag) => {
       const headers = from ? { Range: `bytes=${from}-`, "If-Range": tag } : {};
       const answer = await this.#send("GET", path, { headers, signal: options.signal });
@@ -228,6 +227,7 @@ export class Ravel {
     const answer = await this.#send(endpoint.method, path, { headers, body, signal: AbortSignal.any(signals), isWrite });
     if (!answer.ok) throw await errorOf(answer);
     try {
+      if (answer.headers.get("content-type") === "application/octet-stream") return answer.body;
       return endpoint.body === "lines" ? linesOf(await answer.text()) : await answer.json();
     } catch (error) {
       throw options.signal?.aborted ? options.signal.reason : lost(error, isWrite, isStreamed(endpoint));

@@ -18,6 +18,7 @@ from node.api.access import Access, check_action
 from node.api.answers import list_answers
 from node.api.authentication import Gate, error_response, remote_of
 from node.api.binding import admitted, bind
+from node.api.bundles import BundleHandlers
 from node.api.callers import Callers, caller_of
 from node.api.event_streams import EventStreams
 from node.api.events import EventEndpoints
@@ -40,6 +41,7 @@ from node.api.web_page import (
     report_response,
 )
 from node.contract.browsers import MAKE_PAIRING_CODE
+from node.contract.bundles import READ_BUNDLE, WRITE_BUNDLE
 from node.contract.care import OPEN_REPORT
 from node.contract.commits import STREAM_POSTS
 from node.contract.document_queries import FIND_JSON_DOCUMENTS, FOLLOW_JSON_DOCUMENTS
@@ -139,6 +141,7 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
 
     events, files = EventEndpoints(services, streams, access), FileHandlers(services.branches.files)
     searches = SearchHandler(services)
+    bundles = BundleHandlers(services.hub, services.joiner, services.targets)
     return {
         FOLLOW_EDITS: events.edits,
         FOLLOW_JSON_DOCUMENTS: events.documents,
@@ -149,6 +152,8 @@ def _other_handlers(services: Services, streams: EventStreams, access: Access) -
         ADD_FILE: files.add,
         ADD_FILES: files.add_many,
         GET_FILE: files.get,
+        WRITE_BUNDLE: bundles.write,
+        READ_BUNDLE: bundles.read,
         SEARCH: searches.search,
         FIND_JSON_DOCUMENTS: searches.documents,
         DESCRIBE_API: describe,

@@ -36,6 +36,7 @@ class Services:
     people: PeopleService
     peers: PeerService
     node: NodeService
+    joiner: Joiner
 
 
 def make_services(
@@ -82,4 +83,4 @@ def make_services(
         remote=remote,
         settings=settings,
     )
-    return Services(hub, targets, branches, people, peers, node)
+    return Services(hub, targets, branches, people, peers, node, joiner)

@@ -344,6 +344,6 @@ def bundle(
 
     It holds ids, addresses and names of branches, and no key, token, link or text that anybody wrote.
     """
-    from node.care.bundle import write_bundle
+    from node.care.debug_bundle import write_bundle
 
     return {"path": str(out), "parts": write_bundle(settings(context).home, out, int(time.time()))}

@@ -55,6 +55,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "device": "device_commands:device",
         "requests": "request_commands:requests",
         "inbox": "inbox_commands:inbox",
+        "bundle": "bundle_commands:bundle",
     },
     "Connect": {
         "peer": "peer_commands:peer",

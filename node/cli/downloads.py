@@ -35,17 +35,19 @@ def check_target(target: Path, name: str, *, replaces: bool) -> Path:
             return Path(os.path.realpath(target))
         if stat.S_ISDIR(mode):  # also with --force: a file does not replace a folder
             raise ServiceError(
-                "already_exists", f"{target} is a folder", f"name the file in it: --out {target / name}"
+                "already_exists", f"{target} is a folder", f"name the file in it: {target / name}"
             )
         if not stat.S_ISREG(mode):
             return target
         if not replaces:
-            raise ServiceError("already_exists", f"{target} is there", "give another --out, or --force")
+            raise ServiceError("already_exists", f"{target} is there", "give another name, or --force")
         return Path(os.path.realpath(target))
 
 
-def receive(pieces: Iterator[bytes], target: Path, size: int, *, replaces: bool) -> None:
-    """Write a content of `size` bytes to a checked target; durable when it returns. A device or a pipe is written into.
+def receive(pieces: Iterator[bytes], target: Path, size: int | None, *, replaces: bool) -> None:
+    """Write a content of `size` bytes, or of all that come, to a checked target; durable when it returns.
+
+    A device or a pipe is written into.
 
     Raises ServiceError: `already_running` where another command receives a file for the same place, `already_exists` where
     it did so meanwhile, `interrupted`, `storage_failed`.
@@ -72,14 +74,14 @@ def receive(pieces: Iterator[bytes], target: Path, size: int, *, replaces: bool)
         sync_folder(target.parent)
 
 
-def _copy(pieces: Iterator[bytes], write: Callable[[bytes], object], size: int) -> None:
+def _copy(pieces: Iterator[bytes], write: Callable[[bytes], object], size: int | None) -> None:
     done = 0
     with show_progress("received", "byte", size) as progress:
         for piece in pieces:
             write(piece)
             done += len(piece)
             progress(done)
-    if done != size:
+    if size is not None and done != size:
         raise ServiceError(
             "interrupted",
             f"{done} of {size} bytes came",
@@ -102,7 +104,7 @@ def _open_draft(draft: Path, target: Path) -> int:
     raise ServiceError(
         "already_running",
         f"another command receives a file for {target}",
-        "wait until it has ended, or give another --out",
+        "wait until it has ended, or give another name",
     )
 
 
@@ -148,5 +150,5 @@ def _writable(path: Path) -> Iterator[None]:
         raise ServiceError(
             "storage_failed",
             f"{path} cannot be written: {error.strerror or error}",
-            "make room there, or name another place: --out FILE",
+            "make room there, or name another place",
         ) from None

@@ -301,6 +301,43 @@ EXPORTED: Final = Says(
     ),
     ("analyze --engine local", "statistics and a report"),
 )
+
+
+def _bundle_written(values: _Values) -> str:
+    said = f"Wrote {counted(values['commits'], 'commit')} to {values['path']}, {size_text(values['size'])}."
+    if values["left_out"]:
+        said += (
+            f"\n{counted(values['left_out'], 'commit')} could not be written: damaged here. The daemon asks peers for them; "
+            "`ravel status` counts what is left."
+        )
+    return said
+
+
+def _bundle_read(values: _Values) -> str:
+    lines = [f"Took {counted(values['taken'], 'new commit')} from {values['file_given']}."]
+    if values["refused"]:
+        lines.append(f"Refused {counted(values['refused'], 'publication')}: the daemon's log says why.")
+    if values["left_out"]:
+        lines.append(f"Not in it: {counted(values['left_out'], 'commit')}, damaged where it was written.")
+    if values["missing"] and values["since"] is not None:
+        lines.append(
+            f"It needs what came before {date_text(values['since'])}: {counted(values['waiting'], 'commit')} wait. "
+            "Read an earlier bundle, or meet a peer."
+        )
+    elif values["waiting"]:
+        lines.append(
+            f"{counted(values['waiting'], 'commit')} wait for others, or for keys. Read a bundle with them, or meet a peer."
+        )
+    if values["unopened"]:
+        lines.append(
+            f"{counted(values['unopened'], 'commit')} cannot be opened with the keys that are here. Join their repo, or "
+            "meet a member who hands you its newest keys; then read the bundle again."
+        )
+    return "\n".join(lines)
+
+
+BUNDLE_WRITTEN: Final = Says(_bundle_written, ("bundle read FILE", "what a member does with it"))
+BUNDLE_READ: Final = Says(_bundle_read)
 BACKED_UP: Final = Says(
     lambda values: f"Backed up to {values['path']}. Its keys are kept as in the folder.",
     ("--home NEW restore {path}", "make the node again"),

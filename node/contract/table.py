@@ -10,6 +10,7 @@ from typing import Any, Final
 from node.contract import (
     branches,
     browsers,
+    bundles,
     care,
     commits,
     devices,
@@ -62,6 +63,7 @@ SUBJECTS: Final = {
     "Sets, dicts and texts": _endpoints_of(documents),
     "JSON documents": (*_endpoints_of(json_documents), *_endpoints_of(document_queries)),
     "Files and imports": _endpoints_of(files),
+    "Bundles": _endpoints_of(bundles),
     "Peers and relays": _endpoints_of(peers),
     "Accounts at relays": _endpoints_of(relay_accounts),
     "Tokens": _endpoints_of(tokens),

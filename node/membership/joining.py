@@ -117,7 +117,7 @@ class Joiner:
                     try:
                         if repo.invitation is not None and is_certain:
                             await self._try(repo)
-                        if await self._keep_epochs(repo) and is_certain:
+                        if await self.keep_up(repo) and is_certain:
                             self._due.discard(num)
                         self._failing.pop(num, None)
                     except StorageError as error:
@@ -266,7 +266,7 @@ class Joiner:
         log.info("joined", repo=id_text(repo.repo_id), permission=link.permission.name.lower())
         await self._hub.write(self._forget_link, repo)
 
-    async def _keep_epochs(self, repo: Repo) -> bool:
+    async def keep_up(self, repo: Repo) -> bool:
         """Take up keys that others give, and perform duties for others; return True if nothing was refused."""
         hub = self._hub
         while True:

@@ -339,5 +339,10 @@ def timeline_digest() -> blake3:
     return blake3()
 
 
+def bundle_digest() -> blake3:
+    """Return a hasher that takes the bytes of a bundle in order."""
+    return blake3()
+
+
 def _derive(context: str, material: bytes) -> bytes:
     return blake3(material, derive_key_context=context).digest()

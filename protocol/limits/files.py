@@ -18,6 +18,18 @@ BACKUP_FILE_COUNT_MAX: Final = 400_000
 FSCK_PROBLEMS_SHOWN_MAX: Final = 1000
 """Problems that a check of a store names one by one; it counts all. A store that is damaged throughout has millions."""
 
+# --- bundles ---
+BUNDLE_RECORD_SIZE_MAX: Final = 2 * MIB
+"""Bytes of one part of a bundle, which is held whole: a batch that is not closed yet, the largest publication, and its
+headers. Whoever reads holds three of them."""
+BUNDLE_COUNT_MAX: Final = 2**40
+"""Commits that a bundle says to carry: more than a stick can hold."""
+BUNDLE_STANDS_ON_MAX: Final = 256
+"""Commits that a bundle names as those it stands on: as many as a topic's summary has heads."""
+BUNDLE_PASSED_OVER_MAX: Final = 16_384
+"""Commits of a bundle that this node cannot open and remembers by their ids, 2 MB: one that came by another topic of the
+bundle is not said to be missing. Of more than that all are."""
+
 # --- classic messages of Scuttlebutt (docs/research/scuttlebutt.md) ---
 SSB_MESSAGE_SIZE_MAX: Final = 8192
 """UTF-16 units of a message's canonical text with its signature: the bound of the classic format."""

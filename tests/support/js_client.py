@@ -197,7 +197,13 @@ def _method(endpoint: AnyEndpoint, operation: dict[str, Any]) -> list[str]:
         values += " & { content: Blob | ArrayBuffer | Uint8Array | string | ReadableStream<Uint8Array> }"
     elif endpoint.takes_bytes:
         values += " & { files: { name: string; content: Blob | ArrayBuffer | Uint8Array | string }[] }"
-    answer = "Download" if endpoint.is_download else "unknown"
+    answer = (
+        "Download"
+        if endpoint.headers
+        else "ReadableStream<Uint8Array>"
+        if endpoint.is_download
+        else "unknown"
+    )
     if not endpoint.is_download:
         answer = _type(operation["responses"]["200"]["content"]["application/json"]["schema"])
     mark = "?" if is_optional else ""

@@ -21,6 +21,7 @@ import anyio.abc
 import httpx
 
 from ravel.calls.all_calls import AsyncAllCalls
+from ravel.calls.bundles import WRITE_BUNDLE
 from ravel.calls.files import GET_FILE
 from ravel.client import RAW_SECONDS_MAX
 from ravel.errors import RavelError, error_of, incompatible
@@ -140,6 +141,19 @@ class AsyncClient(AsyncAllCalls):
         send = Send(self._memory.target, Request("GET", request.path, headers=range_headers(start, stop)))
         async with self._opened(send) as response, aclosing(_pieces(response)) as pieces:
             yield download_of(lambda name: response.headers.get(name, ""), pieces)
+
+    @asynccontextmanager
+    async def write_bundle(
+        self, repo: str, *, since: int | None = None, branches: str = ""
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Stream a bundle of a repo: all of it, or what the node accepted from `since` (unix seconds) on.
+
+        `branches`: names or ids, with commas between them. Raises RavelError, on the way `interrupted`.
+        """
+        request = request_of(WRITE_BUNDLE, {"repo": repo, "since": since, "branches": branches})
+        send = Send(self._memory.target, request)
+        async with self._opened(send) as response, aclosing(_pieces(response)) as pieces:
+            yield pieces
 
     async def _call(
         self,

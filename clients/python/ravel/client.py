@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from ravel.calls.all_calls import AllCalls
+from ravel.calls.bundles import WRITE_BUNDLE
 from ravel.calls.files import GET_FILE
 from ravel.errors import error_of
 from ravel.exchange import Answer, Lost, Memory, Send, Wait, exchange, new_key, too_slow
@@ -134,6 +135,18 @@ class Client(AllCalls):
             Send(self._memory.target, Request("GET", request.path, headers=headers))
         ) as response:
             yield download_of(response.header, _pieces(response))
+
+    @contextmanager
+    def write_bundle(
+        self, repo: str, *, since: int | None = None, branches: str = ""
+    ) -> Iterator[Iterator[bytes]]:
+        """Stream a bundle of a repo: all of it, or what the node accepted from `since` (unix seconds) on.
+
+        `branches`: names or ids, with commas between them. Raises RavelError, on the way `interrupted`.
+        """
+        request = request_of(WRITE_BUNDLE, {"repo": repo, "since": since, "branches": branches})
+        with self._opened(Send(self._memory.target, request)) as response:
+            yield _pieces(response)
 
     def _call(
         self,

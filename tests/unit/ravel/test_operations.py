@@ -135,7 +135,7 @@ def test_the_clients_have_a_method_for_each_endpoint() -> None:
     names = {one.name for one in ENDPOINTS if not one.is_download and one.line is None}
     assert set(_methods(AllCalls)) == set(_methods(AsyncAllCalls)) == names
     for kind in (Client, AsyncClient):
-        assert {"get_file", "watch_edits", "watch_node", "writer"} <= set(dir(kind))
+        assert {"get_file", "write_bundle", "watch_edits", "watch_node", "writer"} <= set(dir(kind))
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 from ravel.calls.branches import AsyncBranchesCalls, BranchesCalls
 from ravel.calls.browsers import AsyncBrowsersCalls, BrowsersCalls
+from ravel.calls.bundles import AsyncBundlesCalls, BundlesCalls
 from ravel.calls.care import AsyncCareCalls, CareCalls
 from ravel.calls.commits import AsyncCommitsCalls, CommitsCalls
 from ravel.calls.devices import AsyncDevicesCalls, DevicesCalls
@@ -46,6 +47,7 @@ class AllCalls(
     JsonDocumentsCalls,
     DocumentQueriesCalls,
     FilesCalls,
+    BundlesCalls,
     PeersCalls,
     RelayAccountsCalls,
     TokensCalls,
@@ -75,6 +77,7 @@ class AsyncAllCalls(
     AsyncJsonDocumentsCalls,
     AsyncDocumentQueriesCalls,
     AsyncFilesCalls,
+    AsyncBundlesCalls,
     AsyncPeersCalls,
     AsyncRelayAccountsCalls,
     AsyncTokensCalls,

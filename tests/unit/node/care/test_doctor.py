@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from node.authoring.author import Author
 from node.care import doctor
-from node.care.bundle import write_bundle
+from node.care.debug_bundle import write_bundle
 from node.care.doctor import (
     OK,
     PROBLEM,

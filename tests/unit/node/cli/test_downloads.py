@@ -119,7 +119,7 @@ def test_a_place_that_cannot_be_is_said_with_another_way(tmp_path: Path, name: s
     with pytest.raises(ServiceError) as caught:
         _get(tmp_path / name)
     assert caught.value.code == "storage_failed"
-    assert "--out" in caught.value.advice
+    assert "name another place" in caught.value.advice
 
 
 def test_what_is_there_is_replaced_only_by_force_and_a_folder_never(tmp_path: Path) -> None:

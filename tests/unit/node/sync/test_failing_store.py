@@ -132,7 +132,7 @@ async def test_a_repo_that_cannot_be_kept_up_is_tried_ever_more_seldom_whatever_
             tries.append(trio.current_time())
             raise StorageError("the disk is full")
 
-        monkeypatch.setattr(node.joiner, "_keep_epochs", fail)
+        monkeypatch.setattr(node.joiner, "keep_up", fail)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(node.joiner.run)
             for _ in range(60):

@@ -1,0 +1,81 @@
+"""Bundles: files that carry a repo's publications, sealed as peers exchange them.
+
+Who holds a bundle becomes no more than a relay: it has what it cannot open, so reading the repo is enough to write one. Who
+has a node read one brings what any peer may bring, judged in the same way; but it may be of every repo, so it takes a token
+for the node.
+"""
+
+from typing import Annotated, Final, TypedDict
+
+from msgspec import Meta
+
+from node.contract.access import NODE, READ_REPO
+from node.contract.endpoint import LONG_WRITE_SECONDS, Endpoint, QueryParameter
+from node.contract.values import Count, UnixSeconds
+
+
+class BundleReading(TypedDict):
+    """Result of reading a bundle. What it took is durable, and announced to peers."""
+
+    commits: Annotated[Count, Meta(description="Commits that the bundle carries.")]
+    taken: Annotated[Count, Meta(description="Commits that came to be here.")]
+    already: Annotated[Count, Meta(description="Commits that were here.")]
+    refused: Annotated[Count, Meta(description="Publications that break a rule. The log says which.")]
+    waiting: Annotated[
+        Count,
+        Meta(description="Commits of these repos that wait for causes or keys now, whoever brought them."),
+    ]
+    unopened: Annotated[
+        Count, Meta(description="Publications of epochs, or repos, whose keys this node does not hold.")
+    ]
+    missing: Annotated[
+        Count,
+        Meta(
+            description="Commits from before `since` that it stands on, of those it names, and are not here."
+        ),
+    ]
+    left_out: Annotated[Count, Meta(description="Commits that were damaged where the bundle was written.")]
+    since: Annotated[
+        UnixSeconds | None, Meta(description="From when on it carries. Null: from the beginning.")
+    ]
+
+
+WRITE_BUNDLE: Final = Endpoint(
+    name="write_bundle",
+    method="GET",
+    path="/repos/{repo}/bundle",
+    scopes=READ_REPO,
+    summary="Write a bundle of a repo: its publications, sealed as peers exchange them.",
+    query=(
+        QueryParameter(
+            name="since",
+            type=int,
+            default=None,
+            description="Unix seconds. Only what this node accepted from then on.",
+        ),
+        QueryParameter(
+            name="branches",
+            type=str,
+            default="",
+            description="Names or ids, with commas between them. Empty: all. The root branch is always in it.",
+        ),
+    ),
+    answer=bytes,
+    seconds_max=LONG_WRITE_SECONDS,
+    details="Bodies are in it, blocks of files are not. It is made while it is sent, so its size is not known before.",
+)
+READ_BUNDLE: Final = Endpoint(
+    name="read_bundle",
+    method="POST",
+    path="/bundles",
+    scopes=NODE,
+    summary="Read a bundle: take what it carries of this node's repos.",
+    takes_bytes=True,
+    answer=BundleReading,
+    errors=("bad_input", "not_found", "incomplete"),
+    details=(
+        "Every batch is judged as one that comes from a peer, and is durable before the next but one is read. A bundle may "
+        "be read again: what is here is passed over."
+    ),
+    seconds_max=LONG_WRITE_SECONDS,
+)
