@@ -14,6 +14,7 @@ from storage.check.check_relay import find_incomplete
 from storage.engine.id_keys import chunks, id_key, pack_ids, unpack_ids
 from storage.engine.queries import stream_rows, sum_of
 from storage.relay.damaged_files import break_files, drop_blocks, repair_sizes
+from storage.relay.sums import repair_sums
 from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
@@ -147,7 +148,8 @@ def repair_relayed_files(connection: Connection, damaged: set[int], now_ms: int)
     topics = relay_topics.c
     of_topic = select(sum_of(columns.size)).where(columns.topic_num == topics.num).scalar_subquery()
     wrong = update(relay_topics).where(topics.file_size != of_topic).values(file_size=of_topic)
-    return changed + connection.execute(wrong).rowcount
+    changed += connection.execute(wrong).rowcount
+    return changed + repair_sums(connection)
 
 
 def drop_wrong_accounts(connection: Connection) -> int:

@@ -3,7 +3,6 @@
 A node comes by a link, which is good once. The store has the mark of the link's secret and not the secret.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -27,8 +26,7 @@ from storage.schema.relay_schema import (
     relay_account_links,
     relay_account_nodes,
     relay_accounts,
-    relay_shares,
-    relay_topics,
+    relay_sums,
 )
 
 _COLUMNS: Final = (relay_accounts.c.num, relay_accounts.c.name, relay_accounts.c.quota)
@@ -72,7 +70,7 @@ def find_account(connection: Connection, name: str) -> Account | None:
 
 
 def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
-    """List all accounts, by name. Costs O(accounts and what their nodes brought)."""
+    """List all accounts, by name. Costs O(accounts and their nodes)."""
     nodes: dict[int, list[PeerId]] = {}
     for peer, account_num in connection.execute(
         select(relay_account_nodes.c.peer, relay_account_nodes.c.account_num)
@@ -85,18 +83,14 @@ def list_accounts(connection: Connection, now: int) -> list[AccountRow]:
         row[0]: row[1] for row in connection.execute(waiting.group_by(relay_account_links.c.account_num))
     }
     node = relay_account_nodes.c
-    shares = select(node.account_num, sum_of(relay_shares.c.size)).join(
-        relay_shares, relay_shares.c.peer == node.peer
-    )
-    used = Counter({row[0]: row[1] for row in connection.execute(shares.group_by(node.account_num))})
-    topics = select(node.account_num, func.count()).join(relay_topics, relay_topics.c.brought_by == node.peer)
-    for account_num, count in connection.execute(topics.group_by(node.account_num)):
-        used[account_num] += count * RELAYED_TOPIC_SIZE
+    counted = relay_sums.c.size + relay_sums.c.topic_count * RELAYED_TOPIC_SIZE
+    sums = select(node.account_num, sum_of(counted)).join(relay_sums, relay_sums.c.peer == node.peer)
+    used = {row[0]: int(row[1]) for row in connection.execute(sums.group_by(node.account_num))}
     query = select(*_COLUMNS, relay_accounts.c.created_at).order_by(relay_accounts.c.name)
     return [
         AccountRow(
             Account(num, name, quota),
-            used[num],
+            used.get(num, 0),
             created_at,
             tuple(sorted(nodes.get(num, ()))),
             links.get(num, 0),

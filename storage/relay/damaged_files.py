@@ -16,6 +16,7 @@ from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of
 from storage.relay.files import find_kept_block
 from storage.relay.quotas import take_back_share
+from storage.relay.sums import ALL, grow_sums
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics
 
 COUNTED_SIZE: Final = (
@@ -73,6 +74,7 @@ def repair_sizes(connection: Connection, nums: Sequence[int], *, has_lost: bool 
         connection.execute(update(relay_files).where(columns.num == num).values(size=counted))
         of_topic = update(relay_topics).where(relay_topics.c.num == topic_num)
         connection.execute(of_topic.values(file_size=relay_topics.c.file_size + (counted - size)))
+        grow_sums(connection, ALL, counted - size)
         if has_lost and counted < size:
             take_back_share(connection, topic_num, peer, size - counted)
     return len(wrong)

@@ -33,6 +33,7 @@ from storage.relay.quotas import (
     refuse_file,
     take_back_share,
 )
+from storage.relay.sums import ALL, grow_sums
 from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_topics
 
 _BY_KEY: Final = select(relay_blocks.c.block_id, relay_blocks.c.num).where(
@@ -352,5 +353,6 @@ def _take_back(connection: Connection, nums: Sequence[int]) -> None:
     ).all():
         less = {"file_size": relay_topics.c.file_size - size}
         connection.execute(update(relay_topics).where(relay_topics.c.num == topic_num).values(less))
+        grow_sums(connection, ALL, -size)
         take_back_share(connection, topic_num, peer, size)
     forget_files(connection, select(columns.num).where(columns.num.in_(nums)))

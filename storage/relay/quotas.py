@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Select, case, delete, false, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Select, delete, false, func, insert, select, update
 
 from protocol.formats.publication import Publication
 from protocol.ids import PeerId
@@ -23,6 +23,7 @@ from protocol.limits.peers import RELAY_FILES_SHARE, RELAYED_TOPIC_SIZE
 from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of
+from storage.relay.sums import ALL, KEPT_SIZE, find_sums, grow_sums, take_off_topics
 from storage.repos.deletion import forget_sketches
 from storage.schema.relay_schema import (
     relay_account_nodes,
@@ -43,8 +44,6 @@ STRANGER: Final = "stranger"
 VISITOR_KINDS: Final = (ACCOUNT, PARTNER, KNOWN, STRANGER)
 """Kinds of peers, as operators are told of them, each peer of the first that fits: nodes of accounts, relays that keep the
 same topics, peers that the operator knows otherwise, and all others."""
-
-_SIZE = relay_topics.c.size + relay_topics.c.file_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class Room:
 def refuse_topics(connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> str:
     """Return why this visitor may bring no new topic, whatever is forgotten for it; "" if it may. Changes nothing.
 
-    Costs O(topics that the visitor or its subnet brought).
+    Costs O(topics of a stranger's subnet), and O(1) for others.
     """
     room = _own_topic_room(connection, visitor, 1, quotas)
     return "" if room.count else room.refused
@@ -128,11 +127,14 @@ def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
         )
         granted, refused = (wanted, "") if granted >= wanted else (granted, "account_full")
     elif not visitor.is_partner:
-        bounds.append((relay_topics.c.brought_by == visitor.peer, quotas.peer_topic_count, "peer_full"))
+        brought = find_sums(connection, [visitor.peer]).topic_count
+        bounds.append((brought, quotas.peer_topic_count, "peer_full"))
     if visitor.subnet:
-        bounds.append((relay_topics.c.subnet == visitor.subnet, quotas.subnet_topic_count, "subnet_full"))
+        of_subnet = select(func.count()).where(relay_topics.c.subnet == visitor.subnet)
+        from_subnet = int(connection.execute(of_subnet).scalar_one())
+        bounds.append((from_subnet, quotas.subnet_topic_count, "subnet_full"))
     for brought, most, reason in bounds:
-        room = max(0, most - _count(connection, brought))
+        room = max(0, most - brought)
         if room < granted:
             granted, refused = room, reason
     return Room(granted, refused)
@@ -141,13 +143,13 @@ def _own_topic_room(connection: Connection, visitor: Visitor, wanted: int, quota
 def make_topic_room(connection: Connection, visitor: Visitor, wanted: int, quotas: RelayQuotas) -> Room:
     """Make room for so many new topics. Empty ones go first, and for a known peer those of strangers that are not.
 
-    Costs O(topics).
+    Costs O(topics of a stranger's subnet), and O(topics) where some must go.
     """
     own = _own_topic_room(connection, visitor, wanted, quotas)
     granted, refused = own.count, own.refused
     if not granted:
         return own
-    surplus = _count(connection) + granted - quotas.topic_count
+    surplus = find_sums(connection, [ALL]).topic_count + granted - quotas.topic_count
     if surplus <= 0:
         return Room(granted, refused)
     is_empty = (relay_topics.c.commit_count == 0) & (relay_topics.c.file_size == 0)
@@ -171,12 +173,15 @@ def make_room(
     new: list[tuple[Publication, bytes]],
     quotas: RelayQuotas,
 ) -> Room:
-    """Make room for the first of these publications of a topic, as many as fit every quota. Costs O(topics)."""
+    """Make room for the first of these publications of a topic, as many as fit every quota.
+
+    Costs O(shares of a stranger's subnet), and O(topics) where some must go.
+    """
     topic_size = _topic_size(connection, topic_num)
     if topic_size is None:
         return Room(0, "topic_forgotten")  # while this was on its way
     bounds = _bounds(connection, topic_size, visitor, quotas)
-    total = _total(connection)
+    total = find_sums(connection, [ALL]).size
     size, freed = 0, 0
     for count, (_, encoded) in enumerate(new):
         size += len(encoded)
@@ -195,7 +200,7 @@ def refuse_file(
 ) -> str:
     """Return why so many bytes of a topic's files have no room, or "". Forgets nothing: the size is only claimed.
 
-    Costs O(topics).
+    Costs O(shares of a stranger's subnet), and O(topics) where some must go.
 
     Else a small deposit that claims much would cost others their topics, again and again, and bring nothing.
     """
@@ -205,7 +210,7 @@ def refuse_file(
     for kept, most, reason in _bounds(connection, topic_size, visitor, quotas):
         if kept + size > most * RELAY_FILES_SHARE:
             return reason
-    lacking = _total(connection) + size - int(quotas.total * RELAY_FILES_SHARE)
+    lacking = find_sums(connection, [ALL]).size + size - int(quotas.total * RELAY_FILES_SHARE)
     if lacking > 0 and _evictable_size(connection, topic_num, visitor) < lacking:
         return "relay_full"
     return ""
@@ -214,11 +219,11 @@ def refuse_file(
 def make_file_room(
     connection: Connection, topic_num: int, visitor: Visitor, size: int, quotas: RelayQuotas
 ) -> Room:
-    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0). Costs O(topics)."""
+    """Make room for so many bytes of a topic's files that have come, all (1) or none of them (0). Costs as `refuse_file`."""
     refusal = refuse_file(connection, topic_num, visitor, size, quotas)
     if refusal:
         return Room(0, refusal)
-    lacking = _total(connection) + size - int(quotas.total * RELAY_FILES_SHARE)
+    lacking = find_sums(connection, [ALL]).size + size - int(quotas.total * RELAY_FILES_SHARE)
     freed = _evict_topics(connection, topic_num, visitor, lacking) if lacking > 0 else 0
     return Room(1, "", freed > 0)
 
@@ -226,7 +231,7 @@ def make_file_room(
 def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quotas: RelayQuotas) -> int:
     """Return the bytes that bodies of a topic's bare publications may take, for which nothing is forgotten.
 
-    Costs O(topics).
+    Costs O(shares of a stranger's subnet).
 
     As much as files: a relay asks for bodies of its own accord, and members' new commits must find room all the same.
     """
@@ -234,36 +239,39 @@ def find_body_room(connection: Connection, topic_num: int, visitor: Visitor, quo
     if topic_size is None:
         return 0
     bounds = [(kept, most) for kept, most, _ in _bounds(connection, topic_size, visitor, quotas)]
-    bounds.append((_total(connection), quotas.total))
+    bounds.append((find_sums(connection, [ALL]).size, quotas.total))
     return max(0, min(int(most * RELAY_FILES_SHARE) - kept for kept, most in bounds))
 
 
 def used_by(connection: Connection, account_num: int) -> int:
     """Sum the bytes that the nodes of an account have brought, with RELAYED_TOPIC_SIZE for each topic that is kept now.
 
-    Costs O(shares and topics of its nodes).
+    Costs O(its nodes).
     """
     nodes = select(relay_account_nodes.c.peer).where(relay_account_nodes.c.account_num == account_num)
-    topic_count = _count(connection, relay_topics.c.brought_by.in_(nodes))
-    return _share(connection, relay_shares.c.peer.in_(nodes)) + topic_count * RELAYED_TOPIC_SIZE
+    size, topic_count = find_sums(connection, nodes)
+    return size + topic_count * RELAYED_TOPIC_SIZE
 
 
 def add_share(connection: Connection, topic_num: int, visitor: Visitor, size: int) -> None:
-    """Note that this visitor brought so many bytes of a topic."""
+    """Note that this visitor brought so many bytes of a topic, which has grown by them."""
     share = (relay_shares.c.peer == visitor.peer) & (relay_shares.c.topic_num == topic_num)
     grown = update(relay_shares).where(share).values(size=relay_shares.c.size + size)
     if not connection.execute(grown).rowcount:
         values = {"peer": visitor.peer, "topic_num": topic_num, "size": size, "subnet": visitor.subnet}
         connection.execute(insert(relay_shares).values(values))
+    for peer in (visitor.peer, ALL):
+        grow_sums(connection, peer, size)
 
 
 def take_back_share(connection: Connection, topic_num: int, peer: PeerId, size: int) -> None:
     """Note that so many bytes of what a peer brought of a topic are gone."""
     share = (relay_shares.c.peer == peer) & (relay_shares.c.topic_num == topic_num)
-    left = case(
-        (relay_shares.c.size > size, relay_shares.c.size - size), else_=0
-    )  # others brought a part of it
-    connection.execute(update(relay_shares).where(share).values(size=left))
+    had = connection.execute(select(relay_shares.c.size).where(share)).scalar() or 0
+    taken = min(had, size)  # others brought a part of it
+    if taken:
+        connection.execute(update(relay_shares).where(share).values(size=had - taken))
+        grow_sums(connection, peer, -taken)
 
 
 def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
@@ -273,7 +281,9 @@ def forget_topics(connection: Connection, nums: Iterable[int]) -> None:
     """
     for table in (relay_topics, relay_commits, relay_files):
         reserve_used_numbers(connection, table)
-    for part in chunks(list(nums)):
+    going = list(nums)
+    take_off_topics(connection, going)
+    for part in chunks(going):
         forget_sketches(connection, select(relay_topics.c.topic).where(relay_topics.c.num.in_(part)))
         forget_files(connection, select(relay_files.c.num).where(relay_files.c.topic_num.in_(part)))
         for table in (relay_commits, relay_bare, relay_heads, relay_shares):
@@ -300,7 +310,7 @@ def _evict_topics(connection: Connection, topic_num: int, visitor: Visitor, want
     """Forget other topics until so many bytes are free; return how many became so. If all do not suffice, none goes."""
     if _evictable_size(connection, topic_num, visitor) < wanted:
         return 0
-    others = _going(visitor).where(relay_topics.c.num != topic_num, _SIZE > 0)
+    others = _going(visitor).where(relay_topics.c.num != topic_num, KEPT_SIZE > 0)
     freed = 0
     forgotten: list[int] = []
     for row in connection.execute(others):
@@ -314,7 +324,7 @@ def _evict_topics(connection: Connection, topic_num: int, visitor: Visitor, want
 
 def _evictable_size(connection: Connection, topic_num: int, visitor: Visitor) -> int:
     """Sum the bytes of the other topics that may be forgotten for this visitor."""
-    others = select(sum_of(_SIZE)).where(_may_go(visitor), relay_topics.c.num != topic_num)
+    others = select(sum_of(KEPT_SIZE)).where(_may_go(visitor), relay_topics.c.num != topic_num)
     return int(connection.execute(others).scalar_one())
 
 
@@ -322,7 +332,7 @@ def _going(visitor: Visitor) -> "Select[tuple[int, int]]":
     """Build the query for the topics that may be forgotten for this visitor, in order, with their sizes."""
     columns = relay_topics.c
     order = (columns.is_known, columns.is_shared, columns.touched_at, columns.num)
-    return select(columns.num, _SIZE.label("kept")).where(_may_go(visitor)).order_by(*order)
+    return select(columns.num, KEPT_SIZE.label("kept")).where(_may_go(visitor)).order_by(*order)
 
 
 def _may_go(visitor: Visitor) -> ColumnElement[bool]:
@@ -332,23 +342,9 @@ def _may_go(visitor: Visitor) -> ColumnElement[bool]:
     return ~columns.is_pinned if visitor.is_known else ~columns.is_pinned & ~columns.is_known
 
 
-def _count(connection: Connection, where: ColumnElement[bool] | None = None) -> int:
-    query = select(func.count()).select_from(relay_topics)
-    return int(connection.execute(query if where is None else query.where(where)).scalar_one())
-
-
-def _share(connection: Connection, where: ColumnElement[bool]) -> int:
-    query = select(sum_of(relay_shares.c.size)).where(where)
-    return int(connection.execute(query).scalar_one())
-
-
 def _topic_size(connection: Connection, topic_num: int) -> int | None:
-    found = connection.execute(select(_SIZE).where(relay_topics.c.num == topic_num)).scalar()
+    found = connection.execute(select(KEPT_SIZE).where(relay_topics.c.num == topic_num)).scalar()
     return None if found is None else int(found)
-
-
-def _total(connection: Connection) -> int:
-    return int(connection.execute(select(sum_of(_SIZE))).scalar_one())
 
 
 def _bounds(
@@ -359,9 +355,9 @@ def _bounds(
     if visitor.account is not None:
         bounds.append((used_by(connection, visitor.account.num), visitor.account.quota, "account_full"))
     elif not visitor.is_partner:
-        brought = _share(connection, relay_shares.c.peer == visitor.peer)
-        bounds.append((brought, quotas.peer, "peer_full"))
+        bounds.append((find_sums(connection, [visitor.peer]).size, quotas.peer, "peer_full"))
     if visitor.subnet:
-        from_subnet = _share(connection, relay_shares.c.subnet == visitor.subnet)
+        of_subnet = select(sum_of(relay_shares.c.size)).where(relay_shares.c.subnet == visitor.subnet)
+        from_subnet = int(connection.execute(of_subnet).scalar_one())
         bounds.append((from_subnet, quotas.subnet, "subnet_full"))
     return bounds

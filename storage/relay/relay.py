@@ -23,6 +23,7 @@ from storage.engine.database import Database
 from storage.engine.id_keys import chunks, id_key, pack_ids
 from storage.relay.bare import complete_bare, note_bare
 from storage.relay.quotas import RelayQuotas, Room, Visitor, add_share, make_room, make_topic_room
+from storage.relay.sums import ALL, grow_sums
 from storage.schema.relay_schema import relay_allowed, relay_commits, relay_heads, relay_topics
 from storage.topics.difference import TopicTables
 from storage.topics.topic_sets import has_publication_keys
@@ -113,7 +114,9 @@ def open_topics(
         connection.execute(update(relay_topics).where(here).values(touched_at=now_ms))
         unnamed = here & columns.brought_by.is_(None) & ~columns.is_pinned
         values = {"brought_by": visitor.peer, "subnet": visitor.subnet}
-        connection.execute(update(relay_topics).where(unnamed).values(values))
+        named = connection.execute(update(relay_topics).where(unnamed).values(values)).rowcount
+        if named:
+            grow_sums(connection, visitor.peer, 0, named)
         of_another = columns.brought_by != visitor.peer
         connection.execute(update(relay_topics).where(here, of_another).values(is_shared=True))
         if visitor.is_known:
@@ -146,6 +149,8 @@ def _add_topics(
     }
     rows = [{"num": num, "topic": topic, **shared} for num, topic in zip(nums, topics, strict=True)]
     connection.execute(insert(relay_topics), rows)
+    for peer in (ALL,) if visitor is None else (ALL, visitor.peer):
+        grow_sums(connection, peer, 0, len(rows))
     return [KeptTopic(*row) for row in map(_FIELDS, rows)]
 
 

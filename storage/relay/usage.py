@@ -10,12 +10,13 @@ from protocol.ids import PeerId
 from protocol.limits.peers import RELAY_GROWTH_COUNT_MAX, RELAY_GROWTH_DAYS
 from storage.engine.queries import sum_of
 from storage.relay.quotas import ACCOUNT, KNOWN, PARTNER, STRANGER
+from storage.relay.sums import ALL
 from storage.schema.relay_schema import (
     relay_account_nodes,
     relay_allowed,
     relay_commits,
     relay_files,
-    relay_shares,
+    relay_sums,
 )
 
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -33,19 +34,19 @@ class Usage:
 def load_usage(
     connection: Connection, partners: Collection[PeerId] = (), dialed: Collection[PeerId] = ()
 ) -> Mapping[str, Usage]:
-    """Sum what peers have brought, by their kind now; `dialed` are known, too. Costs O(shares)."""
-    shares, nodes = relay_shares.c, relay_account_nodes.c
+    """Sum what peers have brought, by their kind now; `dialed` are known, too. Costs O(peers)."""
+    sums, nodes = relay_sums.c, relay_account_nodes.c
     kind = case(
-        (shares.peer.in_(select(nodes.peer)), ACCOUNT),
-        (shares.peer.in_(partners), PARTNER),
-        (shares.peer.in_(select(relay_allowed.c.peer)), KNOWN),
-        (shares.peer.in_(dialed), KNOWN),
+        (sums.peer.in_(select(nodes.peer)), ACCOUNT),
+        (sums.peer.in_(partners), PARTNER),
+        (sums.peer.in_(select(relay_allowed.c.peer)), KNOWN),
+        (sums.peer.in_(dialed), KNOWN),
         else_=STRANGER,
     ).label("kind")
     # Written twice, the kind has other parameters in GROUP BY: another value to PostgreSQL.
-    told = select(kind, shares.peer, shares.size).subquery().c
-    query = select(told.kind, func.count(told.peer.distinct()), sum_of(told.size)).group_by(told.kind)
-    return {row[0]: Usage(row[1], row[2]) for row in connection.execute(query)}
+    told = select(kind, sums.size).where(sums.size > 0, sums.peer != ALL).subquery().c
+    query = select(told.kind, func.count(), sum_of(told.size)).group_by(told.kind)
+    return {row[0]: Usage(row[1], int(row[2])) for row in connection.execute(query)}
 
 
 def load_growth(connection: Connection, now_ms: int) -> int:

@@ -72,6 +72,15 @@ relay_shares = Table(
     Index("relay_shares_subnet", "subnet"),
 )
 
+relay_sums = Table(
+    "relay_sums",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),  # empty: all that is kept
+    Column("size", BigInteger, nullable=False),  # bytes: its shares, or of all topics
+    Column("topic_count", BigInteger, nullable=False),  # topics that it was the first to entrust, or all
+)
+"""Sums of what peers have brought, so that a quota is asked without adding up (`storage.relay.sums`)."""
+
 relay_files = Table(
     "relay_files",
     metadata,

@@ -261,6 +261,8 @@ RELAYED = {
     "note_of_none": ("UPDATE relay_bare SET commit_num = 99", "reference"),
     "size": ("UPDATE relay_topics SET size = 1", "count"),
     "file_size": ("UPDATE relay_topics SET file_size = 1", "count"),
+    "sum": ("UPDATE relay_sums SET size = size + 1", "count"),
+    "no_sum": ("DELETE FROM relay_sums", "count"),
     "size_of_file": ("UPDATE relay_files SET size = size + 1", "count"),
     "block": ("UPDATE relay_blocks SET encoded = :zero WHERE num = 2", "relayed"),
     "inner_block": ("UPDATE relay_blocks SET encoded = :zero WHERE num = 1", "relayed"),

@@ -5,16 +5,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert
 
 from protocol.crypto.keys import BlockKey, ConvergenceSecret, ReadKey, TopicSeed
 from protocol.crypto.signing import public_key
 from protocol.formats.block import encrypt_block
 from protocol.formats.publication import Publication, create_publication
-from protocol.ids import ItemId, PeerId, ShortId
+from protocol.ids import ItemId, PeerId, ShortId, TopicKey
 from protocol.limits.formats import MARK_SIZE
 from protocol.limits.peers import VARIANTS_WANTED_MAX
 from storage.engine.database import Database
-from storage.relay.quotas import RelayQuotas, Room, Visitor
+from storage.relay.quotas import Account, RelayQuotas, Room, Visitor, add_share
 from storage.relay.relay import (
     RELAY,
     KeptTopic,
@@ -29,14 +30,17 @@ from storage.relay.relay import (
     store_publications,
     unpin_topic,
 )
+from storage.schema.relay_schema import relay_account_nodes, relay_accounts
 from storage.topics.difference import find_nums, plan_sending, summarise
 from storage.topics.topic_sets import TopicSet, find_by_short_ids, load_set
 from tests.support.relays import PLENTY
+from tests.support.rows import counted_steps
 
 SEEDS = {name: TopicSeed(name.encode() * 32) for name in "abcd"}
 TOPICS = {name: public_key(seed) for name, seed in SEEDS.items()}
 ALICE, BOB = Visitor(PeerId(b"A" * 32), "10.0.0.0/24"), Visitor(PeerId(b"B" * 32), "10.0.0.0/24")
 FRIEND = Visitor(PeerId(b"F" * 32), is_known=True)
+WIDE = replace(PLENTY, topic_count=1 << 20, peer_topic_count=1 << 20)
 
 
 class Store:
@@ -352,3 +356,35 @@ def test_what_others_use_too_stays_known_when_who_brought_it_is_denied(store: St
     with store.database.write() as connection:
         deny_peer(connection, ALICE.peer)
     assert {name: one.is_known for name, one in store.kept().items()} == {"a": True, "b": False}
+
+
+def _steps_of_a_message(folder: Path, topics: int, by: Visitor) -> list[int]:
+    """Steps to open one more topic and to keep a publication, where one peer has brought so many topics before."""
+    folder.mkdir()
+    database = Database(folder)
+    with database.write() as connection:
+        if by.account is not None:
+            values = {"num": 1, "name": "ann", "quota": 1 << 40, "created_at": 0}
+            connection.execute(insert(relay_accounts).values(values))
+            connection.execute(insert(relay_account_nodes).values(peer=by.peer, account_num=1))
+        old = [TopicKey(number.to_bytes(32, "big")) for number in range(topics)]
+        open_topics(database, connection, old, by, WIDE, 0)
+        for kept in load_kept_topics(connection).values():
+            add_share(connection, kept.num, by, 10)
+    found = []
+    with database.write() as connection, counted_steps(connection) as steps:
+        open_topics(database, connection, [TOPICS["a"]], by, WIDE, 1)
+    found += steps
+    with database.write() as connection:
+        num = load_kept_topics(connection)[TOPICS["a"]].num
+        with counted_steps(connection) as steps:
+            store_publications(database, connection, num, by, [_publish("a", "post")], WIDE, 2)
+    database.close()
+    return found + steps
+
+
+@pytest.mark.sqlite
+@pytest.mark.parametrize("by", [FRIEND, replace(FRIEND, account=Account(1, "ann", 1 << 40))])
+def test_a_message_costs_as_much_however_many_topics_a_peer_has_brought(tmp_path: Path, by: Visitor) -> None:
+    few, many = (_steps_of_a_message(tmp_path / str(topics), topics, by) for topics in (20, 600))
+    assert all(more <= 1.2 * less + 100 for less, more in zip(few, many, strict=True)), (few, many)
