@@ -73,7 +73,8 @@ class Epochs:
         self._opened: OrderedDict[tuple[CommitId, int], int] = OrderedDict()
         """By anchor and epoch: what the epoch opens within the anchor's past, of those asked for last."""
         self._clean: tuple[Resolution | None, list[Operation]] = (None, [])
-        self._unseen_cuts: dict[EpochId, list[Operation]] = {}
+        self._unseen: dict[EpochId, list[Operation]] = {}
+        """By epoch: removals before its start that are not in its past."""
         self._possible = PossibleHolders(self._reach)
         self._sure = SureHolders(self._reach)
 
@@ -86,6 +87,7 @@ class Epochs:
             here |= self._within[anchor]
         before = here
         if isinstance(body, RepoInit | EpochInit):
+            self._operations.epoch_pasts.append(here)
             here |= 1 << self._start(operation, author)
         elif isinstance(body, EpochOpen):
             self._open(self._nums[operation.epoch], operation, self._mask(one.epoch for one in body.epochs))
@@ -248,7 +250,9 @@ class Epochs:
         Costs O(epochs and who may hold them), and O(1) where it was asked last.
         """
         if self._clean[0] is not before:
-            self._clean = (before, [tip for tip in before.epoch_tips() if self._is_clean(tip, before)])
+            tips = before.epoch_tips()
+            last = self._find_last_cut(min((tip.num for tip in tips), default=0), before)
+            self._clean = (before, [tip for tip in tips if tip.num > last and self._is_clean(tip, before)])
         return self._clean[1]
 
     def is_due(self, before: Resolution) -> bool:
@@ -283,7 +287,7 @@ class Epochs:
         return ends + (joins if len({join.author for join in joins}) >= uses else [])
 
     def _is_clean(self, tip: Operation, before: Resolution) -> bool:
-        if any(self._is_cut(one, before) for one in self._find_unseen_cuts(tip)):
+        if any(self._is_cut(one, before) for one in self._find_unseen(tip)):
             return False
         if before.is_whole:
             members, writers = before.holders()
@@ -296,16 +300,24 @@ class Epochs:
             for user in self._who_may_hold_writers(tip, before)
         )
 
-    def _find_unseen_cuts(self, tip: Operation) -> Iterator[Operation]:
-        """Yield removals and revocations that are not in the past of a tip. Earlier ones are remembered."""
+    def _find_last_cut(self, since: int, before: Resolution) -> int:
+        """Return the number of the last operation since one that each epoch has to have in its past, or -1."""
+        for one in reversed(self._operations.removals):
+            if one.num < since:
+                break
+            if self._is_cut(one, before):
+                return one.num
+        return -1
+
+    def _find_unseen(self, tip: Operation) -> list[Operation]:
+        """Return the removals and revocations before a tip that are not in its past. They are remembered."""
         removals, operations = self._operations.removals, self._operations
-        end = bisect_left(removals, tip.num, key=lambda one: one.num)
-        known = self._unseen_cuts.get(tip.started_epoch)
+        known = self._unseen.get(tip.started_epoch)
         if known is None:
+            end = bisect_left(removals, tip.num, key=lambda one: one.num)
             known = [one for one in removals[:end] if not operations.precedes(one, tip)]
-            self._unseen_cuts[tip.started_epoch] = known
-        yield from known
-        yield from removals[end:]
+            self._unseen[tip.started_epoch] = known
+        return known
 
     def _is_cut(self, removal: Operation, before: Resolution) -> bool:
         """Return True if an epoch has to have this in its past: it counts, and somebody is to read no more by it."""

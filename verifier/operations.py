@@ -219,6 +219,8 @@ class Operations:
         self.invitations: list[Operation] = []
         self.epochs: list[Operation] = []
         """Operations that start an epoch: the repo's init, and epoch inits."""
+        self.epoch_pasts: list[int] = []
+        """By epoch: those that were started in its past, a bit each. Filled by `Epochs`."""
         self.removals: list[Operation] = []
         """Operations that take rights away: removals and revocations of invitations."""
         self.contestable: list[Operation] = []

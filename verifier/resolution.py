@@ -195,16 +195,18 @@ class Resolution:
         return any(self._rights.is_approved(operation.demands, one) for one in rights)
 
     def epoch_tips(self) -> tuple[Operation, ...]:
-        """Return what starts the epochs that count and that none that counts follows, by id."""
+        """Return what starts the epochs that count and that none that counts follows, by id.
+
+        Costs O(epochs) once for a set, however many are concurrent.
+        """
         if self._epoch_tips is None:
             tips: list[Operation] = []
-            for one in reversed(self._operations.epochs):
-                if (
-                    self.is_within(one)
-                    and not any(self._operations.precedes(one, tip) for tip in tips)
-                    and self.counts(one)
-                ):
+            followed, operations = 0, self._operations
+            for num in reversed(range(len(operations.epochs))):
+                one = operations.epochs[num]
+                if not followed >> num & 1 and self.is_within(one) and self.counts(one):
                     tips.append(one)
+                    followed |= operations.epoch_pasts[num]
             self._epoch_tips = tuple(sorted(tips, key=lambda tip: tip.commit_id))
         return self._epoch_tips
 

@@ -14,7 +14,7 @@ _CACHES = {
     "_heads",
     "_opened",
     "_clean",
-    "_unseen_cuts",
+    "_unseen",
     "_names",
     "_reach",
     "_possible",

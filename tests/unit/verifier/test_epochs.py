@@ -35,7 +35,7 @@ from tests.support.memberships import KEY, REPO, USERS, commit_id, make_commit, 
 from tests.support.restored import Saver
 from verifier.epochs import Epochs, box_holders, describe_epoch, epoch_reason, find_followed, preferred_epoch
 from verifier.membership import Membership
-from verifier.operations import Operation
+from verifier.operations import Operation, Operations
 from verifier.refusal import CommitRefused
 from verifier.resolution import Resolution
 
@@ -622,3 +622,34 @@ def test_a_user_of_small_order_is_no_member() -> None:
     history = History()
     with pytest.raises(CommitRefused, match="bad_user"):
         history.do("ann", Grant(UserId(bytes([1]) + bytes(31)), Permission.READ))
+
+
+@pytest.mark.parametrize("counted", [(Operations, "precedes"), (Epochs, "_is_cut")])
+def test_of_many_concurrent_epochs_none_is_compared_with_each_other_or_with_each_removal(
+    monkeypatch: pytest.MonkeyPatch, counted: tuple[type, str]
+) -> None:
+    """Leaves are removals that no epoch has to have in its past."""
+
+    def count_calls(concurrent: int) -> int:
+        history = History()
+        history.grant("ann", "ben", Permission.READ)
+        for _ in range(concurrent):
+            history.start("ann", 1)
+        for _ in range(concurrent):
+            history.exclude("ben", "ben", 1, keeps=None)
+        calls, (owner, name) = [0], counted
+        call = getattr(owner, name)
+
+        def count(*args: object) -> object:
+            calls[0] += 1
+            return call(*args)
+
+        monkeypatch.setattr(owner, name, count)
+        before = history.at(*range(2, history.count))
+        assert len(before.epoch_tips()) == concurrent
+        history.epochs.find_clean(before)
+        monkeypatch.undo()
+        return calls[0]
+
+    few, many = count_calls(6), count_calls(24)
+    assert many <= 4 * few + 4, (few, many)
