@@ -131,8 +131,8 @@ bitrot: setup ## Flip bits of a node's files; all damage must be noticed, and he
 sim: setup ## Replay one simulated run of many sessions (SEED=n)
 	$(VENV)/python -m tests.simulation.run --seed $(or $(SEED),0)
 
-sim-long: setup ## Simulate hours of many nodes with cuts, crashes and liars (HOURS=100, SEED=n)
-	$(VENV)/python -m tests.simulation.run --hours $(or $(HOURS),100) --seed $(or $(SEED),0)
+sim-long: setup ## Simulate many nodes with cuts, crashes and liars, ended epochs and turns of topics (COUNT=500, SEED=n)
+	$(VENV)/python -m tests.simulation.run --count $(or $(COUNT),500) --seed $(or $(SEED),0)
 
 crash: setup ## Kill two nodes at any moment, again and again; all they acknowledged must be there (ROUNDS=200, SEED=n, POSTGRESQL=1)
 	$(VENV)/python -m tests.crash.rounds --rounds $(or $(ROUNDS),200) --seed $(or $(SEED),0) $(if $(POSTGRESQL),--postgresql)

@@ -1,11 +1,13 @@
 """One run: some nodes write and forward while links are cut, go silent and come back, nodes crash, and one peer lies.
 
 Then everything heals, and all who follow a topic must hold the same of it. `python -m tests.simulation.run` replays
-a seed, or goes on with further ones for some simulated hours; see the Makefile's `sim` and `sim-long`.
+a seed, or many from it on; see the Makefile's `sim` and `sim-long`. A run is a function of its seed, so runs of a
+part that was stopped go on from the seed that it named last.
 """
 
 import argparse
 import sys
+import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -42,15 +44,22 @@ _FEW = (
 """Bounds of a link that takes few topics at once."""
 HONEST_REASONS = frozenset({"too_many_wants"})
 """With which honest peers may leave one another: a bound was met, and a new connection starts afresh."""
+_TOLD_SECONDS = 60.0
+"""Seconds between two lines that say how far it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to: how many things happened, when the last did, and why sessions of healed nodes ended."""
+    """What a run came to: how many things happened, when the last did, and why sessions of healed nodes ended.
+
+    `has_epochs`: some topics were of ended epochs. `has_turns`: few topics had room at once.
+    """
 
     events: int
     ended_at: float
     reasons: tuple[str, ...]
+    has_epochs: bool
+    has_turns: bool
 
 
 def run(seed: int) -> Outcome:
@@ -60,13 +69,13 @@ def run(seed: int) -> Outcome:
     """
     with ExitStack() as bounds:
         network = Network(seed)
-        if network.chance.random() < 0.5:
-            for place, name, bound in _FEW:
-                bounds.enter_context(patch(f"protocol.session.{place}.{name}", bound))
-        return _run(network)
+        has_turns = network.chance.random() < 0.5
+        for place, name, bound in _FEW if has_turns else ():
+            bounds.enter_context(patch(f"protocol.session.{place}.{name}", bound))
+        return _run(network, has_turns=has_turns)
 
 
-def _run(network: Network) -> Outcome:
+def _run(network: Network, *, has_turns: bool) -> Outcome:
     chance = network.chance
     topics = [TopicKey(chance.randbytes(32)) for _ in range(chance.choice([1, 2, 4, 30]))]
     if chance.random() < 0.5:
@@ -102,7 +111,8 @@ def _run(network: Network) -> Outcome:
     for topic in topics:
         held = [set(node.store.topics[topic].nums) for node in honest if topic in node.store.topics]
         assert all(one == held[0] for one in held), "not all hold the same"
-    return Outcome(network.event_count, network.now, tuple(network.closed))
+    has_epochs = network.founding is not None
+    return Outcome(network.event_count, network.now, tuple(network.closed), has_epochs, has_turns)
 
 
 def _plan(network: Network, topics: list[TopicKey], liar: Node | None) -> None:
@@ -182,36 +192,54 @@ def _lie(network: Network, liar: Node, topics: list[TopicKey]) -> None:
     network.say(link, end, frame if chance.random() < 0.9 else chance.randbytes(40))
 
 
+class _Tally:
+    """Sum of the runs so far."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._count = Counter[str]()
+        self._hours = 0.0
+        self._reasons = Counter[str]()
+
+    def add(self, outcome: Outcome) -> None:
+        """Count a run that holds."""
+        self._count["runs"] += 1
+        self._count["events"] += outcome.events
+        self._count["epochs"] += outcome.has_epochs
+        self._count["turns"] += outcome.has_turns
+        self._count["both"] += outcome.has_epochs and outcome.has_turns
+        self._hours += outcome.ended_at / 3600
+        self._reasons.update(outcome.reasons)
+
+    def tell(self, seed: int) -> None:
+        """Say what the runs up to this seed came to."""
+        count, seconds = self._count, time.monotonic() - self._began
+        print(
+            f"{count['runs']} runs hold, the last of seed {seed} ({count['runs'] / max(seconds, 0.001):.2f} a second): "
+            f"{count['epochs']} with ended epochs, {count['turns']} with turns of topics, {count['both']} with both; "
+            f"{count['events']} events in {self._hours:.1f} simulated hours; "
+            f"sessions of healed nodes ended: {dict(self._reasons) or 'none'}",
+            flush=True,
+        )
+
+
 def main() -> int:
     """Run seeds; 1 when one fails, which is named with how to replay it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=0, help="the first one")
-    parser.add_argument(
-        "--hours",
-        type=float,
-        default=0.0,
-        help="simulated ones, over as many seeds as they take; 0: one seed",
-    )
+    parser.add_argument("--count", type=int, default=1, help="how many")
     options = parser.parse_args()
-    seed, count, events, simulated = options.seed, 0, 0, 0.0
-    reasons = Counter[str]()
-    while True:
+    tally, told_at = _Tally(), time.monotonic()
+    for seed in range(options.seed, options.seed + options.count):
         try:
-            outcome = run(seed)
+            tally.add(run(seed))
         except AssertionError as error:
             print(f"seed {seed} fails: {error}\nreplay it: make sim SEED={seed}", file=sys.stderr)
             return 1
-        count += 1
-        events += outcome.events
-        simulated += outcome.ended_at
-        reasons.update(outcome.reasons)
-        if simulated >= options.hours * 3600:
-            break
-        seed += 1
-    print(
-        f"{count} runs hold, the last of seed {seed}: {events} events in {simulated / 3600:.1f} simulated hours; "
-        f"sessions of healed nodes ended: {dict(reasons) or 'none'}"
-    )
+        if time.monotonic() - told_at >= _TOLD_SECONDS:
+            told_at = time.monotonic()
+            tally.tell(seed)
+    tally.tell(options.seed + options.count - 1)
     return 0
 
 
