@@ -96,7 +96,10 @@ class WriteGroup:
     """Count of the transactions that had been committed when it was begun."""
     encoded: list[EncodedWrite] = field(default_factory=list)
     deferred: list[int] = field(default_factory=list)
-    """Places of requests with a plan that writes rows, or is to see what was encoded: they run in the transaction."""
+    """Places of requests that run in the transaction: with a plan that writes rows, or is to see what was encoded; and
+    those behind one on its branch, for requests of one client are written in their order."""
+    deferred_on: set[int] = field(default_factory=set)
+    """Numbers of their branches."""
     encoders: dict[int, FeedEncoder] = field(default_factory=dict)
     """By the branch's number."""
     taken: int = 0
@@ -113,6 +116,11 @@ class WriteGroup:
     def writes_on(self, branch: Branch) -> bool:
         """Return True if anything was encoded for a branch."""
         return any(one.branch.num == branch.num for one in self.encoded)
+
+    def defer(self, place: int, branch: Branch) -> None:
+        """Have a request run in the transaction."""
+        self.deferred.append(place)
+        self.deferred_on.add(branch.num)
 
     def add(self, encoded: EncodedWrite) -> None:
         """Add an encoded request."""
@@ -214,13 +222,14 @@ class WriteQueue:
                     break
                 group.taken += 1
                 request = requests[place]
-                if callable(request.drafts) and group.writes_on(request.branch):
-                    group.deferred.append(place)
-                else:
-                    outcomes[place] = self._encode(open_store, request, group)
-                    if isinstance(outcomes[place], PlanMustWrite):
-                        group.deferred.append(place)
-                        outcomes[place] = []
+                is_behind = request.branch.num in group.deferred_on
+                if is_behind or (callable(request.drafts) and group.writes_on(request.branch)):
+                    group.defer(place, request.branch)
+                    continue
+                outcomes[place] = self._encode(open_store, request, group)
+                if isinstance(outcomes[place], PlanMustWrite):
+                    group.defer(place, request.branch)
+                    outcomes[place] = []
         return group
 
     def _encode(self, open_store: OpenStore, request: WriteRequest, group: WriteGroup) -> Outcome:

@@ -16,7 +16,7 @@ from node.authoring import write_queue as write_queue_module
 from node.authoring.author import Author
 from node.authoring.drafting import Draft, WrittenCommit
 from node.authoring.opening import OwnOpener
-from node.authoring.write_queue import EncodedWrite, WriteGroup, WriteRequest, nothing_more
+from node.authoring.write_queue import EncodedWrite, PlanMustWrite, WriteGroup, WriteRequest, nothing_more
 from node.authoring.writing import write_commit
 from node.content.documents import Documents
 from node.ingest.publication_parsing import open_batch
@@ -196,6 +196,24 @@ def test_a_plan_sees_what_the_group_wrote_before_it(world: World, monkeypatch: p
     assert timeline(world.replica, world.branch)[before:] == _ids(outcomes)
 
 
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_a_client_asks_for_behind_a_plan_is_written_behind_it(world: World, *, is_first: bool) -> None:
+    """A plan waits for the transaction where it must write rows, or is not the first on its branch."""
+    tries = 0
+
+    def plan(_: Connection) -> list[Draft]:
+        nonlocal tries
+        tries += 1
+        if is_first and tries == 1:
+            raise PlanMustWrite
+        return [Draft(Post("planned"))]
+
+    before = [] if is_first else [_post(world, "a")]
+    requests = [*before, WriteRequest(world.branch, plan), _post(world, "b"), _post(world, "c")]
+    outcomes, _ = world.author.write_group(requests)
+    assert timeline(world.replica, world.branch)[-len(requests) :] == _ids(outcomes)
+
+
 def test_a_group_is_divided_into_transactions_of_a_bounded_size(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,7 +223,7 @@ def test_a_group_is_divided_into_transactions_of_a_bounded_size(
         outcomes, _ = world.author.write_group([_post(world, "a"), plan, *[_post(world, "b")] * 4, plan])
     assert len(transactions) == 3
     assert len(_ids(outcomes)) == 7
-    assert sorted(timeline(world.replica, world.branch)[-7:]) == sorted(_ids(outcomes))
+    assert timeline(world.replica, world.branch)[-7:] == _ids(outcomes)
 
 
 def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transaction(
