@@ -149,7 +149,7 @@ class Connection(Conversation):
         self._across = across
         self._seen = seen
         self._client = RelayClient(self, hub.refusing)
-        self._relaying = RelayPort(self, self._followed, hub)
+        self._relaying = RelayPort(self, self._followed, hub, self._client.note_kept_again)
         self._work = TopicWork(self, stream.session_id, hub, self._relaying)
         self._written = trio.Event()
         self._rates = MessageRates()

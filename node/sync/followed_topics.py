@@ -253,6 +253,10 @@ class FollowedTopics:
         self._forgotten.add(topic)
         return self._session.handle(TopicsRefused((topic,), "relay_full"))
 
+    def are_refused(self, kept: Iterable[KeptTopic]) -> bool:
+        """Return True if the peer was told of one of these that this relay does not keep it: it stays so on a connection."""
+        return any(one.topic in self._forgotten for one in kept)
+
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)
         if isinstance(followed, Topic):

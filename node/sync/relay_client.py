@@ -29,6 +29,9 @@ OFFERS_AGAIN: Final = "offers_again"
 """Why a session ends with a relay that has refused topics: the next one begins at once."""
 _REFUSALS_LOOK_SECONDS: Final = 60.0
 """Seconds between two looks whether a relay has refused anything."""
+_KEPT_AGAIN_SECONDS: Final = 600.0
+"""Seconds until topics are offered again that this relay had forgotten and keeps again. A full relay may forget with each
+message, and a session with a partner compares all topics of both."""
 
 
 @dataclass(slots=True)
@@ -56,6 +59,7 @@ class RelayClient:
         self._offers: dict[tuple[TopicKey, ShortId], _Answer[str]] = {}
         self._accounts: list[_Answer[AccountAnswered]] = []
         self._is_lost = False
+        self._keeps_again = trio.Event()
         self.peer = conversation.peer
 
     @property
@@ -83,7 +87,8 @@ class RelayClient:
     async def offer_again(self) -> None:
         """End the session with a relay that has refused topics, after a while: each is offered once in a session.
 
-        Quotas are raised, accounts given, and other topics forgotten, which a relay does not tell.
+        Quotas are raised, accounts given, and other topics forgotten, which a relay does not tell. The pause is shorter for
+        what this side, a relay itself, has refused and keeps again.
         """
         while True:
             await trio.sleep(_REFUSALS_LOOK_SECONDS)
@@ -93,10 +98,18 @@ class RelayClient:
                 self._refusing.pop(self.peer, None)
                 continue
             pauses = (REFUSED_PAUSE_MIN_SECONDS, REFUSED_PAUSE_MAX_SECONDS)
-            await trio.sleep(self._refusing.setdefault(self.peer, Backoff(*pauses)).fail())
+            backoff = self._refusing.setdefault(self.peer, Backoff(*pauses))
+            with trio.move_on_after(backoff.fail()):
+                await self._keeps_again.wait()
+                await trio.sleep(_KEPT_AGAIN_SECONDS)
+                backoff.succeed()  # the peer was not asked in vain
             if self._has_refused():
                 self._conversation.part(OFFERS_AGAIN)
                 return
+
+    def note_kept_again(self) -> None:
+        """Note that this relay keeps topics again which it has told the peer it does not."""
+        self._keeps_again.set()
 
     def _has_refused(self) -> bool:
         return any(one.outbox.refusal for one in self._conversation.topics)

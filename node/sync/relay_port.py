@@ -3,7 +3,7 @@
 What it asks of a peer that is a relay itself is `node.sync.relay_client`'s.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Final
@@ -46,7 +46,15 @@ _FILES_AT_ONCE: Final = 4
 class RelayPort:
     """Work of this node, where it is a relay, for one peer."""
 
-    def __init__(self, conversation: Conversation, followed: FollowedTopics, hub: Hub) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        followed: FollowedTopics,
+        hub: Hub,
+        kept_again: Callable[[], None],
+    ) -> None:
+        """Call `kept_again` when topics are kept again of which a partner was told that they are not."""
+        self._kept_again = kept_again
         self._conversation = conversation
         self._has_entrusted = False
         self._entrusted: set[TopicKey] = set()  # by the peer on this connection, and not refused
@@ -87,6 +95,8 @@ class RelayPort:
                 return
         if new and self._is_partner:
             self._followed.entrust(new, are_new=True)
+            if self._followed.are_refused(new):
+                self._kept_again()
             self._conversation.topics_changed()
 
     def refuse_forgotten(self, topic: TopicKey) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import trio
 from sqlalchemy import func, select
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.content.files import FileService
 from node.sync.file_deposits import FileDepositor
 from node.sync.partner_files import PartnerFiles
-from storage.relay.quotas import RelayQuotas
+from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.schema.relay_schema import relay_files
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
@@ -75,3 +75,35 @@ async def test_what_one_relay_was_given_the_other_has_and_losing_one_loses_nothi
             for name, data in (("early", early), ("late", late)):
                 file = await files.open("main", name)
                 assert b"".join([part async for part in files.read(file, 0, file.size)]) == data
+
+
+async def test_a_topic_that_was_forgotten_and_is_kept_again_is_soon_in_step_again(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A session knows no way back from a refusal: it ends, and the next one compares the topic."""
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), _partners(tmp_path) as (first, second):
+        alice.create_repo()
+        service = first.hub.relay
+        assert service is not None
+        async with connected(first, second) as (ours, theirs):
+            async with connected(alice, first):
+                await wait_all_tasks_blocked()
+            with first.replica.database.write() as connection:
+                forget_topics(connection, [one.num for one in service.topics.values()])
+            service._refresh(has_lost=True)
+            first.hub.relay_forgot()
+            async with connected(alice, first):
+                alice.write(alice.branch(), "while it was forgotten at the one")
+                began = trio.current_time()
+                await until(lambda: bool(ours.reason and theirs.reason))
+                assert trio.current_time() - began <= 700
+                assert "offers_again" in {ours.reason, theirs.reason}
+        async with connected(first, second):
+            await wait_all_tasks_blocked()
+        assert second.hub.relay is not None
+        held = [
+            {one.topic: one.commit_count for one in await relay.list_all()}
+            for relay in (service, second.hub.relay)
+        ]
+        assert held[0] == held[1]
+        assert sum(held[0].values()) > 3

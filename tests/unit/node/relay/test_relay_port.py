@@ -50,6 +50,7 @@ class Owner:
     """A connection with its followed topics, as far as a relay's port needs them."""
 
     has_ended = False
+    was_kept_again = False
 
     def __init__(self) -> None:
         self.peer = PeerId(b"p" * 32)
@@ -64,6 +65,12 @@ class Owner:
 
     def forget_kept(self, forgotten: object) -> None:
         pass  # nothing waits
+
+    def are_refused(self, kept: Sequence[KeptTopic]) -> bool:
+        return bool(kept) and bool(self.refused)
+
+    def note_kept_again(self) -> None:
+        self.was_kept_again = True
 
     def announce(self) -> list[Output]:
         return []
@@ -87,7 +94,7 @@ class Owner:
 
 
 def _port(hub: Hub, owner: Owner) -> RelayPort:
-    port = RelayPort(cast(Any, owner), cast(Any, owner), hub)
+    port = RelayPort(cast(Any, owner), cast(Any, owner), hub, owner.note_kept_again)
     hub._when_kept_changed.append(port.kept_changed)
     return port
 
