@@ -83,8 +83,10 @@ def _run(network: Network, *, has_turns: bool) -> Outcome:
     for number in range(chance.randint(2, 8)):
         node = network.nodes[f"n{number}"] = Node(f"n{number}")
         followed = set(chance.sample(topics, chance.randint(1, len(topics))))
-        if network.founding is not None:
-            followed.add(network.founding)
+        if network.founding is not None or has_turns:
+            followed.add(
+                topics[0]
+            )  # who has joined none is a stranger, and is told of no more than have room at once
         for topic in sorted(followed, key=topics.index):
             node.follow(topic)
     liar = chance.choice([None, *network.nodes.values()]) if len(network.nodes) > 2 else None
