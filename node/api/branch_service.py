@@ -92,8 +92,10 @@ class BranchService:
         self.imports = Imports(hub, author, find_branch)
         self.names = Names(hub, author, find_member_repo, find_member_branch)
         self.merging = Merging(hub, author, find_member_branch)
-        self.inbox = Inbox(hub, author, people.sharing, find_member_repo, find_member_branch)
-        self.comments = Comments(hub, author, self.inbox, self.posts, find_member_repo, find_branch)
+        self.inbox = Inbox(hub, author, people.sharing, self.documents, find_member_repo, find_member_branch)
+        self.comments = Comments(
+            hub, author, self.inbox, self.posts, self.documents, find_member_repo, find_branch
+        )
         self.standings = Standings(hub, network)
         views = RepoViews(hub, author, joiner, self.standings, people.requests, self.inbox)
         self.repo_list = ListedRepos(hub, self.standings, views)

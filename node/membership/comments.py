@@ -9,17 +9,26 @@ A comment that answers another begins with a line that names it: `>>` and its id
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from node.authoring.author import Author
 from node.authoring.writing import create_branch, create_repo, write_commit
+from node.content.documents import UNREADABLE, Documents
 from node.content.posts import Posts
 from node.contract.commits import ContentFields
 from node.contract.inbox import CommentList, CommentView, OfferAnswer, OfferMade
 from node.ingest.replica import load_blocks_of
 from node.membership.inbox import STATUS, Inbox, opens
-from node.membership.offers import COMMENTS_REPO, decode_link
+from node.membership.offers import (
+    COMMENTS_REPO,
+    STATED_COMMENTS,
+    AcceptedOffer,
+    decode_link,
+    find_stated,
+    follow_offers,
+)
 from node.membership.repo_actions import RepoActions
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -27,8 +36,10 @@ from node.timelines.commit_fields import stored_fields
 from node.timelines.post_views import show_changes
 from protocol.formats.body import Answer, Permission, kind_name
 from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
+from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch, Repo
@@ -48,12 +59,16 @@ class Comments(RepoActions):
         author: Author,
         inbox: Inbox,
         posts: Posts,
+        documents: Documents,
         find_repo: Callable[[str], Repo],
         find_branch: Callable[[str], Branch],
     ) -> None:
         super().__init__(hub, author, find_repo, find_branch)
         self._inbox = inbox
         self._posts = posts
+        self._documents = documents
+        self._looked_for: set[CommitId] = set()
+        """Offers that were looked for since the start, or the last OFFERS_FOLLOWED_MAX: links that lie lead nowhere."""
 
     async def write(self, branch: str, text: str, answers: str = "") -> OfferAnswer:
         """Write a comment on a document in a branch of its own, and offer that.
@@ -122,10 +137,38 @@ class Comments(RepoActions):
     async def show(self, branch: str, limit: int, cursor: str = "") -> CommentList:
         """List the latest accepted comments on a document before a cursor, by the times that their authors state.
 
-        Costs O(offers of the repo), and reading up to `limit` comments. Comments that were accepted later come first.
+        Comments that were accepted later come first. Branches of these comments that are not followed yet are from now on:
+        members follow the last OFFERS_FOLLOWED_MAX anyway, and who has the document by a link alone none. Costs O(offers of
+        the repo, or that the document states), and reading up to `limit` comments.
         """
         target = self._find_branch(branch)
-        return await self._hub.run_blocking(self._show, target, limit, cursor)
+        run = self._hub.run_blocking
+        accepted = await (
+            run(self._accepted, target) if target.facts.has_members else self._find_stated(target, branch)
+        )
+        shown, away = await run(self._show, target, accepted, limit, cursor)
+        new = [one for one in away if one.offer_id not in self._looked_for]
+        if len(self._looked_for) > OFFERS_FOLLOWED_MAX:
+            self._looked_for.clear()
+        self._looked_for.update(one.offer_id for one in new)
+        repo = self._hub.replica.repos[target.repo_num]
+        if new:
+            has_more = await self._hub.write(follow_offers, self._hub.replica, repo, new)
+            if has_more:
+                self._hub.topics_changed()
+        return shown
+
+    async def _find_stated(self, target: Branch, branch: str) -> list[list[AcceptedOffer]]:
+        """Find the comments that a branch states which is followed by itself, by branch and author, the last ones first."""
+        try:
+            _, found = await self._documents.read(
+                DICT, branch, STATED_COMMENTS, partial(find_stated, target.branch_id)
+            )
+        except ServiceError as error:
+            if error.code not in UNREADABLE:
+                raise
+            return []
+        return _by_branch(found)
 
     # --- steps ---
 
@@ -208,12 +251,16 @@ class Comments(RepoActions):
             fields = stored_fields(replica, row, load_blocks_of(connection, [row])[row.num])
         return own, fields["text"] or ""
 
-    def _show(self, target: Branch, limit: int, cursor: str) -> CommentList:
-        waiting, end = _go_on(self._accepted(target), cursor)
+    def _show(
+        self, target: Branch, accepted: list[list[AcceptedOffer]], limit: int, cursor: str
+    ) -> tuple[CommentList, list[AcceptedOffer]]:
+        """Return some comments, and the offers whose branches are not here."""
+        waiting, end = _go_on(accepted, cursor)
+        away: list[AcceptedOffer] = []
         found: list[tuple[TimelineRow, CommentView]] = []
         following: str | None = None
         for some in waiting:
-            if len(found) >= limit:
+            if len(found) + len(away) >= limit:
                 break
             # The first that opens a branch is the comment as it was read last.
             opened = ((self._inbox.offered_branch(one.body), one) for one in some)
@@ -224,7 +271,9 @@ class Comments(RepoActions):
             if source is not None:
                 more, start = self._comments_in(target.facts.repo_id, source, offer, limit - len(found), end)
                 found += more
-            end, following = None, f"{id_text(some[0].operation.commit_id)}.{start}"
+            else:
+                away.append(offer)
+            end, following = None, f"{some[0].key}.{start}"
             if start:  # there is more in this branch
                 break
         else:
@@ -233,26 +282,24 @@ class Comments(RepoActions):
         texts = {item["commit"]: item["text"] or "" for _, item in found}
         for _, item in found:
             item["quote"] = texts.get(item["answers"], "")[:COMMENT_QUOTE_SIZE_MAX]
-        return {"items": [item for _, item in found], "cursor": following}
+        return {"items": [item for _, item in found], "cursor": following}, away
 
-    def _accepted(self, target: Branch) -> list[list[FoundOffer]]:
+    def _accepted(self, target: Branch) -> list[list[AcceptedOffer]]:
         """Find accepted offers of comments on a document by branch and author, the last ones first."""
-        found: dict[tuple[BranchId, UserId], list[FoundOffer]] = {}
-        for one in reversed(self._inbox.find_offers(self._hub.replica.repos[target.repo_num])):
-            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id:
-                capability = decode_link(one.body)
-                if capability is not None:
-                    found.setdefault((capability.branch, one.operation.author), []).append(one)
-        return list(found.values())
+        return _by_branch(
+            AcceptedOffer.of(one)
+            for one in self._inbox.find_offers(self._hub.replica.repos[target.repo_num])
+            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id
+        )
 
     def _comments_in(
-        self, repo_id: RepoId, source: Branch, offer: FoundOffer, limit: int, end: int | None
+        self, repo_id: RepoId, source: Branch, offer: AcceptedOffer, limit: int, end: int | None
     ) -> tuple[list[tuple[TimelineRow, CommentView]], int]:
         """Read the comment of an accepted offer, or the latest before a position of an author who is trusted.
 
         Return also the position before which there are more.
         """
-        replica, author = self._hub.replica, offer.operation.author
+        replica, author = self._hub.replica, offer.author
         found: list[tuple[TimelineRow, CommentView]] = []
         pairs: list[tuple[TimelineRow, ContentFields]] = []
         start = 0
@@ -270,7 +317,7 @@ class Comments(RepoActions):
                     continue
                 item: CommentView = {
                     "commit": id_text(row.commit_id),
-                    "offer": id_text(offer.operation.commit_id),
+                    "offer": offer.key,
                     "author": id_text(author),
                     "author_name": replica.people.name(repo_id, author),
                     "kind": row.body_kind,
@@ -290,7 +337,17 @@ class Comments(RepoActions):
         return [(row, item) for row, item in found if item["text"] is not None or not offer.body.note], start
 
 
-def _go_on(offers: list[list[FoundOffer]], cursor: str) -> tuple[list[list[FoundOffer]], int | None]:
+def _by_branch(offers: Iterable[AcceptedOffer]) -> list[list[AcceptedOffer]]:
+    """Divide offers by branch and author, the last ones first."""
+    found: dict[tuple[BranchId, UserId], list[AcceptedOffer]] = {}
+    for one in reversed(list(offers)):
+        capability = decode_link(one.body)
+        if capability is not None:
+            found.setdefault((capability.branch, one.author), []).append(one)
+    return list(found.values())
+
+
+def _go_on(offers: list[list[AcceptedOffer]], cursor: str) -> tuple[list[list[AcceptedOffer]], int | None]:
     """Return the offers that a cursor leaves, and before which position the first one's comments are wanted.
 
     A cursor is the id of an offer, and the position before which its branch has more; 0: it has no more.
@@ -298,7 +355,7 @@ def _go_on(offers: list[list[FoundOffer]], cursor: str) -> tuple[list[list[Found
     if not cursor:
         return offers, None
     offer, _, position = cursor.partition(".")
-    places = {id_text(some[0].operation.commit_id): place for place, some in enumerate(offers)}
+    places = {some[0].key: place for place, some in enumerate(offers)}
     if offer not in places or not (position.isascii() and position.isdecimal() and len(position) < 16):
         raise ServiceError(
             "bad_request", "no list of comments has that cursor now", "list them from the start"

@@ -10,10 +10,12 @@ from collections.abc import Callable, Mapping
 from hmac import compare_digest
 from typing import Final
 
+import structlog
 from msgspec.structs import replace
 
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
+from node.content.documents import Documents
 from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
 from node.contract.inbox import (
@@ -26,7 +28,7 @@ from node.contract.inbox import (
     OfferView,
 )
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import decode_link, name_offered
+from node.membership.offers import STATED_COMMENTS, AcceptedOffer, decode_link, find_accepted, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
@@ -37,6 +39,7 @@ from protocol.crypto.hashing import branch_read_key, branch_secret
 from protocol.crypto.keys import ReadKey
 from protocol.formats.body import Answer, Merge, Offer, Permission, UnknownBody, content_of, kind_name
 from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId, TopicKey
 from protocol.limits.formats import ACK_COUNT_MAX
@@ -46,6 +49,8 @@ from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, load_topic_counts
 from verifier.offers import FoundOffer
+
+log = structlog.get_logger()
 
 STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
@@ -58,11 +63,13 @@ class Inbox(RepoActions):
         hub: Hub,
         author: Author,
         sharing: Sharing,
+        documents: Documents,
         find_repo: Callable[[str], Repo],
         find_branch: Callable[[str], Branch],
     ) -> None:
         super().__init__(hub, author, find_repo, find_branch)
         self._sharing = sharing
+        self._documents = documents
 
     async def offer(self, source: str, branch: str, note: str, *, pulls: bool) -> OfferMade:
         """Offer a branch of this user, `source`, to the inbox of the repo of `branch`."""
@@ -94,6 +101,8 @@ class Inbox(RepoActions):
         root = self._hub.replica.root_branch(target)
         body = Answer(found.operation.commit_id, accepts)
         written = await write_commit(self._hub, self._author, root, body)
+        if not found.body.pulls:
+            await self._state(target, AcceptedOffer.of(found), accepts=accepts)
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
@@ -163,6 +172,37 @@ class Inbox(RepoActions):
         return next((one.topic for one in links if epoch_num in [epoch.num for epoch in one.epochs]), None)
 
     # --- steps ---
+
+    async def _state(self, repo: Repo, offer: AcceptedOffer, *, accepts: bool) -> None:
+        """Say in the document's branch what becomes of a comment, for those who follow the branch by a link."""
+        held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
+        if (held or 0) < Permission.WRITE or self._hub.replica.tables.find_branch(
+            repo.num, offer.body.branch
+        ) is None:
+            return  # its author withdraws it, or the document is not here yet
+        wanted: dict[str, str | None] = {offer.key: offer.state() if accepts else None}
+        if accepts and offer.body.note:  # an edit takes the place of what was accepted before
+            earlier = await self._hub.run_blocking(self._find_earlier, repo, offer)
+            wanted |= {one.key: None for one in earlier}
+        document = f"{id_text(repo.repo_id)}:{id_text(offer.body.branch)}"
+        try:
+            await self._documents.edit(DICT, document, wanted, STATED_COMMENTS)
+        except ServiceError as error:  # a dict that cannot be read keeps nobody from deciding
+            log.warning("comment not stated to followers of the branch", reason=error.message)
+
+    def _find_earlier(self, repo: Repo, offer: AcceptedOffer) -> list[AcceptedOffer]:
+        """Find other offers of a comment."""
+        link = decode_link(offer.body)
+        found: list[AcceptedOffer] = []
+        for one in find_accepted(self._hub.replica, repo):
+            if (one.author, one.body.branch) == (
+                offer.author,
+                offer.body.branch,
+            ) and one.offer_id != offer.offer_id:
+                other = decode_link(one.body)
+                if link is not None and other is not None and other.branch == link.branch:
+                    found.append(one)
+        return found
 
     async def _plan(self, repo: str, offer: str) -> tuple[FoundOffer, MergePlan]:
         """Find an accepted offer of commits, and plan its merge. Raises ServiceError."""

@@ -1,38 +1,114 @@
-"""Follows the branches that were offered to a repo and accepted.
+"""Follows the branches that were offered to a repo and accepted, and states comments for those who follow a link.
+
+Offers stand in the root branch, which the followers of a branch's link have not. So who accepts a comment also puts the
+offer into a dict of the document's own branch, `.comments`; who refuses it takes it out. Followers believe that as all that
+writers say there, follow the comment's branch by the link in it, and read the comment as its author wrote it.
 
 The link in an offer of commits calls the branch REPO:BRANCH, since the repo's name says which fork it is. No name of a
 repo or branch that is typed has a colon.
 """
 
+from base64 import b64decode, b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from node.ingest.people import SHORT_ID_LENGTH, People
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
-from protocol.formats.body import Offer
+from protocol.formats.body import Offer, decode_body, encode_body
 from protocol.formats.links import BranchCapability, decode_branch_capability
-from protocol.formats.text import id_text
-from protocol.ids import RepoId
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.formats import NAME_SIZE_MAX
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
 from storage.repos.repos import Repo, add_branch_alone
+from verifier.documents import DocumentEntry
 from verifier.offers import FoundOffer
 
 COMMENTS_REPO: Final = "comments"
 """Name of the repo that holds what a user comments."""
+STATED_COMMENTS: Final = ".comments"
+"""Name of the dict of a branch's accepted comments, by the ids of their offers."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedOffer:
+    """Offer that an admin accepted, or of which a writer of the branch says so."""
+
+    offer_id: CommitId
+    author: UserId
+    body: Offer
+
+    @classmethod
+    def of(cls, found: FoundOffer) -> "AcceptedOffer":
+        """Return an offer that was found in the root branch."""
+        return cls(found.operation.commit_id, found.operation.author, found.body)
+
+    @property
+    def key(self) -> str:
+        """Its key in STATED_COMMENTS."""
+        return id_text(self.offer_id)
+
+    def state(self) -> str:
+        """Return its value in STATED_COMMENTS."""
+        said = {"author": id_text(self.author), "offer": b64encode(encode_body(self.body)).decode()}
+        return msgspec.json.encode(said).decode()
+
+    @classmethod
+    def parse(cls, key: str, value: str) -> "AcceptedOffer":
+        """Parse an entry of STATED_COMMENTS, as any writer may have written it.
+
+        Raises ValueError, DecodeError, msgspec.DecodeError.
+        """
+        said = msgspec.json.decode(value, type=dict[str, str])
+        body = decode_body(b64decode(said.get("offer", ""), validate=True))
+        if not isinstance(body, Offer):
+            raise ValueError("it is no offer")
+        return cls(CommitId(BlockId(parse_id(key))), UserId(parse_id(said.get("author", ""))), body)
+
+
+def find_stated(branch_id: BranchId, entries: Mapping[str, DocumentEntry]) -> list[AcceptedOffer]:
+    """Find the comments on a branch that its dict states, in the order in which they were stated.
+
+    What is none is passed over, as is what a merge carried here from another branch, about that one.
+    """
+    there = [
+        (entry.values[0].place, key, entry.values[0].value) for key, entry in entries.items() if entry.values
+    ]
+    found: list[AcceptedOffer] = []
+    for _, key, value in sorted(there):
+        try:
+            offer = AcceptedOffer.parse(key, value or "")
+        except (ValueError, DecodeError, msgspec.DecodeError):
+            continue
+        if offer.body.branch == branch_id and not offer.body.pulls:
+            found.append(offer)
+    return found
+
+
+def find_accepted(replica: Replica, repo: Repo) -> list[AcceptedOffer]:
+    """Find the accepted offers of a repo, in the order in which they came."""
+    with replica.membership_lock:
+        membership = replica.membership(repo.repo_id)
+        found = membership.offers.find(membership.operations, membership.now(), accepted=True)
+    return [AcceptedOffer.of(one) for one in found]
 
 
 def follow_accepted(replica: Replica, repo: Repo) -> bool:
-    """Follow the branches of a repo's accepted offers that are not here yet; whether any is new."""
-    with replica.membership_lock:
-        membership = replica.membership(repo.repo_id)
-        accepted = membership.offers.find(membership.operations, membership.now(), accepted=True)
+    """Follow the branches of a repo's last accepted offers that are not here yet; whether any is new."""
+    return follow_offers(replica, repo, find_accepted(replica, repo)[-OFFERS_FOLLOWED_MAX:])
+
+
+def follow_offers(replica: Replica, repo: Repo, offers: Sequence[AcceptedOffer]) -> bool:
+    """Follow the branches of some offers to a repo that are not here yet; whether any is new. Costs O(offers)."""
     here = replica.tables.of_id
     found = [
         (one, capability)
-        for one in accepted[-OFFERS_FOLLOWED_MAX:]
+        for one in offers
         if (capability := decode_link(one.body)) is not None
         and not (capability.repo in here and here[capability.repo].has_members)
         and not all(channel.topic in replica.by_topic for channel in capability.channels)
@@ -56,10 +132,10 @@ def name_offered(repo_name: str, branch_name: str) -> str:
 
 
 def _named(
-    capability: BranchCapability, offer: FoundOffer, people: People, repo_id: RepoId
+    capability: BranchCapability, offer: AcceptedOffer, people: People, repo_id: RepoId
 ) -> tuple[BranchCapability, str]:
     """Return an offer's link with the branch's own name, and what the branch's repo is called here: "mine by Bob"."""
-    author = offer.operation.author
+    author = offer.author
     fork, _, branch = capability.name.rpartition(":")
     kind = (fork or branch) if offer.body.pulls else COMMENTS_REPO
     called = f"{kind} by {people.name(repo_id, author) or id_text(author)[:SHORT_ID_LENGTH]}"

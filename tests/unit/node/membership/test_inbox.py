@@ -7,13 +7,15 @@ import pytest
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from node.api.targets import Targets
 from node.authoring.drafting import Draft
+from node.content.documents import Documents
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.contract.inbox import CommentView, OfferView
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
-from node.membership.offers import COMMENTS_REPO
+from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
@@ -22,6 +24,7 @@ from node.runtime.errors import ServiceError
 from protocol.codec import encode
 from protocol.formats.body import Answer, Offer, Permission
 from protocol.formats.content import Post
+from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text
 from protocol.ids import BranchId
 from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
@@ -45,23 +48,24 @@ def _repo(node: Node, name: str) -> Repo:
 
 def _branch(node: Node, name: str) -> Branch:
     """Find a branch by REPO:BRANCH."""
-    repo, branch = name.split(":")
-    return next(
-        one
-        for one in node.replica.branches.values()
-        if (one.repo_num, one.name) == (_repo(node, repo).num, branch)
-    )
+    return Targets(node.replica, node.author.user).branch(name)
 
 
-def _inbox(node: Node) -> Inbox:
+def _sharing(node: Node) -> Sharing:
     network = Network(node.hub, node.seed, lambda: 0.0)
     addresses = OwnAddresses("host:7474")
     peers = Peers(node.hub, network, node.key)
-    sharing = Sharing(
-        node.hub, network, peers, node.author, node.joiner, addresses=addresses, clock=lambda: 0.0
-    )
+    return Sharing(node.hub, network, peers, node.author, node.joiner, addresses=addresses, clock=lambda: 0.0)
+
+
+def _inbox(node: Node) -> Inbox:
     return Inbox(
-        node.hub, node.author, sharing, lambda name: _repo(node, name), lambda name: _branch(node, name)
+        node.hub,
+        node.author,
+        _sharing(node),
+        _documents(node),
+        lambda name: _repo(node, name),
+        lambda name: _branch(node, name),
     )
 
 
@@ -70,7 +74,13 @@ def _comments_of(node: Node) -> Comments:
         return _branch(node, name)
 
     posts = Posts(node.hub, node.author, find)
-    return Comments(node.hub, node.author, _inbox(node), posts, lambda name: _repo(node, name), find)
+    return Comments(
+        node.hub, node.author, _inbox(node), posts, _documents(node), lambda name: _repo(node, name), find
+    )
+
+
+def _documents(node: Node) -> Documents:
+    return Documents(node.hub, node.author, lambda name: _branch(node, name))
 
 
 async def _shown(node: Node) -> list[CommentView]:
@@ -222,6 +232,51 @@ async def test_who_is_trusted_comments_unread_until_that_is_refused(
         await together(alice, bob, carol)
         assert await _comments(carol) == ["before"]
         assert (await _comments_of(bob).write("repo:main", "again"))["status"] == "open"
+
+
+@pytest.mark.slow
+async def test_who_follows_a_branch_by_a_link_reads_accepted_comments(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        document = id_text(_branch(alice, "repo:main").branch_id)
+        first = await _comments_of(bob).write("repo:main", "well said")
+        second = await _comments_of(bob).write("repo:main", "BUY PILLS")
+        await meet(alice, bob)
+        await _inbox(alice).answer("repo", first["offer"], accepts=True)
+        await _sharing(alice).state_link(alice.branch())
+        await carol.joiner.follow_branch(_sharing(alice).capability_of(alice.branch()))
+
+        async def read() -> list[str | None]:
+            await together(alice, bob)
+            await meet(alice, carol)
+            await _comments_of(carol).show(document, 100)  # whose branches are followed from now on
+            await meet(bob, carol)
+            return [item["text"] for item in (await _comments_of(carol).show(document, 100))["items"]]
+
+        assert await read() == ["well said"]
+        await _inbox(alice).answer("repo", second["offer"], accepts=True)
+        assert await read() == ["well said", "BUY PILLS"]
+        await _inbox(alice).answer("repo", second["offer"], accepts=False)
+        assert await read() == ["well said"], "an admin removes it later"
+        edit = await _comments_of(bob).edit("repo:main", first["commit"], "well written")
+        assert await read() == ["well said"], "nobody has read the edit"
+        await _inbox(alice).answer("repo", edit["offer"], accepts=True)
+        assert await read() == ["well written"]
+        _, stated = await _documents(alice).read(DICT, "repo:main", STATED_COMMENTS, dict)
+        assert [key for key, entry in stated.items() if entry.values] == [edit["offer"]]
+        # What any writer may put there is passed over where it states no comment of this branch.
+        lies = {
+            "no id": "{}",
+            first["offer"]: "[]",
+            second["offer"]: (stated[edit["offer"]].values[0].value or "")[:-9],
+        }
+        await _documents(alice).edit(DICT, "repo:main", lies, STATED_COMMENTS)
+        assert await read() == ["well written"]
+        await _comments_of(bob).delete("repo:main", first["commit"])
+        assert await read() == [], "its author deletes it, and nobody answers that"
 
 
 async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> None:
