@@ -405,7 +405,7 @@ export const text = {
   comment: "Kommentieren",
   commentOn: (branch) => `Kommentar zu ${branch}`,
   commentWaits: "Der Kommentar wartet, bis ein Admin ihn annimmt.",
-  noInbox: "Du liest nur diesen Zweig. Kommentare und Angebote stehen in dem Repo, dem sie galten.",
+  noInbox: "Du liest nur diesen Zweig. Mitglieder seines Repos wählen, welche Kommentare erscheinen, und sehen Angebote.",
   noComments: "Keine Kommentare. Schreib unten einen.",
   offers: "Angebote",
   offersWait: (count) => `${many(count, "Angebot", "Angebote")} zu beantworten`,

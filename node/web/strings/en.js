@@ -403,7 +403,7 @@ export const text = {
   comment: "Comment",
   commentOn: (branch) => `Comment on ${branch}`,
   commentWaits: "The comment waits until an admin accepts it.",
-  noInbox: "You read this branch alone. Comments and offers stand in the repo for which it was offered.",
+  noInbox: "You read this branch alone. Members of its repo choose which comments are shown, and see what is offered.",
   noComments: "No comments. Write one below.",
   offers: "Offers",
   offersWait: (count) => `${many(count, "offer")} to answer`,

@@ -14,7 +14,19 @@ import { namesOf, tellMerge } from "./branches.js";
 const COMMENTS = 100;
 
 export function Inbox({ repo, branch }) {
-  return repo.whole ? html`<${Whole} repo=${repo} branch=${branch} />` : html`<${Empty}><p>${text.noInbox}</p><//>`;
+  return repo.whole ? html`<${Whole} repo=${repo} branch=${branch} />` : html`<${Followed} repo=${repo} branch=${branch.branch} />`;
+}
+
+/** What somebody reads who has the branch by a link alone. */
+function Followed({ repo, branch }) {
+  const comments = useLoaded(() => api.listComments({ branch, limit: COMMENTS }), [branch]);
+  return html`<${Said} comments=${comments} names=${new Map()} repo=${repo} branch=${branch} /><p class="facts">${text.noInbox}</p>`;
+}
+
+function Said({ comments, names, repo, branch, answer, again }) {
+  return html`<${Loaded} of=${comments} lines=${2}>${({ items }) => html`
+    ${!items.length && html`<${Empty}><p>${text.noComments}</p><//>`}
+    <ul class="plain" id="comments">${items.map((item) => html`<${Comment} key=${item.commit} item=${item} names=${names} repo=${repo} branch=${branch} answer=${answer} again=${again} />`)}</ul>`}<//>`;
 }
 
 function Whole({ repo, branch }) {
@@ -25,9 +37,7 @@ function Whole({ repo, branch }) {
   const names = new Map((members.value ?? []).map((one) => [one.user, one.name]));
   const again = () => Promise.all([offers.again(), comments.again()]);
   return html`
-    <${Loaded} of=${comments} lines=${2}>${({ items }) => html`
-      ${!items.length && html`<${Empty}><p>${text.noComments}</p><//>`}
-      <ul class="plain" id="comments">${items.map((item) => html`<${Comment} key=${item.commit} item=${item} names=${names} repo=${repo} branch=${id} answer=${setAnswered} again=${again} />`)}</ul>`}<//>
+    <${Said} comments=${comments} names=${names} repo=${repo} branch=${id} answer=${setAnswered} again=${again} />
     ${answered && html`<p class="facts"><q dir="auto">${answered.text}</q> <button type="button" onClick=${() => setAnswered(null)}>${text.cancel}</button></p>`}
     <${Form} id="comment" button=${text.comment} send=${async ({ said }) => {
       const done = await api.writeComment({ branch: id, text: said, answers: answered?.commit ?? "" });
@@ -59,7 +69,7 @@ function Comment({ item, names, repo, branch, answer, again }) {
     <p class="by"><bdi class="who">${whoOf(item, names)}</bdi> <span class="facts">${when(item.time)}</span></p>
     ${item.quote && html`<blockquote dir="auto">${item.quote}</blockquote>`}
     <div class="said">${item.text ? html`<${Markdown} source=${item.text} tab=${0} />` : item.kind}</div>
-    ${item.text && html`<p class="buttons"><button type="button" onClick=${() => answer(item)}>${text.reply}</button>
+    ${item.text && answer && html`<p class="buttons"><button type="button" onClick=${() => answer(item)}>${text.reply}</button>
       ${item.author === status.value?.user && html`<${Action} act=${erase}>${text.delete}<//>`}
       ${may(repo, "admin") && html`<${Action} act=${remove}>${text.remove}<//>`}</p>`}</li>`;
 }
