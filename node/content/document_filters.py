@@ -6,6 +6,9 @@ the filter names.
 
 Comparisons hold within one type: null, truth values, numbers, texts (by UTF-8 bytes). What is not there, and maps and
 lists, meet only `$ne`, `$nin` and `$exists`.
+
+`{"owner": {"$conflict": true}}` holds where values of that field, or of one inside it, were put beside each other;
+`{"$conflict": true}` where any of the document were, also within lists.
 """
 
 import struct
@@ -104,7 +107,9 @@ def _parse(where: object, depth: int) -> All:
         raise FilterError(f"`$and` and `$or` are at most {FILTER_DEPTH_MAX} deep")
     parts: list[Condition] = []
     for key, value in where.items():
-        if key in ("$and", "$or"):
+        if key == "$conflict":
+            parts += _parse_field((), {key: value})
+        elif key in ("$and", "$or"):
             if not isinstance(value, list) or not value:
                 raise FilterError(f"`{key}` takes a list of filters")
             inner = tuple(_parse(one, depth + 1) for one in value)
@@ -119,16 +124,16 @@ def _parse_field(path: FieldPath, value: object) -> Iterator[Term]:
     if not conditions:
         raise FilterError(f"{'.'.join(path)!r} has no condition")
     for name, argument in conditions.items():
-        if name not in _OPERATORS:
+        if name != "$conflict" and name not in _OPERATORS:
             raise FilterError(f"there is no operator {name[:40]!r}")
         _check_argument(name, argument)
         yield Term(path, name, argument)
 
 
 def _check_argument(name: str, argument: object) -> None:
-    if name == "$exists":
+    if name in ("$exists", "$conflict"):
         if not isinstance(argument, bool):
-            raise FilterError("`$exists` takes true or false")
+            raise FilterError(f"`{name}` takes true or false")
     elif name in ("$in", "$nin"):
         if not isinstance(argument, list) or len(argument) > FILTER_VALUES_MAX:
             raise FilterError(f"`{name}` takes a list of at most {FILTER_VALUES_MAX} values")
@@ -147,15 +152,19 @@ def _is_scalar(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def matches(condition: Condition, read: Callable[[FieldPath], Value]) -> bool:
+def matches(
+    condition: Condition, read: Callable[[FieldPath], Value], is_in_conflict: Callable[[FieldPath], bool]
+) -> bool:
     """Return True if a condition holds for the document whose values `read` returns."""
     match condition:
+        case Term(path, "$conflict", argument):
+            return is_in_conflict(path) == argument
         case Term(path, name, argument):
             return _OPERATORS[name](read(path), argument)
         case All(parts):
-            return all(matches(part, read) for part in parts)
+            return all(matches(part, read, is_in_conflict) for part in parts)
         case Any(parts):
-            return any(matches(part, read) for part in parts)
+            return any(matches(part, read, is_in_conflict) for part in parts)
 
 
 def value_at(value: object, path: Sequence[str]) -> Value:

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import trio
 
-from node.content.document_filters import All, FilterError, matches, parse_filter, value_at
+from node.content.document_filters import All, FieldPath, FilterError, matches, parse_filter, value_at
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_orders import BEGIN, END, Fields, find_range, parse_fields, place_of
 from node.content.document_windows import Found, ResultWindow
@@ -30,7 +30,7 @@ from protocol.limits.users import (
 )
 from storage.commits.document_index_rows import DocumentIndex
 from verifier.documents import DocumentEntry
-from verifier.json_documents import read_json
+from verifier.json_documents import ROOT, JsonValue, read_json
 
 _At = tuple[bytes, str]
 """A document as it is walked through: its place there, and its name."""
@@ -285,7 +285,7 @@ class _Reading:
         if not any(entry.values for entry in entries.values()):
             return None
         read = read_json(entries)
-        if not matches(self._query.where, partial(value_at, read.value)):
+        if not matches(self._query.where, partial(value_at, read.value), partial(_is_in_conflict, read)):
             return None
         document: FoundDocument = {
             "name": name,
@@ -301,6 +301,11 @@ class _Reading:
         if self._ends_at is None:
             self._ends_at = time.perf_counter() + QUERY_SECONDS
         return self._size > QUERY_SIZE_MAX or time.perf_counter() > self._ends_at
+
+
+def _is_in_conflict(read: JsonValue, path: FieldPath) -> bool:
+    """Return True if values at a path of maps, or inside it, were put beside each other; at the empty one, any."""
+    return any(not path or one.address[: len(path) + 1] == (ROOT, *path) for one in read.conflicts)
 
 
 def _cursor_of(query: DocumentQuery, plan: Plan, after: _At | None) -> str | None:

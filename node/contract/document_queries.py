@@ -115,9 +115,9 @@ FOLLOW_JSON_DOCUMENTS: Final = Endpoint(
     scopes=READ_BRANCH,
     summary="Find JSON documents of a branch by name and fields, or follow what a query finds.",
     details=(
-        "A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $and $or`, with "
-        "dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`, `$nin` and "
-        "`$exists: false` alone."
+        "A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $conflict $and $or`, "
+        "with dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`, `$nin` and "
+        "`$exists: false` alone. `$conflict: true` finds fields with conflicts, and beside the fields, documents with any."
     ),
     query=(
         _PREFIX,

@@ -54,9 +54,10 @@ class DocumentQueriesCalls(SyncCaller):
     ) -> FoundDocuments:
         """Find JSON documents of a branch by name and fields, or follow what a query finds.
 
-        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $and $or`,
-        with dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`,
-        `$nin` and `$exists: false` alone.
+        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $conflict
+        $and $or`, with dots in the paths of fields. Comparisons hold within one type. What is not there meets
+        `$ne`, `$nin` and `$exists: false` alone. `$conflict: true` finds fields with conflicts, and beside the
+        fields, documents with any.
         """
         return self._call(
             FOLLOW_JSON_DOCUMENTS,
@@ -143,9 +144,10 @@ class AsyncDocumentQueriesCalls(AsyncCaller):
     ) -> FoundDocuments:
         """Find JSON documents of a branch by name and fields, or follow what a query finds.
 
-        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $and $or`,
-        with dots in the paths of fields. Comparisons hold within one type. What is not there meets `$ne`,
-        `$nin` and `$exists: false` alone.
+        A filter is JSON, of MongoDB's operators: `$eq $ne $lt $lte $gt $gte $in $nin $exists $prefix $conflict
+        $and $or`, with dots in the paths of fields. Comparisons hold within one type. What is not there meets
+        `$ne`, `$nin` and `$exists: false` alone. `$conflict: true` finds fields with conflicts, and beside the
+        fields, documents with any.
         """
         return await self._call(
             FOLLOW_JSON_DOCUMENTS,

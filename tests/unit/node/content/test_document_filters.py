@@ -19,7 +19,11 @@ CARD = {"status": "open", "votes": 3, "done": False, "owner": None, "size": {"w"
 
 
 def _holds(where: object, value: object = CARD) -> bool:
-    return matches(parse_filter(where), lambda path: value_at(value, path))
+    return matches(
+        parse_filter(where),
+        lambda path: value_at(value, path),
+        lambda path: ("size", "w")[: len(path)] == path,
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,6 +45,9 @@ def _holds(where: object, value: object = CARD) -> bool:
         {"size": {"$exists": True}},
         {"tags": {"$ne": "a"}},
         {"nothing": {"$exists": False}},
+        {"$conflict": True},
+        {"size": {"$conflict": True}, "size.w": {"$conflict": True, "$gt": 1}},
+        {"status": {"$conflict": False}},
         {"nothing": {"$ne": 1}},
         {"nothing": {"$nin": [None]}},
         {"status.x": {"$exists": False}},
@@ -60,6 +67,9 @@ def test_a_filter_holds(where: object) -> None:
         {"done": 0},
         {"votes": True},
         {"owner": False},
+        {"$conflict": False},
+        {"status": {"$conflict": True}},
+        {"size": {"$conflict": False}},
         {"nothing": None},
         {"nothing": {"$in": [None]}},
         {"nothing": {"$lt": 1}},
@@ -87,6 +97,8 @@ def test_a_filter_does_not_hold(where: object) -> None:
         {"votes": {"$gt": float("nan")}},
         {"votes": 10**400},
         {"votes": {"$exists": 1}},
+        {"$conflict": 1},
+        {"votes": {"$conflict": {}}},
         {"votes": {"$in": 3}},
         {"votes": {"$in": [*range(FILTER_VALUES_MAX + 1)]}},
         {"$or": []},

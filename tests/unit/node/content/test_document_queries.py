@@ -11,6 +11,7 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson, QuerySource, find_changes
+from node.authoring.drafting import Draft
 from node.content import branch_queries, document_queries, document_state
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_list import ListedDocuments
@@ -20,7 +21,7 @@ from node.content.json_documents import JsonDocuments
 from node.contract.document_queries import FoundDocument, ResultChangeEvent
 from node.contract.json_documents import JsonChange
 from node.runtime.errors import ServiceError
-from protocol.formats.document_kinds import SET
+from protocol.formats.document_kinds import JSON, SET
 from protocol.formats.text import id_text
 from protocol.ids import BlockId, ObjectId
 from storage.commits.absent_bodies import Erasure, erase_bodies
@@ -84,6 +85,12 @@ async def test_documents_are_found_by_name_and_fields_in_an_order(alice: Node) -
         assert await _find(alice, sort="-votes", limit=1) == ["a"]
         assert await _find(alice, {"votes": 9}) == []
         assert await _find(alice, prefix="list/") == ["list/a"]
+        beside = JSON.edit.make({"\0status": '"done"'}, (), {})  # by who has not seen the other
+        alice.author.write_many(alice.branch(), lambda _: [Draft(beside, document="card/a")])
+        assert await _find(alice, {"status": {"$conflict": True}}) == ["a"]
+        assert await _find(alice, {"$conflict": True}) == ["a"]
+        assert await _find(alice, {"votes": {"$conflict": True}}) == []
+        assert await _find(alice, {"$conflict": False, "status": "open"}) == ["c", "ä"]
 
 
 async def test_names_that_begin_with_a_dot_are_found_as_little_as_they_are_listed(alice: Node) -> None:
