@@ -183,6 +183,7 @@ export interface PeerView {
   name: string;
   newer_features: string[];
   older_features: string[];
+  owner: PeerOwner | null;
   path: "direct" | "punched" | "relayed";
   peer: string;
   reached_at: number | null;
@@ -196,6 +197,14 @@ export interface PeerView {
   unknown_messages: number;
   waiting_topics: number;
   websocket: boolean;
+}
+
+/** The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow. */
+export interface PeerOwner {
+  device: string;
+  mine: boolean;
+  name: string;
+  user: string;
 }
 
 /** State of a topic with a peer. */
@@ -349,6 +358,7 @@ export interface StandingPart {
 /** A peer as people are told of it. */
 export interface NamedPeer {
   name: string;
+  owner: PeerOwner | null;
   peer: string;
   relay: boolean;
 }

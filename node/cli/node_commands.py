@@ -12,6 +12,7 @@ from node.cli.status_view import damaged_line, lost_line, print_overview, print_
 from node.cli.streams import lose_output
 from node.cli.wording import path_line, progress_line, topic_name
 from node.observe.sentences import (
+    called,
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
@@ -110,7 +111,7 @@ def _print_status(answer: "NodeStatus", repos: "list[RepoView]") -> None:
         print_standings(repos)
     for peer in answer["peers"]:
         kind = "relay" if peer["relay"] else "peer"
-        name = f"{peer['name']}  " if peer["name"] else ""
+        name = f"{called(peer)}  " if called(peer) else ""
         said = f"{name}{peer['peer']}  {peer['state']} ({peer['direction']}, {path_line(peer)})"
         print(f"\n{kind} {display_safe(said)}")
         if peer["last_error"]:

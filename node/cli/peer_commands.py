@@ -8,6 +8,7 @@ from node.cli import words
 from node.cli.answers import Outcome, Table, prints, short
 from node.cli.printing import id_text_shown, is_terminal, is_verbose, moment
 from node.cli.wording import path_line, peer_names, progress_line, show_named, time_of, topic_name
+from node.observe.sentences import called
 from node.runtime.wording import counted
 from ravel.characters import display_safe
 
@@ -55,11 +56,11 @@ _PEERS = Table(
     "source",
     ("reached_at", time_of("reached_at")),
     "last_error",
-    "name",
+    ("name", called),
 )
 _COMPUTERS = Table(
     "peers",
-    ("computer", lambda item: item["name"] or item["address"] if item["through"] is None else item["name"]),
+    ("computer", lambda item: called(item) or (item["address"] if item["through"] is None else "")),
     (
         "how",
         lambda item: "relay" if item["relay"] else "direct" if item["through"] is None else path_line(item),
@@ -100,7 +101,7 @@ def _print_all(answer: "PeerList", names: "Mapping[str, str]") -> None:
     for item in answer["peers"]:
         for topic in item["topics"]:
             if topic["progress"] is not None:
-                who, what = display_safe(item["name"] or item["peer"]), display_safe(topic_name(topic))
+                who, what = display_safe(called(item) or item["peer"]), display_safe(topic_name(topic))
                 print(f"{who}  {what}: {progress_line(topic['progress'])}")
     reached = time_of("reached_at")
     for known in answer["known"]:

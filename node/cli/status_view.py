@@ -20,6 +20,7 @@ from node.cli.printing import (
 )
 from node.cli.wording import path_line
 from node.observe.sentences import (
+    called,
     clock_sentence,
     displaced_sentence,
     own_commits_sentence,
@@ -93,7 +94,7 @@ def _level(repo: "RepoView") -> str:
 
 
 def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
-    name = peer["name"] or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
+    name = called(peer) or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
     way = "direct" if peer["through"] is None and peer["path"] != "punched" else path_line(peer)
     state = (
         peer["state"]

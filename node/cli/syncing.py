@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from node.cli.printing import calendar_text, id_text_shown, is_terminal, say_wrapped
 from node.cli.progress import show_progress
 from node.cli.shared import say
-from node.observe.sentences import refusal_advice, refusal_sentence, standing_sentence
+from node.observe.sentences import called, refusal_advice, refusal_sentence, standing_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted, date_text
 
@@ -165,7 +165,7 @@ def _not_in_sync(repo: str, reason: str, seconds: float) -> ServiceError:
 
 
 def _name_of(peer: "PeerView") -> str:
-    return peer["name"] or f"{'relay' if peer['relay'] else 'peer'} {id_text_shown(peer['peer'])}"
+    return called(peer) or f"{'relay' if peer['relay'] else 'peer'} {id_text_shown(peer['peer'])}"
 
 
 def print_synced(shown: Mapping[str, Any]) -> None:

@@ -110,11 +110,31 @@ class TopicView(TopicName):
     ]
 
 
-class PeerView(TypedDict):
+class PeerOwner(TypedDict):
+    """The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow."""
+
+    user: Id
+    name: Annotated[str, Meta(description="How the person is shown there. Empty: only the id is known.")]
+    device: Annotated[
+        str,
+        Meta(
+            description="Name of this one of the person's devices. Empty: the first, or one without a name."
+        ),
+    ]
+    mine: Annotated[bool, Meta(description="It is another node of this node's own person.")]
+
+
+class CalledPeer(TypedDict):
+    """What a peer is called."""
+
+    name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
+    owner: Annotated[PeerOwner | None, Meta(description="Whose node it is. Null: no member has said so.")]
+
+
+class PeerView(CalledPeer):
     """A peer that this node keeps a connection to, or that is connected."""
 
     peer: Id
-    name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
     address: Annotated[
         str,
         Meta(description="`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."),

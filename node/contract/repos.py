@@ -7,6 +7,7 @@ from msgspec import Meta
 from node.contract.access import ADMIN_ALL, ADMIN_REPO, MANAGE_REPO, READ_LISTS, READ_REPO
 from node.contract.endpoint import LINK_ERRORS, WRITE_ERRORS, Endpoint, QueryParameter
 from node.contract.made import Makes
+from node.contract.peers import CalledPeer
 from node.contract.values import (
     Capability,
     Count,
@@ -48,11 +49,10 @@ class TagRequest(Request, frozen=True):
     commit: IdText
 
 
-class NamedPeer(TypedDict):
+class NamedPeer(CalledPeer):
     """A peer as people are told of it."""
 
     peer: Id
-    name: Annotated[str, Meta(description="This user's name for it. Empty: it has none.")]
     relay: bool
 
 

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypedDict
 
 import trio
 
-from node.contract.peers import LearnedAddress, PeerView, TopicName, TopicView
+from node.contract.peers import CalledPeer, LearnedAddress, PeerView, TopicName, TopicView
 from node.ingest.tables import Tables
 from node.network.peer_state import PeerState
 from node.sync.addresses import Learned
@@ -20,15 +20,12 @@ from storage.repos.repos import Branch, Repo
 
 
 def peer_view(
-    state: PeerState, topics: list[TopicView], petname: str = "", through_name: str = ""
+    state: PeerState, topics: list[TopicView], called: CalledPeer, through_name: str = ""
 ) -> PeerView:
-    """Describe a peer. `topics` are those of `view_topics`.
-
-    `petname` and `through_name` are what this user calls the peer, and the relay that it is met through.
-    """
+    """Describe a peer. `topics` are those of `view_topics`; `through_name` is what this user calls the relay between."""
     return {
+        **called,
         "peer": id_text(state.peer),
-        "name": petname,
         "address": state.address,
         "path": "relayed" if state.through is not None else "punched" if state.is_punched else "direct",
         "through": None if state.through is None else id_text(state.through),

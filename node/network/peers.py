@@ -40,7 +40,7 @@ class Peers:
 
         With 16,384 topics of some peers it is half a second of work: other tasks get their turn meanwhile.
         """
-        people, found = self._hub.replica.people, []
+        found: list[PeerView] = []
         self._names.begin_look(self._hub.replica.tables)
         for state in [one for one in self._network.peers if key in (None, one.peer)]:
             replica, topics = self._hub.replica, list[TopicView]()
@@ -49,8 +49,8 @@ class Peers:
                 topics.append(view)
                 if len(topics) % TOPICS_AT_ONCE == 0:
                     await trio.lowlevel.checkpoint()
-            petname, through = people.peer_name(state.peer), self._relay_name(state.through)
-            found.append(peer_view(state, topics, petname, through))
+            called = self._hub.owners.called(state.peer)
+            found.append(peer_view(state, topics, called, self._relay_name(state.through)))
         return found
 
     async def list_all(self) -> PeerList:

@@ -139,7 +139,7 @@ class RepoViews:
                 facts,
                 outlook,
                 unheld,
-                replica.people.peer_name,
+                self._hub.owners.called,
                 sum(one.commit_count - one.void_count for one in branches),
             ),
             is_joining=is_joining,
@@ -161,7 +161,6 @@ class RepoViews:
 
     def _ask_view(self, lobby: Repo, outlook: Outlook, revision: int) -> RepoView | None:
         """Describe a repo that this user asked for while nothing of it is here. Lobbies of others have no view."""
-        replica = self._hub.replica
         ask = self._requests.made_in(lobby)
         if ask is None or ask["status"] == "withdrawn" or self._is_here(lobby):
             return None
@@ -176,5 +175,5 @@ class RepoViews:
             "requests": 0,
             "offers": 0,
             "revision": revision,
-            "standing": describe_standing(facts, outlook, Unheld(), replica.people.peer_name),
+            "standing": describe_standing(facts, outlook, Unheld(), self._hub.owners.called),
         }

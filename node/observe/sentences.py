@@ -11,13 +11,23 @@ from protocol.limits.peers import CLOCK_DRIFT_MAX_SECONDS
 if TYPE_CHECKING:  # types of answers: commands must start at once
     from ravel.types.node import ClockComparison, KeyUse
     from ravel.types.peers import PeerView
-    from ravel.types.repos import RepoStanding, StandingPart
+    from ravel.types.repos import NamedPeer, RepoStanding, StandingPart
 
 
 def standing_sentence(standing: "RepoStanding", when: Callable[[float], str] = date_text) -> str:
     """Say how a repo stands with others, in one sentence. `when` words Unix seconds, in UTC by default."""
     with _worded_times(when):
         return "; ".join(_PARTS[one["code"]](one) for one in standing["parts"] if one["code"] in _PARTS)
+
+
+def called(peer: "NamedPeer | PeerView") -> str:
+    """Name a peer: as this user calls it, else by whose it is ("Ben", "Ben's laptop"); empty where neither is known."""
+    owner = peer["owner"]
+    if peer["name"] or owner is None:
+        return peer["name"]
+    if owner["mine"]:
+        return f"your {owner['device']}" if owner["device"] else "your other computer"
+    return f"{owner['name']}'s {owner['device']}" if owner["name"] and owner["device"] else owner["name"]
 
 
 @contextmanager
@@ -44,7 +54,7 @@ def _verb(part: "StandingPart", one: str, many: str) -> str:
 
 def _peers(part: "StandingPart") -> str:
     names = [
-        one["name"] or f"{'relay' if one['relay'] else 'peer'} {one['peer'][:_ID_SHOWN_LENGTH]}"
+        called(one) or f"{'relay' if one['relay'] else 'peer'} {one['peer'][:_ID_SHOWN_LENGTH]}"
         for one in part.get("peers", ())
     ]
     more = part["count"] if part["code"] == "in_sync" and names else 0

@@ -35,7 +35,14 @@ from storage.blobs.unfetched import count_unfetched
 from storage.commits.commits import has_newer
 from storage.commits.own_commits import load_author_num, load_last_num, load_latest, load_since
 from storage.engine.errors import StorageError
-from storage.peers.peers import Holder, load_holders, put_holders
+from storage.peers.peers import (
+    Holder,
+    PeerUser,
+    load_holders,
+    load_peer_users,
+    put_holders,
+    put_peer_users,
+)
 from storage.repos.repos import Repo
 
 log = structlog.get_logger()
@@ -82,6 +89,7 @@ class Standings:
         self._memories: dict[RepoId, _Memory] = {}
         with hub.replica.database.read() as connection:
             self._last_at_start = load_last_num(connection)
+            hub.owners.load(load_peer_users(connection))
             for num, holders in load_holders(connection).items():
                 if num in hub.replica.repos:
                     held = {one.peer: one for one in holders}
@@ -126,6 +134,8 @@ class Standings:
             new = self._hub.given.take_new()
             if new:
                 await self._try(self._settle_given, new)
+            if said := self._hub.owners.take_new():
+                await self._try(self._keep_owners, said)
             if trio.current_time() - saved_at >= SAVE_SECONDS:
                 await self.save()
                 saved_at = trio.current_time()
@@ -170,6 +180,19 @@ class Standings:
         if whole:
             await self._hub.write(keep_fetched, replica, whole)
             replica.shown.restate({repo_num for repo_num, _ in whole if repo_num in replica.repos})
+
+    async def _keep_owners(self, said: Sequence[PeerUser]) -> None:
+        """Store whose nodes peers are, and have repos shown again whose standing names them."""
+        peers = {one.peer for one in said}
+        self._changed.update(
+            num for num, links in self._links.items() if any(link.peer in peers for link in links.values())
+        )
+
+        def write() -> None:
+            with self._hub.replica.database.write() as connection:
+                put_peer_users(connection, said)
+
+        await self._hub.write(write)
 
     def outlook(self, repo: Repo) -> Outlook:
         """Look at one repo now. Runs in trio's thread, where connections change."""

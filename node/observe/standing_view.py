@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from node.contract.peers import CalledPeer
 from node.contract.repos import NamedPeer, RepoStanding, StandingPart
 from node.contract.requests import AskView
 from node.contract.values import SyncProgress
@@ -127,17 +128,17 @@ class RepoFacts:
 
 
 def describe_standing(
-    facts: RepoFacts, outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str], here: int = 0
+    facts: RepoFacts, outlook: Outlook, unheld: Unheld, called: Callable[[PeerId], CalledPeer], here: int = 0
 ) -> RepoStanding:
     """Return the standing as an answer: its state, and the parts of the sentence that people read.
 
-    `name_of` gives this user's name for a peer, or nothing. `here` counts the repo's commits on this node.
+    `called` says what a peer is called. `here` counts the repo's commits on this node.
     """
     state, parts = _membership_parts(facts)
     if facts.uncertain and not state:
         state = "waiting"
     guests = _count_guests(facts, outlook)
-    link_state, link_parts = _network_parts(outlook, unheld, name_of)
+    link_state, link_parts = _network_parts(outlook, unheld, called)
     if state not in _ENDED:
         if facts.uncertain:
             parts.append({"code": "uncertain", "reason": facts.uncertain})
@@ -226,9 +227,9 @@ def _count_guests(facts: RepoFacts, outlook: Outlook) -> int:
 
 
 def _network_parts(
-    outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+    outlook: Outlook, unheld: Unheld, called: Callable[[PeerId], CalledPeer]
 ) -> tuple[str, list[StandingPart]]:
-    state, parts = _links_parts(outlook, unheld, name_of)
+    state, parts = _links_parts(outlook, unheld, called)
     if unheld.commits is None:
         parts.append({"code": "unheld_unknown"})
     for code, count in (("unheld", unheld.commits or 0), ("unfetched_files", unheld.files)):
@@ -238,10 +239,10 @@ def _network_parts(
 
 
 def _links_parts(
-    outlook: Outlook, unheld: Unheld, name_of: Callable[[PeerId], str]
+    outlook: Outlook, unheld: Unheld, called: Callable[[PeerId], CalledPeer]
 ) -> tuple[str, list[StandingPart]]:
     def named(peer: PeerId, *, is_relay: bool) -> NamedPeer:
-        return {"peer": id_text(peer), "name": name_of(peer), "relay": is_relay}
+        return {**called(peer), "peer": id_text(peer), "relay": is_relay}
 
     if outlook.level_since:
         is_relay = {link.peer: link.is_relay for link in outlook.links}

@@ -244,6 +244,7 @@ class Connection(Conversation):
         self.wake(topic)
         if topic in self._followed.places:
             self._work.note_news(topic, len(nums))
+        self._hub.presences.introduce(self._presence, topic)  # a member may have got a name by it
         super().commits_accepted(topic, nums, branches)
 
     def wake(self, topic: TopicKey) -> None:
@@ -394,6 +395,8 @@ class Connection(Conversation):
             else:
                 self._perform(output)
         self._work.load_summaries(summaries)
+        for topic in summaries:
+            self._hub.presences.introduce(self._presence, topic)
         if self._followed.is_due:
             self._announce()
 

@@ -30,6 +30,7 @@ from node.sync.block_requests import UselessSources
 from node.sync.conversation import Conversation
 from node.sync.given_blocks import GivenBlocks
 from node.sync.intake import Intake, PendingSenders
+from node.sync.owners import Owners
 from node.sync.presence import PresencePort, Presences
 from node.sync.recent_publications import RecentPublications
 from node.sync.relay_client import RelayClient
@@ -148,7 +149,9 @@ class Hub:
         """Relays that refused topics in the last session, and when these are offered again. Only to relays that this user or
         a link has chosen are topics offered."""
         self.useless_sources = UselessSources(clock)
-        self.presences = Presences(replica)
+        self.owners = Owners(replica, self.clock_ms)
+        """Whose nodes peers are."""
+        self.presences = Presences(replica, self.owners)
         """Who has which text open, here and at connected nodes."""
         self.recent = RecentPublications()
         self.given = GivenBlocks()

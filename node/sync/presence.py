@@ -3,6 +3,8 @@
 A presence is of one *session*, a tab of a browser. It is said again every ten seconds, and forgotten after thirty. It goes
 as `presence1` to peers that have joined the own topic of the epoch that is written in, and know the message. They do not
 pass it on, so what one connection brought ends with it. What is said is sealed for members (`protocol.session.presence`).
+
+What is said first on a connection is that a session which never began has ended: its signature shows whose node this is.
 """
 
 import secrets
@@ -15,8 +17,9 @@ import trio
 from node.ingest.replica import Replica
 from node.runtime.token_bucket import TokenBucket
 from node.sync.conversation import Conversation
+from node.sync.owners import Owners
 from protocol.formats.text import id_text
-from protocol.ids import Digest, Signature, TopicKey, UserId
+from protocol.ids import Digest, Signature, TopicKey, UserId, root_branch
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
     PRESENCE_CHECK_SECONDS,
@@ -30,6 +33,7 @@ from protocol.limits.peers import (
 from protocol.session.events import PresenceTold
 from protocol.session.presence import (
     PRESENCE_NONCE_SIZE,
+    PRESENCE_SESSION_SIZE,
     ForgedPresence,
     Presence,
     open_presence,
@@ -51,6 +55,8 @@ class PresencePort:
     )
     held: "dict[tuple[int, bytes], Here]" = field(default_factory=dict)
     """By the branch's number and the session."""
+    is_introduced: bool = False
+    """The peer was told whose node this is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,9 @@ class Here:
 class Presences:
     """All presences that this node knows. Lives in trio's thread; nothing here waits."""
 
-    def __init__(self, replica: Replica) -> None:
+    def __init__(self, replica: Replica, owners: Owners) -> None:
         self._replica = replica
+        self._owners = owners
         self._speaker: tuple[UserId, Callable[[Digest], Signature]] | None = None
         self._own: dict[tuple[int, bytes], Here] = {}
         self._ports: list[PresencePort] = []
@@ -78,6 +85,7 @@ class Presences:
     def speak_as(self, user: UserId, sign: Callable[[Digest], Signature]) -> None:
         """State whose browsers ask this node, and how that user signs. Until then no presence goes to peers."""
         self._speaker = user, sign
+        self._owners.me = user
 
     def connect(self, port: PresencePort) -> None:
         """Take up a connection that has begun."""
@@ -89,6 +97,22 @@ class Presences:
             self._ports.remove(port)
         for num in {num for num, _ in port.held}:
             self._changed(num)
+
+    def introduce(self, port: PresencePort, topic: TopicKey) -> None:
+        """Tell a peer whose node this is, once: where both follow a repo in which the user has a name. Costs O(1).
+
+        Who reads by a link has none, and stays unknown to the members.
+        """
+        if port.is_introduced or self._speaker is None:
+            return
+        tables = self._replica.tables
+        opened = tables.by_topic.get(topic)
+        repo = None if opened is None else tables.repos.get(opened.repo_num)
+        epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
+        if repo is None or epoch is None or self._speaker[0] not in self._replica.people.stated(repo.repo_id):
+            return
+        ended = Presence(secrets.token_bytes(PRESENCE_SESSION_SIZE), root_branch(repo.repo_id))
+        port.is_introduced = self._announce_to(port, epoch, ended)
 
     def listen(self, branch_num: int, changed: Callable[[], None]) -> Callable[[], None]:
         """Have `changed` called when presences of a branch change; gives what ends that."""
@@ -160,6 +184,7 @@ class Presences:
             account.charge(FORGED_PRESENCE_SECONDS)
             log.warning("forged presence dropped", peer=id_text(port.connection.peer), reason=str(error))
             return
+        self._owners.note(port.connection.peer, user, self._replica.tables.repos[epoch.repo_num].repo_id)
         branch = self._replica.tables.find_branch(epoch.repo_num, presence.branch)
         if branch is None:
             return

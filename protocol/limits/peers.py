@@ -248,6 +248,8 @@ ADDRESS_REACHED_SECONDS: Final = 30 * 24 * 3600.0
 """The same for an address where the peer was reached."""
 REACHED_PEERS_MAX: Final = 2048
 """Peers whose address and time of last contact are kept, the latest: twice what is learned. 400 KB."""
+PEER_USERS_MAX: Final = 2048
+"""Peers of which it is kept whose they are, the latest to say so: as many as are kept of REACHED_PEERS_MAX. 300 KB."""
 LEARNED_DIALS_AT_ONCE_MAX: Final = 4
 """Learned addresses that are dialed at a time."""
 LEARNED_CONNECTIONS_MAX: Final = 32

@@ -1,4 +1,4 @@
-"""Tables of peers: those to dial, those that are banned, where each was last reached, and who holds all of a repo.
+"""Tables of peers: those to dial, those that are banned, where each was last reached, whose it is, who holds all of a repo.
 
 Addresses that were only heard of are not kept: a restart forgets them.
 """
@@ -9,11 +9,12 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, func, insert, select
 
-from protocol.ids import PeerId, RepoId
-from protocol.limits.peers import PEER_ADDRESSES_MAX, REACHED_PEERS_MAX
+from protocol.ids import PeerId, RepoId, UserId
+from protocol.limits.peers import PEER_ADDRESSES_MAX, PEER_USERS_MAX, REACHED_PEERS_MAX
 from storage.schema.peer_schema import (
     link_peers,
     peer_addresses,
+    peer_users,
     peers,
     reached_peers,
     reached_repos,
@@ -187,6 +188,36 @@ def forget_reached(connection: Connection, peer: PeerId) -> None:
     """Forget where a peer was."""
     for table in (reached_peers, reached_repos):
         connection.execute(delete(table).where(table.c.peer == peer))
+
+
+@dataclass(frozen=True, slots=True)
+class PeerUser:
+    """A peer, the user whose node it is, the repo in which that user said so as a member, and when (unix seconds)."""
+
+    peer: PeerId
+    user: UserId
+    repo_id: RepoId
+    said_at: int
+
+
+def load_peer_users(connection: Connection) -> list[PeerUser]:
+    """Load whose nodes peers are, the latest to say so last. Costs O(peers)."""
+    table = peer_users
+    query = select(table.c.peer, table.c.user_id, table.c.repo_id, table.c.said_at)
+    return [PeerUser(*row) for row in connection.execute(query.order_by(table.c.said_at, table.c.peer))]
+
+
+def put_peer_users(connection: Connection, said: Sequence[PeerUser]) -> None:
+    """Note whose nodes peers are, in place of what was noted before; of too many peers the oldest go. Costs O(change)."""
+    table = peer_users
+    for one in said:
+        connection.execute(delete(table).where(table.c.peer == one.peer))
+        row = {"peer": one.peer, "user_id": one.user, "repo_id": one.repo_id, "said_at": one.said_at}
+        connection.execute(insert(table).values(row))
+    over = connection.execute(select(func.count()).select_from(table)).scalar_one() - PEER_USERS_MAX
+    if over > 0:
+        oldest = select(table.c.peer).order_by(table.c.said_at, table.c.peer).limit(over)
+        connection.execute(delete(table).where(table.c.peer.in_(connection.execute(oldest).scalars().all())))
 
 
 @dataclass(frozen=True, slots=True)

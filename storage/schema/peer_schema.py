@@ -58,6 +58,16 @@ reached_repos = Table(
 )
 """Repos for whose sake a learned peer is dialed."""
 
+peer_users = Table(
+    "peer_users",
+    metadata,
+    Column("peer", Bytes(32), primary_key=True),
+    Column("user_id", Bytes(32), nullable=False),
+    Column("repo_id", Bytes(32), nullable=False),  # in which the user is a member, and has a name
+    Column("said_at", BigInteger, nullable=False),  # unix seconds
+)
+"""Users whose nodes peers are, as these have signed on a connection."""
+
 repo_holders = Table(
     "repo_holders",
     metadata,

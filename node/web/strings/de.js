@@ -2,7 +2,7 @@
 
 import { many, ofNode } from "./de_node.js";
 import { ofPosts } from "./de_posts.js";
-import { lasting, standingSentence } from "./de_standing.js";
+import { calledPeer, lasting, standingSentence } from "./de_standing.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
 
@@ -73,6 +73,7 @@ export const text = {
   working: "Läuft…",
   loading: "Lädt",
   sentence,
+  calledPeer,
   standingSentence: (standing, when) => sentence(standingSentence(standing, when)),
 
   // The node at a glance

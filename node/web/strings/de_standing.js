@@ -15,8 +15,15 @@ export const lasting = (seconds) => {
 const some = (part, one, several) => `${part.least ? "mindestens " : ""}${many(part.count, one, several)}`;
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} je Sekunde${seconds === undefined ? "" : `, noch ${lasting(seconds)}`})` : "");
 
+/** A peer as this user calls it, else whose it is; empty where neither is known. */
+export function calledPeer({ name, owner }) {
+  if (name || !owner) return name;
+  if (owner.mine) return owner.device ? `dein Gerät ${owner.device}` : "dein anderer Computer";
+  return owner.name && owner.device ? `${owner.device} von ${owner.name}` : owner.name;
+}
+
 function peers(part) {
-  const names = (part.peers ?? []).map((one) => one.name || `${one.relay ? "Relay" : "Peer"} ${one.peer.slice(0, ID_SHOWN)}`);
+  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "Relay" : "Peer"} ${one.peer.slice(0, ID_SHOWN)}`);
   const more = part.code === "in_sync" && names.length ? part.count : 0;
   return `${names.join(", ") || "einem Peer"}${more ? ` und ${more} weiteren` : ""}`;
 }

@@ -2,7 +2,7 @@
 
 import { many, ofNode } from "./en_node.js";
 import { ofPosts } from "./en_posts.js";
-import { lasting, standingSentence } from "./en_standing.js";
+import { calledPeer, lasting, standingSentence } from "./en_standing.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
 
@@ -70,6 +70,7 @@ export const text = {
   working: "Working…",
   loading: "Loading",
   sentence,
+  calledPeer,
   standingSentence: (standing, when) => sentence(standingSentence(standing, when)),
 
   // The node at a glance

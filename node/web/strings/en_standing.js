@@ -18,8 +18,15 @@ const yours = (part, what) =>
 const are = (part) => (part.count === 1 ? "is" : "are");
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} a second${seconds === undefined ? "" : `, ${lasting(seconds)} left`})` : "");
 
+/** A peer as this user calls it, else whose it is; empty where neither is known. */
+export function calledPeer({ name, owner }) {
+  if (name || !owner) return name;
+  if (owner.mine) return owner.device ? `your ${owner.device}` : "your other computer";
+  return owner.name && owner.device ? `${owner.name}’s ${owner.device}` : owner.name;
+}
+
 function peers(part) {
-  const names = (part.peers ?? []).map((one) => one.name || `${one.relay ? "relay" : "peer"} ${one.peer.slice(0, ID_SHOWN)}`);
+  const names = (part.peers ?? []).map((one) => calledPeer(one) || `${one.relay ? "relay" : "peer"} ${one.peer.slice(0, ID_SHOWN)}`);
   const more = part.code === "in_sync" && names.length ? part.count : 0;
   return `${names.join(", ") || "a peer"}${more ? ` and ${more} more` : ""}`;
 }

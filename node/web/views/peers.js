@@ -37,10 +37,11 @@ function Peer({ peer, again }) {
   const shared = peer.topics.filter((topic) => topic.state !== "not joined"); // others are not the peer's to have
   const inSync = shared.filter((topic) => topic.state === "in sync").length;
   const behind = peer.topics.reduce((total, topic) => total + topic.behind, 0);
-  const name = peer.name || short(peer.peer);
+  const called = text.calledPeer(peer);
+  const name = called || short(peer.peer);
   const shown = isLive.value ? text.peerState(text.peerStates[peer.state] ?? peer.state, text.directions[peer.direction]) : text.unknown;
   return html`<li title=${peer.peer}>
-    <bdi class=${peer.name ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
+    <bdi class=${called ? "person" : "id"}>${name}</bdi> <strong class=${isConnected && isLive.value ? "good" : "alarm"}>${shown}</strong>${peer.relay ? ` · ${text.relay}` : ""}
     <p class="facts">${peer.through ? text.throughRelay(peer.through_name || peer.through) : peer.address}${peer.websocket && !peer.address.includes("://") ? ` · ${text.byWebSocket}` : ""}${peer.path === "punched" ? ` · ${text.punched}` : ""}</p>
     ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
       <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>

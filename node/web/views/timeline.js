@@ -145,8 +145,8 @@ function keptOf(groups, repo) {
   if (!last) return null;
   const { unheld, parts } = repo.standing;
   if (unheld > 0) return { key: last.key, said: text.keptHere };
-  const named = parts.find(({ code }) => code === "in_sync")?.peers?.find((one) => one.name);
-  return named ? { key: last.key, said: text.keptToo(named.name) } : null;
+  const [named] = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).map(text.calledPeer).filter(Boolean);
+  return named ? { key: last.key, said: text.sentence(text.keptToo(named)) } : null;
 }
 
 /** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */

@@ -18,9 +18,11 @@ class PeerList(TypedDict):
 class PeerView(TypedDict):
     """A peer that this node keeps a connection to, or that is connected."""
 
-    peer: str
     name: str
     """What this user calls the peer (`ravel name`). Empty: nothing."""
+    owner: PeerOwner | None
+    """Whose node it is. Null: no member has said so."""
+    peer: str
     address: str
     """`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."""
     path: str
@@ -170,6 +172,18 @@ class LearnedAddress(TypedDict):
     """Unix seconds when the peer was last reached anywhere."""
     failures: int
     """Failed dials since then."""
+
+
+class PeerOwner(TypedDict):
+    """The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow."""
+
+    user: str
+    name: str
+    """How the person is shown there. Empty: only the id is known."""
+    device: str
+    """Name of this one of the person's devices. Empty: the first, or one without a name."""
+    mine: bool
+    """It is another node of this node's own person."""
 
 
 class TopicView(TypedDict):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NotRequired, TypedDict
 
+from ravel.types.peers import PeerOwner
 from ravel.types.values import SyncProgress
 
 
@@ -191,7 +192,9 @@ class StandingPart(TypedDict):
 class NamedPeer(TypedDict):
     """A peer as people are told of it."""
 
-    peer: str
     name: str
-    """This user's name for it. Empty: it has none."""
+    """What this user calls the peer (`ravel name`). Empty: nothing."""
+    owner: PeerOwner | None
+    """Whose node it is. Null: no member has said so."""
+    peer: str
     relay: bool

@@ -16,7 +16,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft
 from node.authoring.write_queue import WriteRequest
-from node.contract.repos import StandingPart
+from node.contract.peers import CalledPeer, PeerOwner
+from node.contract.repos import RepoStanding, StandingPart
 from node.contract.requests import AskView
 from node.contract.values import SyncProgress
 from node.network.network import Network
@@ -386,11 +387,15 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
 }
 
 
+def _nobody(_: PeerId) -> CalledPeer:
+    return {"name": "", "owner": None}
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_each_state_has_its_sentence(name: str) -> None:
     facts, outlook, counted, state, sentence = CASES[name]
     unheld = _unheld_of(counted)
-    said = describe_standing(facts, outlook, unheld, lambda _: "")
+    said = describe_standing(facts, outlook, unheld, _nobody)
     assert (said["state"], standing_sentence(said), said["unheld"]) == (state, sentence, unheld.commits)
     assert said["unfetched_files"] == unheld.files
     assert said["held_at"] == (None if outlook.last is None else 0)
@@ -404,9 +409,16 @@ def test_each_code_that_is_promised_has_words_on_the_command_line_and_on_the_pag
 
 
 @pytest.mark.parametrize("name", [one for one in CASES if SHORT in CASES[one][4]])
-def test_a_peer_with_a_petname_is_called_by_it(name: str) -> None:
+def test_a_peer_with_a_petname_or_a_known_owner_is_called_by_it(name: str) -> None:
     facts, outlook, counted, _, sentence = CASES[name]
-    said = describe_standing(facts, outlook, _unheld_of(counted), {PEER: "Bob's laptop"}.__getitem__)
+    owner: PeerOwner = {"user": "u", "name": "Bob", "device": "laptop", "mine": False}
+    callings: list[CalledPeer] = [{"name": "Bob's laptop", "owner": None}, {"name": "", "owner": owner}]
+    for called in callings:
+        said = describe_standing(facts, outlook, _unheld_of(counted), {PEER: called}.__getitem__)
+        _is_called_bobs_laptop(said, sentence)
+
+
+def _is_called_bobs_laptop(said: RepoStanding, sentence: str) -> None:
     named = sentence.replace(f"peer {SHORT}", "Bob's laptop").replace(f"relay {SHORT}", "Bob's laptop")
     assert standing_sentence(said) == named
 
@@ -418,7 +430,7 @@ def _unheld_of(counted: Unheld | int | None) -> Unheld:
 @pytest.mark.parametrize("name", CASES)
 def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
     facts, outlook, unheld, state, _ = CASES[name]
-    shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld), lambda _: ""))
+    shown = without_peers(describe_standing(facts, outlook, _unheld_of(unheld), _nobody))
     assert (shown["state"], shown["in_sync_with"]) == (state, [])
     assert SHORT not in standing_sentence(shown)
     assert standing_sentence(shown)
@@ -427,7 +439,7 @@ def test_a_caller_without_the_right_to_see_peers_sees_none(name: str) -> None:
 def test_progress_is_that_of_the_fastest_transfer_of_what_is_not_here() -> None:
     slow, fast = replace(LINK, behind=50, coming=1.0), replace(LINK, behind=60, coming=20.0)
     outlook = Outlook((replace(LINK, unsent=5, going=9.0), slow, fast), 3, {}, None)
-    assert describe_standing(MEMBER, outlook, Unheld(), lambda _: "", 40)["progress"] == {
+    assert describe_standing(MEMBER, outlook, Unheld(), _nobody, 40)["progress"] == {
         "direction": "receiving",
         "done": 40,
         "total": 100,
@@ -440,7 +452,7 @@ def test_what_a_peer_states_and_does_not_send_ends_as_no_progress() -> None:
     """Else one peer could show a repo as behind for ever."""
     for quiet, behind in ((BELIEVED_SECONDS - 1, STATED_COUNT_MAX), (BELIEVED_SECONDS, 0)):
         liar = replace(LINK, behind=STATED_COUNT_MAX, coming=0.0, quiet_seconds=quiet)
-        said = describe_standing(MEMBER, _with(liar), Unheld(), lambda _: "", 40)
+        said = describe_standing(MEMBER, _with(liar), Unheld(), _nobody, 40)
         assert (said["state"], said["behind"]) == ("syncing", behind)
         progress = said["progress"]
         assert (progress is None) == (behind == 0)
@@ -661,7 +673,7 @@ async def test_a_reader_is_cut_off_by_a_renewal_and_an_excluded_member_by_the_ex
 def test_a_user_who_may_lack_own_commits_is_told_so_whoever_is_in_sync() -> None:
     outlook = Outlook((replace(LINK, is_level=True),), 1, {PEER: 1_700_000_000}, Holder(PEER, 0, 9))
     facts = replace(MEMBER, uncertain="this folder is a copy", own_forks=3)
-    said = describe_standing(facts, outlook, Unheld(), lambda _: "")
+    said = describe_standing(facts, outlook, Unheld(), _nobody)
     assert (said["state"], said["uncertain"], said["own_forks"]) == ("waiting", "this folder is a copy", 3)
     assert standing_sentence(said) == (
         "you cannot write yet: peers are asked for commits of yours (this folder is a copy); "
@@ -684,13 +696,13 @@ def test_an_owner_is_told_of_followers_who_can_be_no_members(
     followers = [replace(LINK, peer=PeerId(bytes([one]) * 32)) for one in range(links)]
     relay = replace(LINK, peer=PeerId(bytes([99]) * 32), is_relay=True)
     outlook = Outlook((*followers, relay, followers[0]), 5, {}, None)
-    shown = describe_standing(replace(MEMBER, members=members), outlook, Unheld(), lambda _: "")
+    shown = describe_standing(replace(MEMBER, members=members), outlook, Unheld(), _nobody)
     assert shown["guests"] == guests
     assert (said in standing_sentence(shown)) if said else ("no member's" not in standing_sentence(shown))
 
 
 def test_peers_of_another_version_are_told_apart() -> None:
-    said = describe_standing(MEMBER, Outlook((), 3, {}, None, foreign=1), Unheld(), lambda _: "")
+    said = describe_standing(MEMBER, Outlook((), 3, {}, None, foreign=1), Unheld(), _nobody)
     assert (
         standing_sentence(said)
         == "3 peers are connected (1 of another version of Ravel), and none follows this repo"
@@ -765,7 +777,7 @@ def _own_ids(node: Node, author: Node | None = None) -> set[bytes]:
 
 def test_what_is_here_and_cannot_be_shown_is_said_beside_in_sync() -> None:
     outlook = Outlook((replace(LINK, is_level=True),), 1, {PEER: 1_700_000_000}, Holder(PEER, 0, 9))
-    said = describe_standing(replace(MEMBER, unread=2, damaged=1), outlook, Unheld(), lambda _: "")
+    said = describe_standing(replace(MEMBER, unread=2, damaged=1), outlook, Unheld(), _nobody)
     assert standing_sentence(said).startswith(
         "2 commits are of a newer format, which this Ravel does not show; "
         "1 commit is damaged here, and asked of peers; in sync with"

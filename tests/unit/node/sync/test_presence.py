@@ -1,22 +1,27 @@
 """Presences of texts on a node: who is told, who is shown, what is dropped, and what ends them."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 import trio
 from trio.testing import MockClock
 
+from node.authoring.writing import write_commit
+from node.ingest.membership_facts import NO_FACTS, StatedName
 from node.runtime.scheduling import WorkAccount
 from node.sync.conversation import Conversation
 from node.sync.presence import PresencePort, Presences
 from protocol.crypto.hashing import announced_topic
 from protocol.crypto.keys import UserSeed
 from protocol.crypto.signing import key_pair, sign
+from protocol.formats.profiles import Profile
+from protocol.formats.text import id_text
 from protocol.ids import BranchId, PeerId, SessionId, TopicKey, UserId
 from protocol.limits.peers import (
     FORGED_PRESENCE_SECONDS,
+    PEER_USERS_MAX,
     PRESENCE_PEERS_MAX,
     PRESENCE_SECONDS,
     PRESENCES_AT_ONCE_MAX,
@@ -29,6 +34,7 @@ from protocol.session.features import FEATURES
 from protocol.session.messages import Announce, Features
 from protocol.session.presence import Presence, open_presence, seal_presence
 from protocol.session.session import Session
+from storage.peers.peers import PeerUser, load_peer_users, put_peer_users
 from storage.repos.deletion import forget_repo
 from storage.repos.epochs import Epoch
 from tests.support.nodes import Node, open_nodes
@@ -83,7 +89,7 @@ def alice(tmp_path: Path) -> Iterator[Node]:
 
 
 def _presences(node: Node) -> Presences:
-    presences = Presences(node.replica)
+    presences = Presences(node.replica, node.hub.owners)
     presences.speak_as(node.author.user, node.author.sign)
     return presences
 
@@ -134,6 +140,59 @@ async def test_peers_are_told_and_tell_and_what_they_told_ends_with_the_connecti
     presences.received(port, line.topic, line.box(port, _of(alice, 8)))
     presences.lose(port)
     assert presences.here(branch.num) == []
+
+
+async def test_a_peer_is_told_once_whose_node_this_is_where_the_user_has_a_name(alice: Node) -> None:
+    presences, line = _presences(alice), Line(alice.epoch())
+    port = line.port()
+    presences.introduce(port, line.topic)
+    assert not line.told, "who has no name stays unknown, such as one who reads by a link"
+    root = alice.replica.root_branch(alice.repo())
+    await write_commit(alice.hub, alice.author, root, Profile("Alice", None))
+    for _ in range(2):
+        presences.introduce(port, line.topic)
+    place = port.connection.session.presence_place(line.topic, by_us=True)
+    ((user, said),) = [open_presence(line.epoch.keys.read_key, place, one.box) for one in line.told]
+    assert (user, said.branch, said.has_left) == (alice.author.user, root.branch_id, True)
+
+
+async def test_who_signs_on_a_connection_owns_the_peer_and_devices_are_their_persons(
+    alice: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    presences, owners, branch = _presences(alice), alice.hub.owners, alice.branch()
+    line = Line(alice.epoch())
+    port = line.port()
+    presences.received(port, line.topic, line.box(port, Presence(b"s" * 8, branch.branch_id), BOB) + b"x")
+    assert owners.called(PEER)["owner"] is None, "forged"
+    presences.received(port, line.topic, line.box(port, Presence(b"s" * 8, branch.branch_id)))
+    owner = {"user": id_text(BOB), "name": "", "device": "", "mine": False}
+    assert owners.called(PEER) == {"name": "", "owner": owner}
+    assert [(one.peer, one.user) for one in owners.take_new()] == [(PEER, BOB)]
+    presences.received(port, line.topic, line.box(port, _of(alice, 1)))
+    assert owners.take_new() == [], "as before"
+    facts = replace(
+        NO_FACTS,
+        persons={BOB: alice.author.user},
+        stated={BOB: StatedName("laptop", None, 0), alice.author.user: StatedName("Alice", None, 0)},
+    )
+    monkeypatch.setattr(alice.replica, "_facts", {alice.repo().repo_id: facts})
+    alice.replica.people.set_facts({alice.repo().repo_id: facts}, [alice.repo().repo_id])
+    assert owners.called(PEER)["owner"] == {**owner, "name": "Alice", "device": "laptop", "mine": True}
+
+
+def test_of_too_many_owners_the_oldest_is_forgotten(alice: Node) -> None:
+    owners, repo_id = alice.hub.owners, alice.repo().repo_id
+    for number in range(PEER_USERS_MAX + 1):
+        owners.note(PeerId(number.to_bytes(32, "big")), BOB, repo_id)
+    assert owners.called(PeerId(bytes(32)))["owner"] is None
+    assert owners.called(PeerId((1).to_bytes(32, "big")))["owner"] is not None
+    with alice.replica.database.write() as connection:
+        said = owners.take_new()
+        assert len(said) == PEER_USERS_MAX
+        put_peer_users(connection, said)
+        put_peer_users(connection, [PeerUser(PEER, BOB, repo_id, said[-1].said_at + 1)])
+        kept = load_peer_users(connection)
+    assert (len(kept), kept[-1].peer) == (PEER_USERS_MAX, PEER)
 
 
 async def test_what_is_forged_is_dropped_and_charged(alice: Node) -> None:
