@@ -100,7 +100,8 @@ class _PostStream(Response):
         self._streams = streams
         self._request = request
         self._caller = caller_of(request)
-        self._branch: str = request.path_params["branch"]
+        self._named: str = request.path_params["branch"]
+        self._branch = ""  # its ids, once they are found: a rename sends no line elsewhere
         self._path = request.url.path
         self._origin = fingerprint_of(STREAM_POSTS, request, b"")
         self._waiting: deque[bytes | None] = deque()  # lines that were read
@@ -227,7 +228,9 @@ class _PostStream(Response):
         outcomes: Sequence[object]
         try:
             self._streams.callers.check(self._caller)
-            outcomes = await self._streams.posts.write_each(self._branch, [one.post.text for one in lines])
+            posts = self._streams.posts
+            self._branch = self._branch or posts.resolve(self._named)
+            outcomes = await posts.write_each(self._branch, [one.post.text for one in lines])
         except Exception as error:  # of whatever type: it is each line's
             outcomes = [error] * len(lines)
         return [self._finish(one, outcome) for one, outcome in zip(lines, outcomes, strict=True)]

@@ -87,6 +87,11 @@ class Posts:
             "rank": _rank_of(commits[-1]),
         }
 
+    def resolve(self, branch: str) -> str:
+        """Return the ids that stand for a branch whatever it is called later. Raises ServiceError where there is none."""
+        facts = self._find_branch(branch).facts
+        return f"{id_text(facts.repo_id)}:{id_text(facts.branch_id)}"
+
     async def write_each(self, branch: str, texts: Sequence[str]) -> list[WrittenCommitView | Exception]:
         """Write posts one after the other; returns each once it is durable, or the error of its own that `write` raises.
 

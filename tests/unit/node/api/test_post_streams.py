@@ -105,6 +105,20 @@ async def test_a_branch_that_is_not_there_refuses_each_line(tmp_path: Path) -> N
         assert _codes(_read(answer.content)) == ["not_found", "not_found"]
 
 
+async def test_a_rename_sends_no_line_of_a_stream_elsewhere(tmp_path: Path) -> None:
+    async with served(tmp_path) as one, _connected(one) as stream:
+        one.node.create_repo()
+        for number, text in enumerate(("a", "b")):
+            line = _line(text)
+            await stream.send_all(b"%x\r\n%b\r\n" % (len(line), line))
+            await _receive_until(stream, b"}\n")
+            if not number:
+                path = "/api/v1/branches/main/edits"
+                (await one.client.post(path, json={"name": "hall"})).raise_for_status()
+        answer = await one.client.get("/api/v1/branches/hall/timeline", params={"limit": 1000})
+        assert [item["text"] for item in answer.json()["items"] if item["kind"] == "post"] == ["a", "b"]
+
+
 @asynccontextmanager
 async def _connected(one: Served) -> AsyncIterator[trio.SocketStream]:
     async with await trio.open_tcp_stream("127.0.0.1", one.client.base_url.port or 0) as stream:
@@ -199,8 +213,13 @@ class _Posts:
 
     def __init__(self) -> None:
         self.groups: list[list[str]] = []
+        self.resolved = 0
         self.gate = trio.Event()
         self.error: Exception | None = None
+
+    def resolve(self, branch: str) -> str:
+        self.resolved += 1
+        return branch
 
     async def write_each(self, _branch: str, texts: Sequence[str]) -> list[object]:
         self.groups.append([*texts])
@@ -280,6 +299,7 @@ async def test_a_stream_reads_on_while_it_owes_few_answers(text: str, held: int 
         await client.pieces.send(b"")
     assert len(client.answers.splitlines()) == held + 20
     assert max(map(len, posts.groups)) <= WRITE_GROUP_COUNT_MAX
+    assert posts.resolved == 1 < len(posts.groups), "the branch is looked up once"
 
 
 async def test_a_client_that_reads_no_answers_is_cut(autojump_clock: MockClock) -> None:
