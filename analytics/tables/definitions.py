@@ -29,7 +29,7 @@ from typing import Final
 
 from analytics.reading.limits import PERCENTILE_ACCURACY
 from analytics.tables.periods import WAITS
-from ravel.exports.checking import COUNT_MAX
+from ravel.exports.checking import SUM_MAX
 from ravel.exports.schema import PERMISSIONS, REASONS
 
 SOURCES: Final[Mapping[str, str]] = {
@@ -64,7 +64,7 @@ def _texts(values: Iterable[str]) -> str:
 
 CONSTANTS: Final[Mapping[str, str]] = {
     "accuracy": str(PERCENTILE_ACCURACY),
-    "count_max": str(COUNT_MAX),
+    "sum_max": str(SUM_MAX),
     "permissions": _texts(PERMISSIONS),
     "admins": _texts(PERMISSIONS[-2:]),
     "reasons": _texts(REASONS),

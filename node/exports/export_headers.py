@@ -1,12 +1,12 @@
 """Exports what commits' headers state beside their acks: places in further tangles, and dependencies.
 
 Each new commit is opened once for both tables, without its body, in some 0.2 ms. A commit whose block is damaged has
-no rows, and `ravel fsck` names it.
+no rows until it is repaired, and `ravel fsck` names it.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 import pyarrow as pa
@@ -28,12 +28,21 @@ _Opened = tuple[int, Commit]
 """A commit, and its number."""
 
 
-def open_headers(connection: Connection, first: int, last: int) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """Yield batches of `tangles` and `dependencies` of the commits of these numbers. Costs O(commits)."""
+def open_headers(
+    connection: Connection, first: int, last: int, unopened: list[int]
+) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield batches of `tangles` and `dependencies` of the commits of these numbers, and of those `unopened` so far.
+
+    That list has afterwards the commits that cannot be opened. Costs O(commits).
+    """
     tables = load_tables(connection)
-    rows = iterate_between(connection, first, last)
+    # One by one: a commit that is gone is left out.
+    before = [row for num in unopened for row in iterate_between(connection, num, num)]
+    unopened.clear()
+    rows = chain(before, iterate_between(connection, first, last))
     while some := list(islice(rows, _OPENED_AT_ONCE)):
         opened = _open_some(connection, tables, some)
+        unopened += sorted({row.num for row in some} - {num for num, _ in opened})
         for table, schema, told in (
             ("tangles", TANGLES, _tangle_rows(opened)),
             ("dependencies", DEPENDENCIES, _dependency_rows(opened)),

@@ -25,13 +25,22 @@ from sqlalchemy import Connection
 
 from protocol.crypto.keys import HashKey
 from protocol.ids import Digest, UserId
-from ravel.exports.schema import BLOCK_TABLES, MANIFEST_NAME, MEMBERS, MEMBERSHIPS, SCHEMA_VERSION, TABLES
+from ravel.exports.schema import (
+    BLOCK_TABLES,
+    HEADER_TABLES,
+    MANIFEST_NAME,
+    MEMBERS,
+    MEMBERSHIPS,
+    SCHEMA_VERSION,
+    TABLES,
+)
 from storage.engine.database import StorageError
 from storage.export.blocks import block_batches, relay_block_batches
 from storage.export.delta_log import has_logs, remove_logs, write_logs
 from storage.export.destinations import Destination
 from storage.export.manifest import (
     MANIFEST_SIZE_MAX,
+    UNOPENED_COUNT_MAX,
     Manifest,
     Part,
     Quotas,
@@ -72,14 +81,16 @@ from storage.schema.schema import changes, commits
 
 _PSEUDONYM_TAG: Final = b"ravel export pseudonym"
 _SOURCE_TAG: Final = b"ravel export source author"
+_FILE_TAG: Final = b"ravel export file"
 _KEY_TAG: Final = b"ravel export pseudonym key"
 
 Bodies = Callable[[Connection, int, int], Iterator[pa.RecordBatch]]
 """Bodies of the commits of some numbers (first and last): who exports can open them, this module cannot."""
 
 
-Headers = Callable[[Connection, int, int], Iterator[tuple[str, pa.RecordBatch]]]
-"""Rows of `tangles` and `dependencies` of the commits of some numbers, each batch with its table; opened elsewhere."""
+Headers = Callable[[Connection, int, int, list[int]], Iterator[tuple[str, pa.RecordBatch]]]
+"""Rows of `tangles` and `dependencies` of the commits of some numbers, each batch with its table; opened elsewhere. So are
+those of a list of numbers, which has afterwards the commits that could not be opened."""
 
 
 SourceNames = Callable[[Connection, Sequence[int]], Mapping[int, str]]
@@ -132,6 +143,11 @@ class ExportPlan:
         """Return the hash that stands for an author: the same wherever the key is."""
         assert self.pseudonym_key is not None, "or authors stand for themselves"
         return Digest(blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest())
+
+    def hash_file(self, object_id: bytes) -> Digest:
+        """Hash a file's id under the key of pseudonyms: who holds the file, or its blocks, cannot look who added it."""
+        assert self.pseudonym_key is not None, "or files stand for themselves"
+        return Digest(blake3(_FILE_TAG + object_id, key=self.pseudonym_key).digest())
 
     def hash_source(self, name: str) -> Digest:
         """Hash an author's name elsewhere, under the key of pseudonyms if there is one."""
@@ -259,12 +275,15 @@ class _Run:
                 "commits", commit_batches(connection, first, last, pseudonym, self._source_authors)
             )
             self._add("edits", edit_batches(connection, first, last))
-            self._add("files", file_batches(connection, first, last, with_names=plan.bodies is not None))
-            if plan.headers is not None:
-                self._add_all(plan.headers(connection, first, last))
+            hidden = None if pseudonym is None else plan.hash_file
+            self._add(
+                "files", file_batches(connection, first, last, hidden, with_names=plan.bodies is not None)
+            )
             if plan.bodies is not None:
                 self._add("bodies", plan.bodies(connection, first, last))
-            manifest.watermark = last
+        if plan.headers is not None:
+            self._read_headers(connection, plan.headers, first, last)
+        manifest.watermark = max(manifest.watermark, last)
         first, last = manifest.relay_watermark + 1, find_last(connection, relay_commits.c.num)
         if first <= last:
             self._add("relay_commits", relay_commit_batches(connection, first, last))
@@ -273,6 +292,19 @@ class _Run:
         for table, upto in ((commits, manifest.watermark), (relay_commits, manifest.relay_watermark)):
             if (mark := last_mark(connection, table, upto)) is not None:
                 manifest.marks[table.name] = mark
+
+    def _read_headers(self, connection: Connection, headers: Headers, first: int, last: int) -> None:
+        """Export what headers state. All anew once a damaged commit is repaired: rows ascend, and its are between others."""
+        manifest = self.manifest
+        unopened = [*manifest.unopened]
+        if unopened and any(True for _ in headers(connection, 1, 0, unopened)):
+            first, unopened = 1, []
+            for table in HEADER_TABLES:
+                self._replace(manifest.tables[table], self._plan.created_at)
+                manifest.tables[table] = []
+        if first <= last:
+            self._add_all(headers(connection, first, last, unopened))
+        manifest.unopened = unopened[:UNOPENED_COUNT_MAX]
 
     def _source_authors(self, connection: Connection, nums: Sequence[int]) -> dict[int, Digest]:
         names = {} if self._plan.source_authors is None else self._plan.source_authors(connection, nums)

@@ -18,6 +18,9 @@ from storage.engine.database import StorageError
 
 MANIFEST_SIZE_MAX: Final = 1 << 28
 """Bytes: over a million parts, at some 150 bytes each. `analytics.reading.limits` has the same."""
+UNOPENED_COUNT_MAX: Final = 1_000
+"""Damaged commits that each export tries to open again, in some 0.3 ms each. Of more, the others have rows only once the
+export begins anew."""
 
 _PART_PATH: Final = re.compile(r"[a-z_]+/[0-9A-Za-z-]+\.parquet")
 """A manifest may have been altered where it lay, and parts are deleted by their paths: no other is followed."""
@@ -88,6 +91,9 @@ class Manifest(msgspec.Struct, forbid_unknown_fields=True):
     marks: dict[str, Mark] = {}
     roots: str = ""  # which were told; empty where any was damaged that nobody had taken out
     unjudged_repos: int = 0
+    unopened: list[
+        int
+    ] = []  # damaged commits, by number, whose rows of `tangles` come once they are repaired
 
     def listed(self) -> Iterator[str]:
         """Yield the paths of all parts that are there."""

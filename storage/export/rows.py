@@ -191,9 +191,14 @@ def _count_files(connection: Connection, first: int, last: int) -> dict[int, tup
 
 
 def file_batches(
-    connection: Connection, first: int, last: int, *, with_names: bool
+    connection: Connection,
+    first: int,
+    last: int,
+    hidden: Callable[[bytes], bytes] | None,
+    *,
+    with_names: bool,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield batches of the files that the commits of these numbers add, in order."""
+    """Yield batches of the files that the commits of these numbers add, in order. `hidden` gives what stands for an id."""
     query = (
         select(files.c.commit_num, commits.c.commit_id, files.c.object_id, files.c.name, files.c.size)
         .join(commits, commits.c.num == files.c.commit_num)
@@ -202,7 +207,8 @@ def file_batches(
     )
     for nums, ids, objects, names, sizes in _columns(connection, query):
         told = [name or None for name in names] if with_names else [None] * len(nums)
-        yield make_batch(FILES, [nums, _ids(ids), _ids(objects), told, sizes])
+        shown = objects if hidden is None else [hidden(one) for one in objects]
+        yield make_batch(FILES, [nums, _ids(ids), _ids(shown), told, sizes])
 
 
 def name_batches(connection: Connection, *, has_pseudonyms: bool) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,7 @@ export has replaced meanwhile is read from where it is kept.
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -36,8 +37,9 @@ MANIFEST_SIZE_MAX: Final = 256 << 20
 MANIFEST_NUMBER_MAX: Final = 2**62
 """Rows, bytes, blocks, sequences that a manifest may state: no store has as many, and 64 bits hold them and their sums."""
 COUNT_MAX: Final = 1 << 42
-"""Bytes, blocks or files that a row may count: 4 TiB in one commit or topic are in no store, and millions of rows of as much
-can be summed in 64 bits."""
+"""Bytes, blocks or files that a row may count: 4 TiB in one commit or topic are in no store."""
+SUM_MAX: Final = 1 << 50
+"""The same of a table's column in all: a PiB is in no store, and what thousands of exports count so is summed in 64 bits."""
 FILE_BYTES_MAX: Final = 1 << 47
 """Bytes of files that one commit may say to add: 128 files of a TiB, which its author need not have."""
 CREATED_AT_MAX: Final = 7_258_118_399
@@ -48,6 +50,12 @@ BODY_TABLES: Final = ("bodies",)
 
 _COUNTED: Final = (b"bytes", b"blocks", b"publications", b"files")
 """Units of what is summed."""
+_SUMMED: Final = frozenset(
+    (table, column)
+    for table in ("commits", "relay_commits", "relay_topics")
+    for column in ("size", "blocks", "commits")
+)
+"""Columns that have SUM_MAX: the node has what they count. Of files authors say what they like."""
 _ID_SIZE: Final = 32
 _HASH_CHUNK_SIZE: Final = 1 << 20
 _THREADS_MAX: Final = 16
@@ -295,11 +303,20 @@ def _check_parts(
     """Check parts, some at once. Of several that are wrong the first is named."""
     expected = {table: columns_of(table, version) for table in tables}
     every = [(part, expected[table]) for table, parts in tables.items() for part in parts]
+    names = [table for table, parts in tables.items() for _ in parts]
+    sums: Counter[tuple[str, str]] = Counter()
     told_at = time.monotonic()
     # Hashing and reading files leave the interpreter to other threads.
     with ThreadPoolExecutor(min(_THREADS_MAX, 2 * (os.cpu_count() or 1))) as threads:
         try:
-            for count, _ in enumerate(threads.map(lambda one: check_part(*one), every), 1):
+            checked = threads.map(lambda one: check_part(*one), every)
+            for count, ((part, _), table, counted) in enumerate(zip(every, names, checked, strict=True), 1):
+                sums.update({(table, name): number for name, number in counted.items()})
+                for key in _SUMMED & sums.keys():
+                    if sums[key] > SUM_MAX:
+                        raise ExportError(
+                            f"{part.path}: {key[1]} adds up to more than {SUM_MAX}, which nothing can have"
+                        )
                 if progress is not None and time.monotonic() - told_at >= _PROGRESS_SECONDS:
                     progress(f"    {count:,} of {len(every):,} parts")
                     told_at = time.monotonic()
@@ -308,8 +325,11 @@ def _check_parts(
             raise
 
 
-def check_part(part: ExportPart, expected: pa.Schema) -> None:
-    """Check that a part is what the manifest says, with these columns. Raises ExportError, OSError."""
+def check_part(part: ExportPart, expected: pa.Schema) -> Mapping[str, int]:
+    """Check that a part is what the manifest says, with these columns; return the sums of those that count.
+
+    Raises ExportError, OSError.
+    """
     if not part.path.is_file():
         raise ExportError(f"{part.path} is missing, but the manifest lists it")
     size = part.path.stat().st_size
@@ -342,10 +362,10 @@ def check_part(part: ExportPart, expected: pa.Schema) -> None:
     wrong = _wrong_columns(schema, expected)
     if wrong:
         raise ExportError(f"{part.path} lacks columns, or has them of other types: {', '.join(wrong)}")
-    _check_values(part, schema, expected)
+    return _check_values(part, schema, expected)
 
 
-def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> None:
+def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> Mapping[str, int]:
     """Check each value that would stop a reader: nulls where there are none, ids of another length, counts that cannot be.
 
     Ravel's own files cannot hold nulls; those that can are looked through. Nulls inside of lists are another type, which was
@@ -355,8 +375,9 @@ def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> N
     lists = {field.name for field in expected if pa.types.is_list(field.type)}
     counts = {field.name for field in expected if (field.metadata or {}).get(b"unit", b"") in _COUNTED}
     looked_at = [name for name in expected.names if name in nullable | lists | counts]
+    sums: Counter[str] = Counter()
     if not looked_at:
-        return
+        return sums
     first = 0
     try:
         with pq.ParquetFile(part.path) as file:
@@ -372,9 +393,13 @@ def _check_values(part: ExportPart, schema: pa.Schema, expected: pa.Schema) -> N
                         )
                     if wrong is not None:
                         raise ExportError(f"{part.path} row {first + wrong[0]} (from 0): {name} {wrong[1]}")
+                    if name in counts:
+                        total: Any = pc.sum(pc.abs(column))
+                        sums[name] += total.as_py() or 0
                 first += batch.num_rows
     except pa.ArrowException as error:
         raise ExportError(f"{part.path} cannot be read near row {first}: {error}") from None
+    return sums
 
 
 _Wrong = tuple[int, str]

@@ -56,8 +56,8 @@ relay_blocks_from int (the watermarks up to which commits and publications were 
 was forgotten in between has rows there and no blocks), quotas {"total", "topic", "peer"} in bytes or null where the node
 keeps nothing for others, holdings {"blocks", "bytes", "referenced_blocks", "referenced_bytes"} or null where they were not
 counted, tables {name: [{"path": str (relative), "rows": int, "bytes": int, "blake3": hex}]}, replaced [{"path": str, "at":
-int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots
-and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`; older manifests have none)."""
+int (unix seconds)}], unjudged_repos int (repos without rows in RIGHTS, for their root branches are damaged), marks, roots,
+unopened and holdings_of (for the exporter alone), checksum hex (see `has_manifest_checksum`; older manifests have none)."""
 
 KEPT_NAME: Final = "kept"
 """The folder of parts that a newer export has replaced: a listed part that is not at its path is below it."""
@@ -340,7 +340,11 @@ FILES: Final = _table(
     "A row for each file that a commit adds, also those removed since.",
     _Column("sequence", _INT, _SEQUENCE),
     _Column("commit_id", _ID, "the commit's id"),
-    _Column("object_id", _ID, "the file's id: of its content as it is encrypted in the repo's epoch"),
+    _Column(
+        "object_id",
+        _ID,
+        "the file's id: of its content as it is encrypted in the repo's epoch; a keyed hash of that beside pseudonyms",
+    ),
     _Column("name", _TEXT, "name; null if the export has no bodies or the thing has no name", optional=True),
     _Column("size", _INT, "its size, as the author says", _BYTES, optional=True),
 )
@@ -425,6 +429,9 @@ RIGHTS: Final = ("memberships", "members")
 
 STATED: Final = ("voids", "relay_topics", "topics", "names", "pending", "rejections", *RIGHTS)
 """Tables that each export states anew; the others grow."""
+
+HEADER_TABLES: Final = ("tangles", "dependencies")
+"""Tables of what commits' headers state."""
 
 BLOCK_TABLES: Final = ("blocks", "relay_blocks")
 """Tables that are there where blocks are exported."""

@@ -351,3 +351,14 @@ def test_a_list_that_may_hold_nulls_is_of_another_type(folder: Path) -> None:
     _replace_part(folder, table.set_column(at, "acks", table["acks"].cast(loose)))
     with pytest.raises(ExportError, match="of other types: acks"):
         read_export(folder)
+
+
+def test_what_all_rows_count_together_has_a_bound_over_parts(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checking, "SUM_MAX", 6)  # each of its three commits has two blocks
+    monkeypatch.setattr(checking, "_SUMMED", {("commits", "blocks")})
+    read_export(folder)
+    monkeypatch.setattr(checking, "SUM_MAX", 5)
+    with pytest.raises(ExportError, match=rf"{PART[:-9]}2.parquet: blocks adds up to more than 5"):
+        read_export(folder)

@@ -1,12 +1,13 @@
 """Exports say what commits state of one another, what they add, what waits, and what things are called now."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from node.authoring.drafting import Draft
 from node.exports.export_headers import open_headers
@@ -17,6 +18,7 @@ from protocol.ids import BlockId, CommitId
 from ravel.exports.schema import MANIFEST_NAME
 from storage.commits.pending import keep_rejections
 from storage.engine.id_keys import unpack_nums
+from storage.export import export
 from storage.schema.schema import blocks, branches, commits, files
 from tests.support.builders import NOW_MS, World, give
 from tests.support.exports import export_node
@@ -77,16 +79,45 @@ def test_places_in_tangles_and_dependencies_of_new_commits_are_exported(world: W
     assert (named[row["commit_id"]], row["deps"], row["negative_deps"]) == ("c", [answer], [])
 
 
-def test_a_damaged_commit_has_no_rows_and_others_have_theirs(world: World, folder: Path) -> None:
+def test_a_damaged_commit_has_no_rows_until_it_is_repaired_and_others_have_theirs(
+    world: World, folder: Path
+) -> None:
     a, b = write(world, "a", []), write(world, "b", ["a"])
-    with world.replica.database.write() as connection:
+
+    def own_block(connection: Connection, encoded: bytes | None) -> bytes:
         packed = connection.execute(select(commits.c.block_nums).where(commits.c.commit_id == a)).scalar_one()
-        own = unpack_nums(packed)[0]
-        connection.execute(update(blocks).where(blocks.c.num == own).values(encoded=b"damage"))
-    export_node(world.replica.database, folder, "node", 1, headers=open_headers)
-    told = {row["commit_id"] for row in rows_of(folder, "tangles")}
-    assert a not in told
-    assert b in told
+        own = blocks.c.num == unpack_nums(packed)[0]
+        kept: bytes = connection.execute(select(blocks.c.encoded).where(own)).scalar_one()
+        connection.execute(update(blocks).where(own).values(encoded=encoded))
+        return kept
+
+    def export(at: int) -> list[CommitId]:
+        export_node(world.replica.database, folder, "node", at, headers=open_headers)
+        return [row["commit_id"] for row in rows_of(folder, "tangles") if row["commit_id"] in (a, b)]
+
+    with world.replica.database.write() as connection:
+        kept = own_block(connection, b"damage")
+    assert export(1) == export(2) == [b]
+    with world.replica.database.write() as connection:
+        own_block(connection, kept)
+    assert export(3) == export(4) == [a, b]
+
+
+def test_of_very_many_damaged_commits_the_first_are_looked_at_again(
+    world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export, "UNOPENED_COUNT_MAX", 2)
+    write(world, "a", [])
+    asked: list[list[int]] = []
+
+    def fail(_connection: Connection, _first: int, _last: int, unopened: list[int]) -> Iterator[Any]:
+        asked.append([*unopened])
+        unopened[:] = [5, 6, 7]
+        return iter(())
+
+    for at in (1, 2):
+        export_node(world.replica.database, folder, "node", at, headers=fail)
+    assert asked == [[], [5, 6]]
 
 
 def test_what_waits_and_what_was_refused_is_stated_with_its_reason(world: World, folder: Path) -> None:
@@ -140,12 +171,14 @@ def test_names_of_repos_are_not_told_beside_pseudonyms_nor_those_of_files_withou
     key = HashKey(b"k" * 32)
     export_node(world.replica.database, folder, "node", 1, pseudonym_key=key)
     assert {row["repo_name"] for row in rows_of(folder, "names")} == {None}
-    assert [(row["object_id"], row["name"], row["size"]) for row in rows_of(folder, "files")] == [
-        (b"f" * 32, None, 700),
-        (b"g" * 32, None, None),
-    ]
+    assert [(row["name"], row["size"]) for row in rows_of(folder, "files")] == [(None, 700), (None, None)]
+    hidden = [row["object_id"] for row in rows_of(folder, "files")]
+    assert len({*hidden, b"f" * 32, b"g" * 32}) == 4, "nobody finds by a file who added it"
     by_id = {row["commit_id"]: (row["files"], row["file_bytes"]) for row in rows_of(folder, "commits")}
     assert by_id.pop(a) == (2, 700)
     assert {*by_id.values()} == {(0, 0)}
     export_node(world.replica.database, folder, "node", 2, bodies=lambda *_: iter(()))
-    assert [row["name"] for row in rows_of(folder, "files")] == ["cat.jpg", None]
+    assert [(row["name"], row["object_id"][:1]) for row in rows_of(folder, "files")] == [
+        ("cat.jpg", b"f"),
+        (None, b"g"),
+    ]
