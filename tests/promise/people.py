@@ -3,7 +3,6 @@
 All of it runs in one thread, and nothing waits for a real clock.
 """
 
-import shutil
 from itertools import count
 from pathlib import Path
 from unittest.mock import patch
@@ -55,12 +54,8 @@ def _still() -> float:
 class Person(Node):
     """A node that keeps no time of its own, and its services."""
 
-    def __init__(self, folder: Path, name: str, seed: int, template: Path | None = None) -> None:
-        """`template` is the folder of an empty store, which is copied."""
+    def __init__(self, folder: Path, name: str, seed: int) -> None:
         self.name = name
-        self.folder = folder
-        if template is not None:
-            shutil.copytree(template, folder)
         self.editors: dict[str, Editor] = {}
         """By branch: of its text."""
         self.is_running = False
@@ -71,8 +66,8 @@ class Person(Node):
         """Open the store, and make the services."""
         if now is not None:
             self._clock = count(now)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self.replica = Replica(self._folder, STORE_KEY)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.replica = Replica(self.folder, STORE_KEY)
         self.hub = Hub(self.replica, inline(), lambda: next(self._clock), cpu_clock=_still)
         self.author = Author(self.replica, self.user_seed, lambda: next(self._clock))
         self.joiner = Joiner(self.hub, self.author)

@@ -9,23 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import process_time
 from typing import Any, Final
-from unittest.mock import patch
 
 import structlog
 import trio
-from sqlalchemy import Engine, create_engine
 from trio.testing import MockClock
 
-from node.ingest.replica import Replica
 from node.runtime.errors import ServiceError
-from storage.engine import sqlite
 from tests.promise import actions, checks, healing, hostile
 from tests.promise.chance import fixed_chance
 from tests.promise.draw import NAMES, RELAY, Drawing, History, Step
 from tests.promise.people import Person
 from tests.promise.texts import texts_in_this_process
 from tests.promise.world import Broken, World
-from tests.support.builders import STORE_KEY
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # a folder of its own is made there
 """Where stores lie, if it is there: nothing here is about disks."""
@@ -63,36 +58,6 @@ def _folder() -> Iterator[Path]:
 
 
 @contextmanager
-def template() -> Iterator[Path]:
-    """Give the folder of an empty store, which all nodes of all histories begin with."""
-    with _folder() as folder:
-        empty = folder / "empty"
-        empty.mkdir()
-        Replica(empty, STORE_KEY).close()
-        yield empty
-
-
-class _SharedStatements(dict[Any, Any]):
-    """Compiled statements of all engines: each would compile its own, for the same dialect."""
-
-    def get(self, key: Any, default: Any = None) -> Any:  # noqa: ANN401  # SQLAlchemy's own keys
-        """Look up a statement by its key, whose first part is an engine's dialect."""
-        return super().get(key[1:], default)
-
-    def __setitem__(self, key: Any, value: Any) -> None:  # noqa: ANN401  # SQLAlchemy's own keys and statements
-        super().__setitem__(key[1:], value)
-
-
-_statements: Final = _SharedStatements()
-
-
-def _make_engine(*args: Any, **kwargs: Any) -> Engine:  # noqa: ANN401  # as SQLAlchemy takes them
-    engine = create_engine(*args, **kwargs)
-    engine._compiled_cache = _statements
-    return engine
-
-
-@contextmanager
 def _listening(faults: list[str]) -> Iterator[None]:
     """Note what nodes log as errors."""
 
@@ -111,7 +76,7 @@ def _listening(faults: list[str]) -> Iterator[None]:
         structlog.configure(**before)
 
 
-def play(history: History, empty: Path) -> Outcome:
+def play(history: History) -> Outcome:
     """Play a history, and say what it came to."""
     outcome = Outcome(history)
     began = process_time()
@@ -121,13 +86,12 @@ def play(history: History, empty: Path) -> Outcome:
             _folder() as folder,
             fixed_chance(history.seed),
             _listening(faults),
-            patch.object(sqlite, "create_engine", _make_engine),
             texts_in_this_process(),
         ):
 
             async def main() -> None:
                 async with trio.open_nursery() as nursery:
-                    world = World(history, folder, nursery, empty)
+                    world = World(history, folder, nursery)
                     world.faults = faults
                     outcome.log, outcome.done, outcome.steps = world.log, world.done, world.steps
                     try:

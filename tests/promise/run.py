@@ -5,12 +5,8 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import count, islice
 from multiprocessing import get_context
-from multiprocessing.util import Finalize
-from pathlib import Path
 from time import monotonic
 from types import FrameType
 from typing import Final
@@ -18,8 +14,9 @@ from typing import Final
 from tests.promise.draw import History, draw_history
 from tests.promise.hash_seed import hash_seed
 from tests.promise.mutants import run_mutants
-from tests.promise.play import Outcome, play, template
+from tests.promise.play import Outcome, play
 from tests.promise.shrink import shrink
+from tests.support.stores import share_compiled_statements, share_new_tables
 
 _HUNG_SECONDS: Final = 120
 """Of the processor, after which a history has hung."""
@@ -29,31 +26,16 @@ class Hung(Exception):
     """A history does not come to an end."""
 
 
-@dataclass
-class _Worker:
-    """What one process keeps from history to history."""
-
-    held: ExitStack
-    empty: Path
-
-
-_worker: list[_Worker] = []
-
-
 def _stop(_number: int, _frame: FrameType | None) -> None:
     raise Hung
 
 
 def play_one(history: History) -> Outcome:
     """Play a history in this process."""
-    if not _worker:
-        held = ExitStack()
-        Finalize(None, held.close, exitpriority=1)  # at the end of this process, forked or not
-        _worker.append(_Worker(held, held.enter_context(template())))
-        signal.signal(signal.SIGPROF, _stop)
+    signal.signal(signal.SIGPROF, _stop)
     signal.setitimer(signal.ITIMER_PROF, _HUNG_SECONDS)
     try:
-        return play(history, _worker[0].empty)
+        return play(history)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
 
@@ -105,6 +87,8 @@ def main() -> int:
         "--mutants", nargs="*", metavar="NAME", help="take out one rule after another, all or some"
     )
     options = parser.parse_args()
+    share_compiled_statements()
+    share_new_tables()
     if options.mutants is not None:
         return run_mutants(options.mutants, options.start, options.count or 100, options.processes)
     seeds: Iterator[int]

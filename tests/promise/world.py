@@ -96,7 +96,6 @@ class World:
     history: History
     folder: Path
     nursery: trio.Nursery
-    template: Path
     people: dict[str, Person] = field(default_factory=dict)
     links: list[tuple[str, InvitationLink]] = field(default_factory=list)
     """Links that were made, each with who made it."""
@@ -132,7 +131,7 @@ class World:
 
     def add_person(self, name: str) -> Person:
         """Make a node, which does not follow the repo yet."""
-        person = Person(self.folder / name, name, self.history.seed, self.template)
+        person = Person(self.folder / name, name, self.history.seed)
         self.people[name] = person
         self.views[name] = []
         self.watch(person)

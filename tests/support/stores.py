@@ -12,12 +12,33 @@ from typing import Any, Final
 
 from sqlalchemy import Engine, create_engine
 
-from storage.engine import folders, sqlite
-from storage.engine.database import Database
+from storage.engine import database, folders, sqlite
 
+_CHOOSE: Final = database.choose_backend
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108  # files in it cost no disk syncs
 _ROOM: Final = 2 << 30
 """Bytes that must be free there; the tests take up to 1 GiB at once."""
+
+
+class KeptFolder:
+    """The files of a closed store with its rows in one of them, to begin others with."""
+
+    @staticmethod
+    def are_rows_kept() -> bool:
+        """Whether stores that are opened now have their rows in their folders, and not in PostgreSQL."""
+        return database.choose_backend is _CHOOSE
+
+    def __init__(self, folder: Path) -> None:
+        self._files = {
+            path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()
+        }
+
+    def write_to(self, folder: Path) -> None:
+        """Write them into a folder, over what it has."""
+        for path, content in self._files.items():
+            (folder / path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with open(os.open(folder / path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(content)
 
 
 def use_memory_for_files() -> None:
@@ -53,7 +74,7 @@ def share_new_tables() -> None:
         if not made:
             vars(sqlite)["open_or_create"] = folders.open_or_create
             with tempfile.TemporaryDirectory() as folder:
-                Database(Path(folder)).close()
+                database.Database(Path(folder)).close()
                 made.append((Path(folder) / sqlite.DATABASE_NAME).read_bytes())
             vars(sqlite)["open_or_create"] = make_file
         handle = folders.open_or_create(path, flags)

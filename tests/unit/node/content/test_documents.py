@@ -212,9 +212,9 @@ async def test_a_fork_shows_what_it_continues_and_what_it_deletes_is_deleted_by_
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
     alice, bob, _ = nodes
-    merging = Merging(alice.hub, alice.author, alice.branch)
     with fail_after(120):
         await share(alice, bob)
+        merging = Merging(alice.hub, alice.author, alice.branch)
         await _add(alice, "a", "b", "c")
         await merging.fork("main", "draft", "")
         await _add(alice, "later")

@@ -21,7 +21,7 @@ from protocol.limits.users import DISK_FREE_MIN, LOG_LINE_COUNT_MAX, LOG_LINE_SI
 from storage.relay.quotas import Visitor
 from tests.support.builders import writing_topic
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.nodes import Node, connected, found_and_join, open_nodes, until_equal
 from tests.support.relays import PLENTY, open_relay
 from tests.support.served import app_of, service_of
 
@@ -62,7 +62,7 @@ async def _scrape(client: httpx.AsyncClient) -> dict[str, float]:
 @pytest.mark.slow
 async def test_metrics_tell_what_the_node_did(tmp_path: Path) -> None:
     with fail_after(60), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
-        await share(alice, bob)
+        await found_and_join(alice, bob)
         bob.write(bob.branch(), "hello")
         async with connected(bob, alice):
             await until_equal(alice, bob)
