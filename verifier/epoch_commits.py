@@ -58,10 +58,10 @@ def check_init(
     *,
     checks_boxes: bool,
 ) -> EpochStart:
-    """Raise CommitRefused unless an init is as E2 demands; return what it says. `key` gives its mark.
+    """Raise CommitRefused if an init breaks M9, which demands what E2 describes; return the epoch that it starts.
 
-    Costs a multiplication on the curve (60 us) for each box. Without `checks_boxes` they are taken to be right: of an init
-    that was accepted before.
+    `key` must give the mark that the init states. Costs a multiplication on the curve (60 us) for each box. An init that
+    was accepted before is read without `checks_boxes`: its boxes are taken to be right.
     """
     plan = describe_epoch(before)
     if len(parts.boxes) != BOX_SIZE * len(plan.members):

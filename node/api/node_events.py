@@ -73,7 +73,7 @@ class NodeSource:
         """Do nothing: each look finds what has changed."""
 
     def stop(self) -> None:
-        """Nor to be kept."""
+        """Do nothing: a source holds nothing that must be released."""
 
     async def next(self) -> Sequence[Event]:
         """Wait for changes, which are found within a second. Raises StorageError."""

@@ -40,7 +40,10 @@ _LOOK: Final = "look whether it was done before you do it again"
 
 @dataclass(slots=True, eq=False)
 class Kept:
-    """A request under way, or its answer. With neither an answer nor an error at its end, nobody knows what was done."""
+    """A request under way, or its outcome.
+
+    If it is over and has no answer and no error, it was cut short: nobody knows whether its work was done.
+    """
 
     place: tuple[str, str]
     fingerprint: bytes
@@ -114,9 +117,9 @@ class Repeats:
             )
 
     def begin(self, caller: Caller, key: str, fingerprint: bytes) -> tuple[Kept, bool]:
-        """Return what is kept of a request, and True if it is new: then it is to be done, and `finish` to be called.
+        """Return the entry of a request, and True if it is new: then the caller does its work and calls `finish`.
 
-        Raises ServiceError `key_reused`.
+        Raises ServiceError `key_reused` if another request came with this key.
         """
         self._forget_old()
         place = ("" if caller.token is None else caller.token.digest, key)

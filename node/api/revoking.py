@@ -97,16 +97,16 @@ class Revoking:
         )
 
     async def revoke_token(self, token: str, made: bool) -> Revoked:
-        """End a token of an app or a page; with `made`, also what its holder made. Raises ServiceError `not_found`.
+        """End a token of an app or a page; with `made`, also the things its holder made. Raises ServiceError `not_found`.
 
-        What is left of that is kept with the token, which can be revoked again.
+        Things that could not be ended stay in the list of the token, which can be revoked again.
         """
         return {"made": await self._take_back(await self._tokens.revoke(token), made)}
 
     async def revoke_browser(self, browser: str, made: bool) -> Revoked:
-        """End a pairing; with `made`, also what was made with it. Raises ServiceError `not_found`.
+        """End a pairing; with `made`, also the things made with it. Raises ServiceError `not_found`.
 
-        What is left of that is kept, as with tokens.
+        Things that could not be ended stay in its list, as in `revoke_token`.
         """
         return {"made": await self._take_back(await self._tokens.revoke_browser(browser), made)}
 

@@ -1,7 +1,8 @@
 """Forecasts: when a bound is met if a node goes on to grow as it did lately. Pure.
 
 Each is a straight line. What a start and memory cost beyond those of an empty node has come with commits of root branches,
-which each start judges, and so have topics, with the epochs that these begin; what the disk holds has come with all commits.
+whose memberships each start loads, and so have topics, with the epochs that these begin. What the disk holds has come with
+all commits.
 """
 
 import re

@@ -142,6 +142,6 @@ class CircuitDialer:
             self._asking.discard(peer)
             self._trying.discard(peer)
             if has_conversed:
-                pause.backoff.succeed()
+                pause.backoff.reset()
             pause.due_at = trio.current_time() + pause.backoff.fail()
             self.look_again()

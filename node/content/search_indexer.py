@@ -103,7 +103,7 @@ class SearchIndexer:
                 log.error("the search index could not be kept", error=str(error))
                 await trio.sleep(backoff.fail())
                 continue
-            backoff.succeed()
+            backoff.reset()
             if is_more:
                 await trio.sleep(pause_after(self._hub, accepted, began))
             elif not self._is_enabled:

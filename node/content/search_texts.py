@@ -52,7 +52,7 @@ class TextIndexer:
             count = self._hub.changes.count
             try:
                 await self.work()
-                backoff.succeed()
+                backoff.reset()
             except StorageError as error:  # a full disk, say: it goes on when there is room
                 log.error("the search index of texts could not be kept", error=str(error))
                 await trio.sleep(backoff.fail())

@@ -1,6 +1,6 @@
-"""Ingest, step 3: judges opened commits and stores the results in one transaction.
+"""Ingest, step 3: begins and ends the transactions in which opened commits are judged and stored.
 
-Everything that is kept has passed here.
+`node.ingest.acceptance_transaction` judges and stores within one. Everything that is kept has passed here.
 
 A commit's faults and its carrier's are kept apart. What is wrong with the *commit* follows from its id, so it is
 rejected for good and the rejection remembered. What is wrong with the *publication* was dropped and counted before:
@@ -40,15 +40,16 @@ InTransaction = Callable[[Connection], None]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bound of one transaction's work, and how it makes room for others. By default it does all, as impatient work does."""
+    """Bounds of one transaction's work. By default it judges all it was given, before other writers."""
 
     turn: AbstractContextManager[object] | None = None
-    """As of `Database.write`, and so is `is_patient`."""
+    """`turn` of `Database.write`."""
     is_over: Callable[[], bool] = lambda: False
-    """True if it has done enough: no more is judged in it."""
+    """Return True once the transaction has lasted long enough: it then judges no more."""
     released_max: int = RELEASED_COUNT_MAX
-    """Commits that waited and are judged in it."""
+    """Pending commits that it may judge."""
     is_patient: bool = False
+    """`is_patient` of `Database.write`."""
 
     def budget(self) -> Budget:
         """Return the budget for releasing what waits."""

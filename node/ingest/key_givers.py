@@ -1,4 +1,4 @@
-"""`KeyGivingCommits`: commits that may give keys of epochs, and were not accepted: their keys count all the same (E7)."""
+"""`KeyGivingCommits`: commits that were not accepted and may give keys of epochs. Their keys count all the same (E7)."""
 
 import threading
 from collections import OrderedDict
@@ -15,16 +15,16 @@ from verifier.verify import SignedCommit
 class Giver(NamedTuple):
     """A commit that may give keys."""
 
-    readable: DecodedCommit
+    decoded: DecodedCommit
     size: int
     is_rejected: bool
 
 
 class KeyGivingCommits:
-    """Such commits in memory, by repo, up to a size of all together: beyond it the oldest leave. Thread-safe.
+    """Commits in memory, by repo, that were not accepted and may give keys of epochs. Thread-safe.
 
-    Those that wait in the store are read from there, too. Those that found no room come again when topics are compared.
-    Rejected ones come no more.
+    Beyond KEY_GIVERS_SIZE_MAX bytes the oldest leave. A pending one is also read from the store, or comes again when topics
+    are compared. A rejected one does not come again.
     """
 
     def __init__(self) -> None:
@@ -36,10 +36,10 @@ class KeyGivingCommits:
         """Keep a commit of the root branch until its keys were taken, if it may give any."""
         if not isinstance(signed.body, EpochInit | EpochOpen | EpochHand):
             return
-        readable = DecodedCommit(signed.commit, signed.body, signed.parts)
+        decoded = DecodedCommit(signed.commit, signed.body, signed.parts)
         with self._lock:
             self._discard((repo_id, signed.commit.commit_id))
-            self._givers[repo_id, signed.commit.commit_id] = Giver(readable, size, is_rejected)
+            self._givers[repo_id, signed.commit.commit_id] = Giver(decoded, size, is_rejected)
             self._size += size
             while self._size > KEY_GIVERS_SIZE_MAX:
                 self._discard(next(iter(self._givers)))

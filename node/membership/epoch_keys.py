@@ -97,7 +97,7 @@ class KeyTaker:
             waiting = self._read_waiting(repo)
         fresh: list[Epoch] = []
         for giver in self._give_again(waiting):
-            commit_id, on_writers = giver.readable.commit.commit_id, giver.readable.commit.content.by_writer
+            commit_id, on_writers = giver.decoded.commit.commit_id, giver.decoded.commit.content.by_writer
             known.is_full = known.has_had_turn = False
             for epoch in self._find_keys(known, giver):
                 known.add(epoch)
@@ -173,8 +173,8 @@ class KeyTaker:
             else:
                 found[commit_id] = Giver(readable, len(publication), is_rejected=False)
         for commit_id, one in found.items():
-            if isinstance(one.readable.body, EpochInit):
-                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.readable.body.states.mark
+            if isinstance(one.decoded.body, EpochInit):
+                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.decoded.body.states.mark
         return found
 
     def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
@@ -186,11 +186,11 @@ class KeyTaker:
     def _give_again(self, waiting: dict[CommitId, Giver]) -> Iterator[Giver]:
         """Commits that were not looked at, writers' first, as long as they are given back for another look."""
         while again := [one for commit_id, one in waiting.items() if commit_id not in self._looked_at]:
-            yield from sorted(again, key=lambda one: not one.readable.commit.content.by_writer)
+            yield from sorted(again, key=lambda one: not one.decoded.commit.content.by_writer)
 
     def _find_keys(self, known: Claims, giver: Giver) -> Iterator[Epoch]:
         """Yield the new keys of a commit that may be taken up."""
-        commit, body = giver.readable.commit, giver.readable.body
+        commit, body = giver.decoded.commit, giver.decoded.body
         known.marks |= self._marks[known.repo.repo_id]
         match body:
             case EpochInit():
@@ -206,7 +206,7 @@ class KeyTaker:
                 pass
 
     def _open_init(self, known: Claims, giver: Giver, body: EpochInit) -> Iterator[Epoch]:
-        commit, parts = giver.readable.commit, giver.readable.parts
+        commit, parts = giver.decoded.commit, giver.decoded.parts
         assert parts is not None, "an init is read with what it names"
         epoch_id, mark, repo_id = EpochId(commit.commit_id), body.states.mark, known.repo.repo_id
         held = known.find(epoch_id, mark)

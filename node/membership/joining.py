@@ -134,7 +134,7 @@ class Joiner:
                 is_kept_up &= await self._keep_devices()
                 wait = await self._state_names()
                 if is_kept_up and wait is not None:
-                    backoff.succeed()
+                    backoff.reset()
                 else:
                     wait = min(math.inf if wait is None else wait, backoff.fail())
                 wait = min(wait, min(self._later.values(), default=math.inf) - trio.current_time())

@@ -36,7 +36,10 @@ class MemberChanges:
 
 
 def list_changes(replica: Replica, repo: Repo, limit: int, since: int) -> list[MemberChangeView]:
-    """List the latest changes of a repo's members in order of time. O(root branch commits)."""
+    """List the latest changes of a repo's members in order of time, from `since` (Unix seconds) on.
+
+    Costs O(root branch commits).
+    """
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
         operations = membership.operations.since(0)

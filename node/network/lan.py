@@ -81,7 +81,7 @@ class LanDiscovery:
                 except OSError as error:
                     log.warning("no discovery on the local network", error=str(error))
             if rotation.cancelled_caught:
-                backoff.succeed()
+                backoff.reset()
                 continue
             await trio.sleep(backoff.fail())
 

@@ -70,14 +70,14 @@ class PeerDialer:
                     await registry.ended.wait()
                 await self._try(state, reached)
                 if state.has_lasted and state.has_shared:
-                    backoff.succeed()  # who shares nothing hangs up after a while, and would be dialed at once
+                    backoff.reset()  # who shares nothing hangs up after a while, and would be dialed at once
                 registry.enter(state, "waiting")
                 pause = backoff.fail()
                 if registry.is_connected(state.peer):  # by a circuit: there is time to find a direct way
                     pause = DIAL_BACKOFF_MAX_SECONDS
                 with trio.move_on_after(pause):
                     await self._woken.wait()
-                    backoff.succeed()
+                    backoff.reset()
 
     async def dial_learned(self, learned: Learned, reached: Callable[[], Awaitable[None]]) -> bool:
         """Dial a learned address, call `reached` once the peer has proved its key, and converse.
@@ -168,6 +168,7 @@ class PeerDialer:
         if not is_trusted and not self._allowance.try_dial(address, trio.current_time()):
             raise TransportError("paused", f"{address} was dialed often enough for now")
         web = parse_web_address(address)
+        # Connecting may take as long as the handshake after it: both are round trips to the same host.
         with trio.move_on_after(HANDSHAKE_TIMEOUT_SECONDS) as scope:
             if web is None:
                 return await open_tcp(address)

@@ -69,7 +69,7 @@ class PortMapper:
             found = await self._ask_once(external)
             if isinstance(found, PortMapping):
                 external = found.port
-                backoff.succeed()
+                backoff.reset()
                 pause = min(max(found.seconds / 2, MAPPING_PAUSE_MIN_SECONDS), MAPPING_SECONDS / 2)
                 self._addresses.note_router(Router(RouterState.MAPPED, found.way, found))
             else:

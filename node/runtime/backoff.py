@@ -24,7 +24,8 @@ def doubled_pause(failures: int, shortest: float, longest: float) -> float:
 class Backoff:
     """Pauses of `shortest` seconds, doubled after each failure up to `longest`, with jitter.
 
-    Only a success resets them. The length of a try does not count: a silent peer takes longest of all.
+    Only `reset` shortens them: after a success, or when this machine has slept or changed its network. The length of a try
+    does not count: a silent peer takes longest of all.
     """
 
     def __init__(self, shortest: float, longest: float) -> None:
@@ -38,8 +39,8 @@ class Backoff:
         self._failures += 1
         return pause * (1 - _JITTER * secrets.randbelow(1000) / 1000)
 
-    def succeed(self) -> None:
-        """Reset: the next pause is the shortest."""
+    def reset(self) -> None:
+        """Make the next pause the shortest."""
         self._failures = 0
 
 

@@ -65,7 +65,7 @@ class BlockRepairer:
                 log.error("storage failed", error=str(error))
                 has_failed = True
             if self._said != left:
-                backoff.succeed()
+                backoff.reset()
             if has_failed or self._round != number:
                 pause = backoff.fail()
                 left, number = self._said, self._round

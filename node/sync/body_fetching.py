@@ -206,7 +206,7 @@ class BodyFetcher:
                 log.error("storage failed", error=str(error))
                 await trio.sleep(backoff.fail())
                 continue
-            backoff.succeed()
+            backoff.reset()
             await trio.sleep(_LOOK_SHARE * (trio.current_time() - began))
             # Not at every change of the store: a look would cost each write a tenth of its time.
             with trio.CancelScope(deadline=look_at):

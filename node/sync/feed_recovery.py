@@ -40,7 +40,7 @@ class FeedRecovery:
                 log.error("own feeds stay uncertain", error=str(error))
                 await trio.sleep(backoff.fail())
                 continue
-            backoff.succeed()
+            backoff.reset()
             await self._hub.changes.wait(changes)
 
     async def settle_all(self) -> None:

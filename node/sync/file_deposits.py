@@ -123,7 +123,7 @@ class FileDepositor:
                 pause = DEPOSIT_LOOK_SECONDS
                 try:
                     await self._look(port, state)
-                    backoff.succeed()
+                    backoff.reset()
                 except StorageError as error:
                     log.error("storage failed", error=str(error))
                     pause = backoff.fail()

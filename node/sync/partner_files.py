@@ -55,7 +55,7 @@ class PartnerFiles:
                 pause = DEPOSIT_LOOK_SECONDS
                 try:
                     await self._offer_new(relay, port, offered)
-                    backoff.succeed()
+                    backoff.reset()
                 except StorageError as error:
                     log.error("storage failed", error=str(error))
                     pause = backoff.fail()

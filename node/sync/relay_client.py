@@ -102,7 +102,7 @@ class RelayClient:
             with trio.move_on_after(backoff.fail()):
                 await self._keeps_again.wait()
                 await trio.sleep(_KEPT_AGAIN_SECONDS)
-                backoff.succeed()  # the peer was not asked in vain
+                backoff.reset()  # the peer was not asked in vain
             if self._has_refused():
                 self._conversation.part(OFFERS_AGAIN)
                 return

@@ -109,10 +109,10 @@ def list_voids(replica: Replica, branch: Branch) -> list[VoidView]:
 
 
 def find_commit(connection: Connection, text: str, branches: Iterable[Branch] | None = None) -> FoundCommit:
-    """Return the fate of the commit of that id or unique prefix, in some branches or anywhere.
+    """Return the fate of the commit of an id or unique prefix, in `branches` or anywhere.
 
-    Whatever follows from a request for a branch or repo is looked for there alone. Else a token for that would learn which
-    ids there are elsewhere: the refusal would be another. Raises ServiceError `not_found`, `ambiguous`.
+    A request for one branch or repo must give its `branches`: else the refusal tells a token for these which ids exist
+    elsewhere. Raises ServiceError `not_found`, `ambiguous`.
     """
     try:
         ids = parse_id_prefix(text) if len(text) >= PREFIX_SIZE_MIN else None

@@ -187,7 +187,7 @@ class CircuitsTaken:
 
 @dataclass(frozen=True, slots=True)
 class CircuitWanted:
-    """Request for a circuit of a new number to a node."""
+    """Wish of this side for a circuit to a node, under a number not used yet."""
 
     circuit: int
     address: CircuitAddress

@@ -15,7 +15,7 @@ def test_only_a_success_makes_them_short_again() -> None:
     backoff = Backoff(1.0, 60.0)
     pauses = [backoff.fail() for _ in range(5000)]
     assert max(pauses) == pytest.approx(60.0, abs=0.1)
-    backoff.succeed()
+    backoff.reset()
     assert backoff.fail() <= 1.0
 
 
