@@ -333,7 +333,8 @@ class Acceptance:
             is_rejected or (isinstance(verdict, Pending) and not self._is_releasing)
         ):
             size = len(opened.publication.encoded)
-            self._replica.givers.note(repo.repo_id, opened.signed, size, is_rejected=is_rejected)
+            if self._replica.givers.note(repo.repo_id, opened.signed, size, is_rejected=is_rejected):
+                self.ingested.is_about_repos = True  # its keys are taken whatever becomes of it
         match verdict:
             case Accepted(verified):
                 self._facts[commit.commit_id] = CommitFacts(

@@ -32,10 +32,10 @@ class KeyGivingCommits:
         self._givers: OrderedDict[tuple[RepoId, CommitId], Giver] = OrderedDict()
         self._size = 0
 
-    def note(self, repo_id: RepoId, signed: SignedCommit, size: int, *, is_rejected: bool) -> None:
-        """Keep a commit of the root branch until its keys were taken, if it may give any."""
+    def note(self, repo_id: RepoId, signed: SignedCommit, size: int, *, is_rejected: bool) -> bool:
+        """Keep a commit of the root branch until its keys were taken; return False if it gives none."""
         if not isinstance(signed.body, EpochInit | EpochOpen | EpochHand):
-            return
+            return False
         decoded = DecodedCommit(signed.commit, signed.body, signed.parts)
         with self._lock:
             self._discard((repo_id, signed.commit.commit_id))
@@ -43,6 +43,7 @@ class KeyGivingCommits:
             self._size += size
             while self._size > KEY_GIVERS_SIZE_MAX:
                 self._discard(next(iter(self._givers)))
+        return True
 
     def find(self, repo_id: RepoId) -> dict[CommitId, Giver]:
         """Return the givers of a repo, in order of arrival."""

@@ -233,7 +233,8 @@ class KeyTaker:
         if mark is not None and epoch.keys.mark != mark:
             return
         if mark is None and not is_right and any(one.claimed_by == author for one in same):
-            return  # of each author one for an epoch
+            known.is_full = True  # of each author one for an epoch; the next once that has turned out wrong
+            return
         on_writers = by.content.by_writer
         if is_right or known.make_room(author, is_seen=mark is not None, on_writers=on_writers):
             yield epoch

@@ -217,6 +217,7 @@ def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: boo
     rank = 1 + max(operations.place(operations[one])[0] for one in before)
     result = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1])
     assert [one.code for one in result.rejected] == ["unknown_author"]
+    assert result.is_about_repos  # which wakes who takes keys
     assert bob.take()
     assert [one.key for one in bob.claims(alice.epoch.epoch_id)] == [alice.epoch.key]
 
@@ -273,6 +274,20 @@ def test_of_each_author_one_key_of_an_epoch_is_tried(people: list[Person]) -> No
     bob.receive(alice.says(EpochOpen((others[1],)))[1])
     assert bob.take()
     assert {item.claimed_by for item in bob.claims(one.epoch)} == {alice.user, carol.user}
+
+
+def test_a_right_key_counts_though_its_author_gave_a_false_one_first(people: list[Person]) -> None:
+    alice, bob, carol = people
+    made = boxed(alice, alice.user, carol.user)
+    commit_id, encoded = alice.says(made.body, blocks=made.blocks)
+    epoch_id = EpochId(commit_id)
+    for key in (EpochKey(secrets.token_bytes(32)), made.epoch.key):
+        bob.receive(carol.says(EpochOpen((GivenEpoch(epoch_id, key),)))[1])
+        bob.take()
+    assert [one.key == made.epoch.key for one in bob.claims(epoch_id)] == [False]
+    bob.receive(encoded)  # which shows that it was false
+    bob.take()
+    assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
 
 
 def test_a_false_key_shuts_nobody_out(people: list[Person]) -> None:
