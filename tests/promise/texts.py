@@ -4,47 +4,26 @@ Texts are looked at in this process: only what honest editors make comes here as
 would survive have tests of their own.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-import msgspec
-
-from node.content import text_worker, texts
-from node.content.texts import Looked
+from node.content import texts
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import DICT, SET
 from protocol.formats.text import id_text
 from protocol.ids import BranchId
 from tests.promise.people import Person
 from tests.support.editors import Editor
+from tests.support.looking import look_here
 
 _ROOT = "t"
-
-
-def _say(run: Callable[[Callable[[bytes], None]], None]) -> tuple[bytes, bool]:
-    said: list[bytes] = []
-    try:
-        run(said.append)
-    except BaseException:  # a panic in Rust is no Exception
-        return b"".join(said), False
-    return b"".join(said), True
-
-
-def _look(
-    updates: list[bytes],
-    root: str | None = None,
-    vector: bytes | None = None,
-    clear_size: int | None = None,
-    typed: tuple[int, list[tuple[str, str]]] | None = None,
-) -> Looked:
-    return msgspec.convert(text_worker.look(updates, root, vector, clear_size, typed), Looked)
 
 
 @contextmanager
 def texts_in_this_process() -> Iterator[None]:
     """Look at texts without processes of their own, which take as long as the rest of a history."""
-    with patch.object(text_worker, "_say", _say), patch.object(texts, "run_worker", _look):
+    with patch.object(texts, "run_worker", look_here):
         yield
 
 

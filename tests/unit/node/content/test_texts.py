@@ -36,7 +36,7 @@ from tests.support.nodes import Node, open_nodes, share, together
 from tests.support.reference_texts import fill, varint
 from tests.vectors.fixed import YJS_UPDATE
 
-pytestmark = pytest.mark.slow  # each merge starts a process
+pytestmark = pytest.mark.slow
 
 NESTED = b"\x01\x01\x09\x00\x08\x01\x01t\x01" + b"\x75\x01" * 100_000 + b"\x7e\x00"
 """A list in a list, and so on: what reads it runs out of stack, and its process ends."""
@@ -44,7 +44,8 @@ JUNK = b"\xff\xfe not an update"
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[list[Node]]:
+def nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Node]]:
+    monkeypatch.setattr(texts_module, "run_worker", look_here)
     with open_nodes(tmp_path, "alice", "bob", "carol") as opened:
         yield opened
 
@@ -299,8 +300,9 @@ async def test_one_client_id_on_two_nodes_comes_to_one_text_before_and_after_a_r
 
 
 async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_and_counted(
-    nodes: list[Node],
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(texts_module, "run_worker", run_worker)
     alice = nodes[0]
     with fail_after(60):
         alice.create_repo()
@@ -322,7 +324,8 @@ async def test_bad_updates_of_others_stay_in_the_timeline_and_are_passed_over_an
 
 
 @pytest.mark.extended
-async def test_types_in_types_end_at_a_bound(nodes: list[Node]) -> None:
+async def test_types_in_types_end_at_a_bound(nodes: list[Node], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts_module, "run_worker", run_worker)
     # The library runs out of stack where it deletes the outermost of some ten thousand.
     alice = nodes[0]
     half = 20_000
@@ -617,6 +620,7 @@ async def test_a_text_that_is_too_large_is_refused_in_words(
 async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(texts_module, "run_worker", run_worker)
     alice = nodes[0]
     with fail_after(30):
         alice.create_repo()
@@ -624,7 +628,7 @@ async def test_a_worker_that_does_not_come_to_an_end_is_given_up(
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).pull("main", None)
         assert caught.value.code == "busy", "editors try again"
-        monkeypatch.undo()
+        monkeypatch.setattr(texts_module, "TEXT_MERGE_SECONDS", 30.0)
         monkeypatch.setattr(sys, "executable", "/does/not/exist")
         with pytest.raises(ServiceError) as caught:
             await texts_of(alice).push("main", editor_of(alice).write(0, "hello"))
