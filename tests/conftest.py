@@ -36,7 +36,7 @@ from tests.support.stores import share_compiled_statements, share_new_tables, us
 if TYPE_CHECKING:
     from tests.support.postgresql import PostgresqlServer
 
-pytest_plugins = ["pytester", "tests.support.timing", "tests.support.all_ran"]
+pytest_plugins = ["tests.support.timing", "tests.support.all_ran"]
 
 _ROWS_IN = ("sqlite", "postgresql")
 _HERE = Path(__file__).parent

@@ -232,45 +232,6 @@ def test_every_command_exists(page: Path) -> None:
     assert faults(page.read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ravel nothing",
-        "ravel repo nothing",
-        "ravel write main hello --nothing",
-        "ravel write main",
-        "ravel write main hello again",
-        "ravel repo invite notes --permission",
-        "ravel --nothing status",
-        "make nothing",
-        "make test NOTHING=1",
-        "python -m tests.nothing",
-        "python examples/nothing.py",
-        "nothing at all",
-    ],
-)
-def test_a_command_that_does_not_exist_is_found(line: str) -> None:
-    assert len(faults(f"```console\n$ {line}   # so to say\n```\n")) == 1
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "ravel --home /tmp/a write main 'hello there' | ravel status &",
-        "RAVEL_HOME=x ravel log main --limit 3 > out",
-        "make test ARGS='-k session' JOBS=4",
-        "python -m pytest -q tests",
-    ],
-)
-def test_a_command_that_exists_is_not(line: str) -> None:
-    assert faults(f"1. a list\n\n   ```console\n   $ {line}  # so to say\n   what it prints\n   ```\n") == []
-
-
-def test_inline_code_may_leave_arguments_out() -> None:
-    assert faults("`ravel write` and `ravel key seal|unseal`\n") == []
-    assert len(faults("`ravel key seal|nothing` and `ravel write --nothing`\n")) == 2
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_fragment_of_a_link_names_a_heading(page: Path) -> None:
     text = FENCE.sub("", page.read_text(encoding="utf-8"))
@@ -306,14 +267,6 @@ def test_each_readers_pages_stay_within_their_budget() -> None:
         words[reader_of(page)] += count_words((ROOT / page).read_text(encoding="utf-8"))
     assert {reader: count for reader, count in words.items() if count > BUDGETS[reader].words} == {}
     assert sum(words.values()) <= WORDS_MAX, words
-
-
-def test_a_page_of_no_folder_of_a_reader_counts_to_the_rest() -> None:
-    assert [reader_of(page) for page in ("docs/apps/a/b.md", "docs/README.md", "docs/new.md")] == [
-        "apps",
-        "start page",
-        "rest",
-    ]
 
 
 MAPS: Final = [

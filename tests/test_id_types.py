@@ -158,25 +158,3 @@ def test_every_exception_is_needed() -> None:
     assert OTHERS.keys() - bare.keys() == set()
     used = {name.rpartition(".")[2].lstrip("_") for name in bare}
     assert (CONTENTS | MAKERS) - used == set()
-
-
-@pytest.mark.parametrize(
-    "source, names",
-    [
-        ("def f(commit_id: bytes) -> None: ...", ["m.f.commit_id"]),
-        ("def f(ids: Iterable[bytes]) -> None: ...", ["m.f.ids"]),
-        ("def f(of: 'dict[bytes, int] | None') -> None: ...", ["m.f.of"]),
-        ("def public_key(seed: Seed) -> bytes: ...", ["m.public_key"]),
-        (
-            "class C:\n    topic: bytes\n    def f(self, *seeds: bytes) -> None: ...",
-            ["m.C.topic", "m.C.f.seeds"],
-        ),
-        ("Lookup = Callable[[bytes], Block | None]", ["m.Lookup"]),
-        ("Raw = bytes", ["m.Raw"]),
-        ("def f(encoded: bytes) -> CommitId: ...", []),
-        ("def encode(value: object) -> bytes: ...", []),
-        ("def _f(key: bytes) -> bytes: ...", []),
-    ],
-)
-def test_what_is_bare_is_seen(source: str, names: list[str]) -> None:
-    assert [name for name, is_content in found_in(ast.parse(source).body, "m") if not is_content] == names
