@@ -21,39 +21,9 @@ _SLOW_STORE = settings(
 )
 
 
-def _reference_order(dag: list[list[int]], ids: list[CommitId]) -> list[CommitId]:
-    """By (longest path, id), written for clarity; the branch's root stands at rank 0."""
-    ranks: list[int] = []
-    for acks in dag:
-        ranks.append(1 + max((ranks[ack] for ack in acks), default=0))
-    return [commit_id for _, commit_id in sorted(zip(ranks, ids, strict=True))]
-
-
 def _write(world: World, dag: list[list[int]]) -> tuple[list[bytes], list[CommitId]]:
     items = [world.write_one(str(number), [str(ack) for ack in acks]) for number, acks in enumerate(dag)]
     return items, [world.commits[str(number)].commit_id for number in range(len(dag))]
-
-
-@pytest.mark.slow
-@_SLOW_STORE
-@given(dag=histories(), data=st.data())
-def test_any_order_and_batching_gives_the_canonical_timeline(
-    dag: list[list[int]], data: st.DataObject
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        world = World(Path(folder) / "world")
-        try:
-            items, ids = _write(world, dag)
-            replica, branch = world.copy()
-            arriving = data.draw(st.permutations(items))
-            while arriving:
-                size = data.draw(st.integers(min_value=1, max_value=len(arriving)))
-                give(replica, arriving[:size])
-                arriving = arriving[size:]
-            expected = [world.branch.facts.root_id, *_reference_order(dag, ids)]
-            assert timeline(replica, branch) == expected == timeline(world.replica, world.branch)
-        finally:
-            world.close()
 
 
 def _order_with_checkpoints(
@@ -80,7 +50,7 @@ def _order_with_checkpoints(
 @pytest.mark.slow
 @_SLOW_STORE
 @given(dag=histories(), data=st.data())
-def test_any_order_of_arrival_gives_one_timeline_also_with_checkpoints(
+def test_any_order_and_batching_gives_the_canonical_timeline(
     dag: list[list[int]], data: st.DataObject
 ) -> None:
     checkpoints = data.draw(st.sets(st.integers(min_value=0, max_value=len(dag) - 1), max_size=4))

@@ -207,20 +207,14 @@ def test_a_damaged_commit_fails_its_own_request_alone(world: World, monkeypatch:
     assert _count(world) == 3
 
 
-def test_a_request_that_cannot_be_encoded_leaves_nothing(world: World) -> None:
+@pytest.mark.parametrize(
+    "bad", [Draft(Post("long" * TEXT_SIZE_MAX)), Draft(Post("acks nothing that is here"), acks=())]
+)
+def test_a_request_with_a_commit_that_cannot_be_encoded_or_is_illegal_leaves_nothing(
+    world: World, bad: Draft
+) -> None:
     def plan(_connection: Connection) -> list[Draft]:
-        return [*_posts(3), Draft(Post("long" * TEXT_SIZE_MAX))]
-
-    with pytest.raises(ServiceError):
-        world.author.write_many(world.branch, plan)
-    assert _count(world) == 1
-    world.author.write_many(world.branch, _posts(1))
-    assert _count(world) == 2
-
-
-def test_a_request_with_an_illegal_commit_leaves_nothing(world: World) -> None:
-    def plan(_connection: Connection) -> list[Draft]:
-        return [*_posts(3), Draft(Post("acks nothing that is here"), acks=())]
+        return [*_posts(3), bad]
 
     with pytest.raises(ServiceError):
         world.author.write_many(world.branch, plan)

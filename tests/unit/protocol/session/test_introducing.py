@@ -77,16 +77,11 @@ def test_nobody_is_told_who_has_not_said_to_take_part() -> None:
     assert session.handle(PeersFound(ROOT, (BOB,))) == []
 
 
-def test_who_takes_no_part_is_told_nothing() -> None:
-    session = Session(SESSION_ID, is_dialer=True)
-    _hear(session, Introductions())
-    assert _join(session) == [LoadSummary(ROOT)]
-    assert _hear(session, Introduce(BLIND, (BOB,))) == [Close("unasked_introduction")]
-
-
-def test_relays_neither_tell_nor_are_told() -> None:
-    session = Session(SESSION_ID, is_dialer=True, introduces=True)
-    _hear(session, Relay())
+@pytest.mark.parametrize("is_relay", [False, True])
+def test_who_takes_no_part_and_relays_are_told_nothing(*, is_relay: bool) -> None:
+    session = Session(SESSION_ID, is_dialer=True, introduces=is_relay)
+    if is_relay:
+        _hear(session, Relay())
     _hear(session, Introductions())
     assert _join(session) == [LoadSummary(ROOT)]
     assert _hear(session, Introduce(BLIND, (BOB,))) == [Close("unasked_introduction")]

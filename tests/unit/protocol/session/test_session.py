@@ -278,30 +278,6 @@ def test_a_received_batch_is_taken_receipted_and_its_missing_causes_asked_for_on
     assert session.handle(BatchIngested(MAIN, 0, wanted)) == [Send(Receipt(BLIND_MAIN))]
 
 
-def test_commits_are_asked_for_once_on_a_topic_and_so_many_in_a_message() -> None:
-    session = _joined(MAIN, ROOT)
-    ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANT_COUNT_MAX + 1))
-    assert session.handle(CommitsWanted(MAIN, ids)) == [
-        Send(Want(BLIND_MAIN, ids[:-1])),
-        Send(Want(BLIND_MAIN, ids[-1:])),
-    ]
-    assert session.handle(CommitsWanted(MAIN, ids)) == []
-    assert session.handle(CommitsWanted(ROOT, ids[:1])) == [Send(Want(BLIND_ROOT, ids[:1]))], "another topic"
-
-
-def test_no_more_commits_are_asked_for_on_a_session_than_a_peer_answers() -> None:
-    session = _joined(MAIN)
-    ids = tuple(as_commit_id(number.to_bytes(32, "big")) for number in range(WANTED_COUNT_MAX + 1))
-    asked = [one.message for one in session.handle(CommitsWanted(MAIN, ids)) if isinstance(one, Send)]
-    assert sum(len(one.ids) for one in asked if isinstance(one, Want)) == WANTED_COUNT_MAX
-
-
-def test_nothing_is_asked_for_on_a_topic_that_the_peer_does_not_follow() -> None:
-    session = Session(SESSION_ID, is_dialer=True)
-    session.handle(TopicFollowed(MAIN, is_own=False))
-    assert session.handle(CommitsWanted(MAIN, (as_commit_id(b"w" * 32),))) == []
-
-
 def test_wanted_commits_are_looked_up_and_sent() -> None:
     session = _joined(MAIN)
     assert session.handle(MessageReceived(Want(BLIND_MAIN, (as_commit_id(b"w" * 32),)))) == [
@@ -312,7 +288,7 @@ def test_wanted_commits_are_looked_up_and_sent() -> None:
 
 def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_peer_must_answer() -> None:
     ids = [as_commit_id(number.to_bytes(32)) for number in range(WANTED_COUNT_MAX + 1)]
-    session = _joined(MAIN)
+    session = _joined(MAIN, ROOT)
     first = tuple(ids[: WANT_COUNT_MAX + 1])
     assert session.handle(CommitsWanted(MAIN, first)) == [
         Send(Want(BLIND_MAIN, first[:-1])),
@@ -323,6 +299,12 @@ def test_commits_are_asked_for_once_in_messages_within_the_bound_and_while_the_p
     asked = [one for send in outputs if isinstance(send, Send) for one in getattr(send.message, "ids", ())]
     assert asked == ids[WANT_COUNT_MAX + 1 : WANTED_COUNT_MAX], "not the one over the bound"
     assert session.handle(CommitsWanted(MAIN, (ids[-1],))) == []
+    assert session.handle(CommitsWanted(ROOT, first[:1])) == [], "the bound is the session's"
+    other = _joined(MAIN, ROOT)
+    other.handle(CommitsWanted(MAIN, first))
+    assert other.handle(CommitsWanted(ROOT, first[:1])) == [Send(Want(BLIND_ROOT, first[:1]))], (
+        "another topic"
+    )
     alone = Session(SESSION_ID, is_dialer=True)
     alone.handle(TopicFollowed(MAIN, is_own=False))
     assert alone.handle(CommitsWanted(MAIN, first)) == [], "a topic that the peer has not joined"
