@@ -42,9 +42,10 @@ class Routes:
                 together.setdefault((method, _group_of(route.path)), []).append(route)
         self._groups: dict[tuple[str, str, str], list[Route]] = {}
         for (method, group), members in together.items():
-            for last in {_ANY, *(_fixed_end(route) for route in members)}:
+            ends = [_fixed_end(route) for route in members]
+            for last in {_ANY, *ends}:
                 self._groups[method, group, last] = [
-                    route for route in members if _fixed_end(route) in (last, _ANY)
+                    route for route, end in zip(members, ends, strict=True) if end in (last, _ANY)
                 ]
         self._methods = {method for method, _ in together}
         self._otherwise = otherwise
@@ -99,7 +100,10 @@ class _Tree:
         """Add a route. Of two with one method and path, the first stays."""
         tree = self
         for part in route.path.split("/"):
-            tree = tree._next.setdefault(_ANY if part.startswith(_ANY) else part, _Tree())
+            key = _ANY if part.startswith(_ANY) else part
+            if key not in tree._next:
+                tree._next[key] = _Tree()
+            tree = tree._next[key]
         for method in route.methods or ():
             tree.routes.setdefault(method, (place, route))
 

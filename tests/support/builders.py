@@ -41,16 +41,18 @@ _FIRST: list[KeptFolder] = []
 class World:
     """A node that writes histories, and copies of its repo on other nodes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_another: bool = False) -> None:
+        """With `is_another`, its repo is not that of the other worlds of this process."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        if _FIRST and KeptFolder.are_rows_kept():
+        is_alike = not is_another and KeptFolder.are_rows_kept()
+        if is_alike and _FIRST:
             _FIRST[0].write_to(folder)
         self._open()
         if not self.replica.repos:
             repo, _ = self.author.create_repo("world")
             self.author.create_branch(repo, "main")
-        if not _FIRST and KeptFolder.are_rows_kept():
+        if is_alike and not _FIRST:
             self.replica.close()
             _FIRST.append(KeptFolder(folder))
             self._open()

@@ -428,7 +428,7 @@ def test_spark_follows_an_export_by_its_format(spark: SparkSession, world: World
         rows = pq.read_table(found)["commit_id"].to_pylist()
         assert sorted(map(repr, rows)) == sorted(map(repr, expected)), "each once, however parts were merged"
     shutil.rmtree(folder)
-    fresh = World(tmp_path / "another")
+    fresh = World(tmp_path / "another", is_another=True)
     try:
         export_node(fresh.replica.database, folder, "node", 9)
     finally:

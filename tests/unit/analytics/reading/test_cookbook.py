@@ -155,7 +155,7 @@ def test_texts_are_read_and_authors_are_known_by_the_hash_that_the_docs_state(
 
 @pytest.mark.slow
 def test_two_nodes_are_compared_by_when_each_received_a_commit(folder: Path, tmp_path: Path) -> None:
-    world = World(tmp_path / "other world")
+    world = World(tmp_path / "other world", is_another=True)
     export_node(world.replica.database, tmp_path / "other", "other", 1)
     world.close()
     code = CODE[3].replace("/path/to/other", str(tmp_path / "other"))

@@ -148,7 +148,7 @@ def test_of_what_a_relay_keeps_blocks_are_told_too(world: World, folder: Path, t
     )
     sealed = create_publication(topic.seed, keys.read_key, key, (odd, inner, inner))
     items = [*world.publications(world.branch), sealed.encoded]
-    relay = World(tmp_path / "relay")
+    relay = World(tmp_path / "relay", is_another=True)
     try:
         database = relay.replica.database
         with database.write() as connection:
@@ -183,7 +183,7 @@ def test_a_publication_that_cannot_be_read_any_more_stops_no_export(
 ) -> None:
     # Cut, it says nothing; with a flipped bit it is told as it lies there, under the commit as which it was taken.
     world.write("a")
-    relay = World(tmp_path / "relay")
+    relay = World(tmp_path / "relay", is_another=True)
     try:
         database = relay.replica.database
         items = [(decode_publication(one), one) for one in world.publications(world.branch)]

@@ -252,7 +252,7 @@ def test_a_store_that_went_back_to_a_backup_is_exported_anew(
     world: World, folder: Path, tmp_path: Path
 ) -> None:
     world.write("a")
-    other = World(tmp_path / "other")
+    other = World(tmp_path / "other", is_another=True)
     try:
         other.write("a, a <- b")
         export(world, folder, 1)
@@ -493,7 +493,7 @@ def test_pseudonyms_stand_for_authors_alike_on_nodes_of_one_key(world: World, fo
 def test_a_relay_exports_what_it_knows_of_what_it_keeps(world: World, folder: Path, tmp_path: Path) -> None:
     world.write("a, a <- b")
     publications = world.publications(world.branch)
-    relay = World(tmp_path / "relay")
+    relay = World(tmp_path / "relay", is_another=True)
     visitor, size = Visitor(PeerId(b"p" * 32)), 1 << 30
     quotas = RelayQuotas(size, size, size, size, 10, 10, 10)
     try:
