@@ -22,7 +22,7 @@ def _load() -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_a_replica_comes_to_some_verdicts_in_two_orders_of_arrival(tmp_path: Path) -> None:
-    assert list(differing_in_replica(_load()[::QUICK], tmp_path)) == []
+    assert list(differing_in_replica(_load()[:: 2 * QUICK], tmp_path)) == []
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ import pytest
 from tests.verdicts.comparing import differing_in_js
 from tests.verdicts.histories import named, random_history
 
-QUICK = 60
+QUICK = 20
 OF_OURS = {"analytics", "node", "protocol", "ravel", "storage", "verifier"}
 
 
@@ -47,4 +47,4 @@ def test_both_agree_on_all_named_histories():
 
 @pytest.mark.slow
 def test_both_agree_on_some_named_histories():
-    assert asked(list(islice(chain(named()), 40))) == []
+    assert asked(list(islice(chain(named()), 20))) == []

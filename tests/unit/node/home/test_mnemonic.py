@@ -62,11 +62,11 @@ def test_one_wrong_word_passes_one_time_in_256_and_gives_another_key() -> None:
         words_of(seed),
         sorted({word for _ in range(200) for word in words_of(UserSeed(rng.randbytes(32)))}),
     )
-    changes = [(rng.randrange(24), rng.choice(known)) for _ in range(3000)]
+    changes = [(rng.randrange(24), rng.choice(known)) for _ in range(1000)]
     changed = [[*words[:place], word, *words[place + 1 :]] for place, word in changes if words[place] != word]
     taken = [found for found in map(_seed_or_none, changed) if found is not None]
     assert seed not in taken
-    assert 1 <= len(taken) <= 40, "some 12 of 3000"
+    assert 1 <= len(taken) <= 20, "some 4 of 1000"
 
 
 def _seed_or_none(words: list[str]) -> bytes | None:
