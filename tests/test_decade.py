@@ -1,30 +1,15 @@
 """The community of ten years that is measured: it has the sizes that were asked for, and the same ones after any kill."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select
 
-from benchmarks.decade.build import RELAYS, build, sizes_of
+from benchmarks.decade.build import build
 from benchmarks.decade.life import Life
-from benchmarks.decade.plan import (
-    BEGAN_MS,
-    YEAR_MS,
-    YEARS,
-    Event,
-    Exclude,
-    Happening,
-    Join,
-    Leave,
-    Offline,
-    Plan,
-    Sitting,
-    Sizes,
-)
+from benchmarks.decade.plan import Event, Happening, Sizes
 from node.home.identity import open_keys
 from node.ingest.replica import Replica
-from storage.schema.relay_schema import relay_topics
 from storage.schema.schema import commits, epochs
 from tests.support.keys import no_passphrase
 
@@ -57,40 +42,6 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.slow
-def test_a_plan_has_the_members_posts_and_epochs_of_its_sizes() -> None:
-    for sizes in (_SMALL, sizes_of(0.02), sizes_of(0.1)):
-        plan = Plan(sizes, seed=1)
-        said = [one.what for one in plan.events]
-        runs = [run for one in said if isinstance(one, Sitting) for run in one.runs]
-        runs += [one.run for one in said if isinstance(one, Offline)]
-        here: Counter[int] = Counter()
-        for one in said:
-            match one:
-                case Join(member):
-                    here[member] += 1
-                case Leave(member):
-                    here[member] -= 1
-                case Exclude(0, members):
-                    here.subtract(members)
-        assert sum(len(run.answers) for run in runs) == sizes.commits
-        assert sum(not count for count in here.values()) == sizes.left
-        assert set(here.values()) == {0, 1}
-
-
-def test_the_first_year_of_a_plan_has_a_tenth_of_what_happens() -> None:
-    plan = Plan(sizes_of(0.1), seed=1)
-    times = [one.at for one in plan.events]
-    posts = [
-        sum(len(run.answers) for run in one.what.runs) for one in plan.events if isinstance(one.what, Sitting)
-    ]
-    year = [one.what for one in plan.events[: plan.year] if isinstance(one.what, Sitting)]
-    assert times == sorted(set(times))
-    assert times[0] >= BEGAN_MS
-    assert times[-1] < BEGAN_MS + YEARS * YEAR_MS
-    assert len(year) * 10 == len(posts)
-
-
 def test_a_small_community_has_what_was_asked_for_and_its_year_is_its_beginning(small: Path) -> None:
     year, decade = (_ids(small / name / "node") for name in ("year", "decade"))
     replica = _opened(small / "decade" / "node")
@@ -114,21 +65,6 @@ def test_a_small_community_has_what_was_asked_for_and_its_year_is_its_beginning(
         replica.close()
     assert 0 < len(year) < len(decade) / 5
     assert decade[: len(year)] == year
-
-
-@pytest.mark.extended
-def test_both_relays_of_a_community_keep_all_of_it(small: Path) -> None:
-    for when in ("year", "decade"):
-        count = len(_ids(small / when / "node"))
-        for name in RELAYS:
-            relay = _opened(small / when / name)
-            try:
-                with relay.database.read() as connection:
-                    kept = select(func.sum(relay_topics.c.commit_count))
-                    # Inits of epochs stand on a second topic, too.
-                    assert count <= connection.execute(kept).scalar_one() <= count + _SMALL.epochs
-            finally:
-                relay.close()
 
 
 @pytest.mark.extended
@@ -156,28 +92,6 @@ def test_a_build_that_is_killed_again_and_again_makes_the_same_community(
     assert _ids(tmp_path / "decade" / "node") == _ids(small / "decade" / "node")
 
 
-@pytest.mark.extended
-@pytest.mark.slow
-def test_a_build_goes_on_in_the_middle_of_an_event_and_before_the_relays_have_all(
-    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    perform = "node.membership.epoch_duties.EpochDuties.perform"
-    with monkeypatch.context() as patched:
-        patched.setattr(perform, _die)
-        with pytest.raises(_Killed):
-            build(tmp_path, _SMALL, seed=1)
-    with monkeypatch.context() as patched:
-        patched.setattr("benchmarks.decade.build.fill_relay", _die)
-        with pytest.raises(_Killed):
-            build(tmp_path, _SMALL, seed=1)
-    build(tmp_path, _SMALL, seed=1)
-    assert _ids(tmp_path / "year" / "node") == _ids(small / "year" / "node")
-
-
 def test_a_folder_of_another_community_is_refused(small: Path) -> None:
     with pytest.raises(ValueError, match="is of another community"):
         build(small, _SMALL, seed=2)
-
-
-def _die(*_: object, **__: object) -> None:
-    raise _Killed

@@ -75,6 +75,7 @@ def test_several_at_once_make_one_node_and_leave_the_folder_they_were_typed_in(
     assert os.readlink(f"/proc/{pid}/cwd") == str(home)
 
 
+@pytest.mark.extended
 def test_a_chosen_repo_gives_names_of_branches_their_meaning(home: Path) -> None:
     _json(home, "up", *ANY)
     repos = [_json(home, "repo", "create", name)["repo"] for name in ("notes", "work")]
@@ -160,6 +161,7 @@ def test_mistakes_get_a_message_for_people(home: Path) -> None:
     assert "to be asked" in asked
 
 
+@pytest.mark.extended
 def test_a_daemon_that_cannot_start_says_why_and_who_has_its_port(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         taken = f"127.0.0.1:{server.getsockname()[1]}"
