@@ -75,6 +75,14 @@ test("files go in and out", async () => {
   assert.equal(all.length, 3);
 });
 
+test("a bundle goes out and in", async () => {
+  await ravel.createRepo({ name: "carried" });
+  const content = await new Response(await ravel.writeBundle({ repo: "carried", branches: "main" })).blob();
+  const found = await ravel.readBundle({ content });
+  assert.deepEqual([found.taken, found.already], [0, found.commits]);
+  await assert.rejects(ravel.readBundle({ content: content.slice(0, -1) }), { code: "interrupted" });
+});
+
 test("refusals of the node come with their advice", async () => {
   await assert.rejects(ravel.showTimeline({ branch: "nowhere" }), { code: "not_found", status: 404 });
   await assert.rejects(ravel.createRepo({ name: "x", more: 1 }), { code: "bad_request", status: 400 });

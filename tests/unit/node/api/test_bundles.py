@@ -8,7 +8,9 @@ import pytest
 from node.contract.access import Action
 from protocol.formats.bundle import BUNDLE_START, BundleDecoder, BundleEncoder, BundleEnd
 from protocol.limits.files import BUNDLE_RECORD_SIZE_MAX
-from tests.support.served import AUTH, Served, served
+from ravel import AsyncClient
+from ravel.target import Target
+from tests.support.served import AUTH, TOKEN, Served, served
 
 _READ = "/api/v1/bundles"
 
@@ -60,6 +62,10 @@ async def test_a_bundle_has_the_branches_and_the_time_that_were_asked_for(tmp_pa
         assert await count(branches="main,side") == whole
         assert await count(branches="side") == whole - 2
         assert await count(since=2_000_000_000) == 0
+        async with AsyncClient(Target(str(one.client.base_url), TOKEN)) as client:
+            async with client.write_bundle("notes", since=1) as pieces:
+                content = b"".join([piece async for piece in pieces])
+            assert (await client.read_bundle(content))["already"] == whole
         for query, code in (({"branches": "none"}, 404), ({"since": "x"}, 400), ({"since": -1}, 400)):
             assert (await one.client.get("/api/v1/repos/notes/bundle", params=query)).status_code == code
 
