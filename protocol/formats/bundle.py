@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
-from protocol.codec import DecodeError, Wire, decode, encode, peek_tag
+from protocol.codec import DecodeError, Wire, decode, encode, peek_loose_tag
 from protocol.crypto import hashing
 from protocol.formats.content import UnixMilliseconds
 from protocol.ids import CommitId, TopicKey
@@ -173,7 +173,7 @@ class BundleDecoder:
 
 
 def _decode(encoded: bytes) -> BundleRecord:
-    tag = peek_tag(encoded)
+    tag = peek_loose_tag(encoded)
     kind = _KINDS.get(tag)
     if kind is None:
         raise DecodeError("bad_shape", f"a part of the unknown kind {tag!r}")

@@ -21,6 +21,7 @@ from protocol.crypto.signing import BadSignature, check_claims, key_pair, public
 from protocol.formats import object as object_module
 from protocol.formats.block import Block, Reference, WrongKey, decode_block, encrypt_block
 from protocol.formats.body import UnknownBody, decode_body, encode_body
+from protocol.formats.bundle import BundleBatch, BundleDecoder, BundleEncoder, BundleEnd, BundleHead
 from protocol.formats.commit import Content, Links, UnknownVersion, create_commit, open_commit
 from protocol.formats.content import Post
 from protocol.formats.epochs import NONCE_SIZE, EpochInit, EpochStatement, _seal, seal_topic
@@ -145,6 +146,27 @@ def take_message(data: bytes) -> str:
     assert known == data or (known[0] < data[0] and data.startswith(known[1:], 1)), (
         "but for fields that are new"
     )
+    return ""
+
+
+def take_bundle(data: bytes) -> str:
+    """The records of a bundle, in two parts that end at the first byte's place; what is taken encodes again to it."""
+    decoder, encoder, place = BundleDecoder(), BundleEncoder(), sum(data[:1])
+    content, again = data[1:], b""
+    try:
+        for part in (content[:place], content[place:]):
+            for record in decoder.feed(part):
+                match record:
+                    case BundleHead(since):
+                        again += encoder.start(since)
+                    case BundleBatch(topic, items):
+                        again += encoder.encode_batch(topic, items)
+                    case BundleEnd(count, left_out, stands_on):
+                        again += encoder.encode_end(count, left_out, stands_on)
+        decoder.finish()
+    except DecodeError as error:
+        return str(error)
+    assert again == content
     return ""
 
 

@@ -104,6 +104,7 @@ def seeds() -> dict[str, Seeds]:
             "publication": decoders.published(decoders.signed_commit(decoders.POST), decoders.POST),
         },
         "start": {"keys": b"k" + decoders.given_keys()},
+        "bundle": {"bundle": b"\x40" + bytes.fromhex(_vector("bundles.json")["bundle"])},
         "message": {made["tag"]: bytes.fromhex(made["encoded"]) for made in _vector("messages.json")},
         "symbols": {"opening": bytes.fromhex(sets["opening"]), "more": bytes.fromhex(*sets["symbols"])},
         "ask_symbols": {"vector": bytes.fromhex(sets["ask"])},

@@ -17,6 +17,7 @@ TARGETS: Final[dict[str, Target]] = {
     "commit": decoders.take_commit,
     "body": decoders.take_body,
     "publication": decoders.take_publication,
+    "bundle": decoders.take_bundle,
     "opening": decoders.take_opening,
     "start": decoders.take_start,
     "object": decoders.take_object,

@@ -103,6 +103,7 @@ from protocol.session.messages import (
 from tests.support.ids import as_commit_id, as_object_id
 from tests.vectors.body_cases import bodies
 from tests.vectors.box_cases import boxes
+from tests.vectors.bundle_cases import bundle_vector
 from tests.vectors.conversations import comparisons, handshake, reconciliation
 from tests.vectors.defects import refused
 from tests.vectors.fixed import (
@@ -471,6 +472,12 @@ def branch_capabilities() -> JsonObject:
     return {"encoded": encode(capability).hex(), "text": branch_capability_text(capability)}
 
 
+def bundles() -> JsonObject:
+    """A bundle of the commit's publications on its two topics."""
+    made = commits()
+    return bundle_vector([bytes.fromhex(made[name]) for name in ("publication", "publication_on_link_topic")])
+
+
 def skip_links() -> list[int]:
     """`lipmaa(1)` to `lipmaa(60)`."""
     return [lipmaa(sequence) for sequence in range(1, 61)]
@@ -485,6 +492,7 @@ FILES = {
     "commits.json": commits,
     "said_kinds.json": declared_kinds,
     "files.json": files,
+    "bundles.json": bundles,
     "messages.json": messages,
     "newer_messages.json": newer_messages,
     "links.json": links,

@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 from blake3 import blake3
 
-from tests.vectors import second_epochs as epochs
 from tests.vectors import (
+    second_bundles,
     second_handshakes,
     second_histories,
     second_names,
@@ -23,6 +23,7 @@ from tests.vectors import (
     second_sync,
     second_texts,
 )
+from tests.vectors import second_epochs as epochs
 from tests.vectors import second_reader as reader
 from tests.vectors import second_sets as sets
 
@@ -30,7 +31,7 @@ FOLDER: Final = Path(__file__).parent
 LIBRARIES: Final = {"blake3", "cryptography", "msgspec", "nacl", "pycrdt"}
 SECOND: Final = (
     "second_reader", "second_handshake", "second_handshakes", "second_sets", "second_ranges", "second_epochs",
-    "second_histories", "second_sync", "second_names", "second_texts",
+    "second_histories", "second_sync", "second_names", "second_texts", "second_bundles",
 )  # fmt: skip
 """The second implementation."""
 NEGATIVE: Final = {"refused.json", "ed25519_speccheck.json"}
@@ -427,6 +428,7 @@ REMAKE: Final[dict[str, Callable[[Vector], Vector]]] = {
     "commits.json": remake_commits,
     "said_kinds.json": remake_said_kinds,
     "files.json": remake_files,
+    "bundles.json": second_bundles.remake,
     "messages.json": remake_messages,
     "newer_messages.json": remake_newer_messages,
     "skip_links.json": remake_skip_links,

@@ -14,10 +14,12 @@ from node.ingest.acceptance import release_more
 from node.ingest.replica import Replica
 from node.membership.epoch_keys import KeyTaker
 from node.timelines.views import place_text
+from protocol.codec import DecodeError
 from protocol.crypto.boxes import BoxOpener, Sealer
 from protocol.crypto.hashing import timeline_digest
 from protocol.crypto.keys import BlockKey, EpochKey, UserSeed
 from protocol.crypto.signing import BadSignature, key_pair, verify_signature
+from protocol.formats.bundle import BundleDecoder
 from protocol.formats.publication import decode_publication
 from protocol.ids import BranchId, Mark, RepoId, Signature, UserId
 from storage.commits.commits import load_timeline
@@ -55,6 +57,16 @@ def test_what_must_be_refused_is_with_its_reason(vector: dict[str, str]) -> None
 def test_the_reasons_stand_in_the_docs() -> None:
     text = (FOLDER.parents[1] / "docs" / "specification" / "protocol.md").read_text(encoding="utf-8")
     assert [reason for reason in {vector["reason"] for vector in REFUSED} if f"`{reason}`" not in text] == []
+
+
+def test_what_is_no_bundle_is_refused_with_its_reason() -> None:
+    for one in load("bundles.json")["refused"]:
+        decoder = BundleDecoder()
+        with pytest.raises(DecodeError) as refused:
+            for _ in decoder.feed(bytes.fromhex(one["bundle"])):
+                pass
+            decoder.finish()
+        assert refused.value.reason == one["reason"]
 
 
 def test_no_signature_that_libraries_disagree_on_is_taken() -> None:
