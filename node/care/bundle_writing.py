@@ -1,8 +1,8 @@
 """Writes bundles: the publications of a repo as a relay would hold them, made while they are sent.
 
 First come the inits of epochs on their own topics, the newest first: who joined by the link of one epoch gets the keys of
-earlier ones from its init. Then comes the root branch, and then one branch after the other, causes before effects. Bodies
-are in it as far as they are here; blocks of files are not.
+earlier ones from its init. Then comes the root branch, and then one branch after the other, causes before effects, and
+last what this Ravel is too old to read. Bodies are in it as far as they are here; blocks of files are not.
 
 Memory holds one batch. Time grows with what is carried.
 """
@@ -22,6 +22,7 @@ from protocol.ids import CommitId
 from protocol.limits.files import BUNDLE_STANDS_ON_MAX
 from protocol.limits.peers import BATCH_COUNT_MAX, BATCH_SIZE_TARGET
 from storage.commits.blocks import DamagedBlock
+from storage.commits.pending import find_unread, load_unread
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo
 from storage.topics.carrying import (
@@ -91,6 +92,9 @@ def _write(
                 carried.left_out += left_out
                 if items:
                     yield encoder.encode_batch(topic.topic, items)
+    for topic, items in _unread(replica, repo):
+        carried.count += len(items)
+        yield encoder.encode_batch(topic.topic, items)
     yield encoder.encode_end(carried.count, carried.left_out, tuple(carried.stands_on))
 
 
@@ -113,6 +117,21 @@ def _second_places(replica: Replica, repo: Repo, base: int, upto: int) -> list[t
             if base < num <= upto
         ]
     return sorted(found, key=lambda one: -one[0])
+
+
+def _unread(replica: Replica, repo: Repo) -> Generator[tuple[Topic, list[bytes]], None, None]:
+    """Yield the publications that this Ravel is too old to read, as peers are sent them: whoever reads on may be newer."""
+    tables = replica.tables
+    for num in tables.topics_of_repo.get(repo.num, ()):
+        with replica.database.read() as connection:
+            nums = find_unread(connection, num)
+        while nums:
+            with replica.database.read() as connection:
+                items = load_unread(connection, nums[:BATCH_COUNT_MAX], BATCH_SIZE_TARGET)
+            if not items:
+                break
+            nums = nums[len(items) :]
+            yield tables.topics[num], items
 
 
 def _read_rows(

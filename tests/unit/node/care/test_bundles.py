@@ -15,10 +15,12 @@ from node.runtime.blocking import inline
 from node.runtime.errors import ServiceError
 from protocol.formats.body import Permission
 from protocol.formats.bundle import BundleBatch, BundleDecoder, BundleEncoder
+from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.limits.files import BUNDLE_PASSED_OVER_MAX
 from storage.commits import pending
 from storage.commits.blocks import DamagedBlock
+from storage.commits.pending import UNREAD, PendingPublication, keep_pending
 from storage.engine.errors import StorageError
 from storage.topics import carrying
 from storage.topics.carrying import find_last, find_received_before
@@ -415,3 +417,20 @@ async def test_a_member_who_was_away_takes_new_epochs_and_who_was_excluded_is_to
         assert (found["unopened"] > 0, found["refused"]) == (True, 0)
         assert carol.replica.permission(carol.repo(), carol.author.user) is None
         assert len(ids(carol)) < len(ids(alice))
+
+
+async def test_what_the_writer_is_too_old_to_read_is_carried_for_who_can(tmp_path: Path) -> None:
+    """It comes last, and is judged by its reader."""
+    with open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
+        _, main = alice.create_repo()
+        for other in (bob, carol):
+            await other.joiner.follow(alice.capability())
+            await read(other, await bundle_of(alice))
+        alice.write(main, "of a newer version")
+        last = batches_of(await bundle_of(alice))[-1]
+        unread = PendingPublication(decode_publication(last.items[-1]).commit_id, last.items[-1], (), UNREAD)
+        with bob.replica.database.write() as connection:
+            keep_pending(bob.replica.database, connection, bob.replica.by_topic[last.topic].num, [unread])
+        found = await read(carol, await bundle_of(bob))
+        assert (found["taken"], found["already"]) == (1, found["commits"] - 1)
+        assert ids(carol) == ids(alice)
