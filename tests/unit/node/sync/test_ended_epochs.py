@@ -7,11 +7,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from node.authoring.drafting import Draft
+from node.authoring.write_queue import WriteRequest
 from node.sync.connection import Connection
 from node.sync.followed_topics import FollowedTopics
+from protocol.formats.content import Post
 from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.ids import SessionId, TopicKey
+from protocol.session.events import TopicsRefused
 from protocol.session.session import Session
 from storage.commits.pending import UNREAD, PendingPublication, keep_pending
 from storage.topics.publishing import load_publications
@@ -122,12 +126,15 @@ async def test_who_missed_renewals_is_told_of_as_many_topics_however_old_the_rep
     assert max(told) <= min(told) + 2, "names that begin alike are of chance"
 
 
+@pytest.mark.parametrize("count", [1, 300])
 async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path, autojump_clock: MockClock, count: int
 ) -> None:
+    """In bulk, too: one topic more is announced, however much comes."""
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
-        carol.write(carol.branch(), "written offline")
+        drafts = [Draft(Post(f"written offline {number}")) for number in range(count)]
+        carol.author.write_group([WriteRequest(carol.branch(), drafts)])
         for _ in range(_RENEWALS):
             alice.author.start_epoch(alice.repo())
         await meet(alice, bob)
@@ -137,6 +144,23 @@ async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same
             async with connected(carol, alice):
                 await _until(lambda: ids(bob) == ids(alice) == ids(carol))
             assert len(_joined(ours)) == 3 + 1, "the writers' topic of the first epoch"
+
+
+async def test_who_gives_topics_back_takes_them_from_nobody_else(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """What one peer takes no more of goes on to others, and to that peer on its next connection."""
+    with fail_after(60), open_nodes(tmp_path, "alice", "bob", "mallory") as (alice, bob, mallory):
+        await _grow(alice, bob, mallory, renewals=1)
+        async with connected(bob, alice), connected(mallory, alice) as (hers, _):
+            await wait_all_tasks_blocked()
+            hers.happen(TopicsRefused(tuple(alice.replica.by_topic), "relay_full"))
+            await wait_all_tasks_blocked()
+            alice.write(alice.branch(), "after it")
+            await _until(lambda: ids(bob) == ids(alice))
+            assert ids(mallory) != ids(alice)
+        async with connected(mallory, alice):
+            await _until(lambda: ids(mallory) == ids(alice))
 
 
 async def test_ended_epochs_that_differ_are_compared_and_no_others(

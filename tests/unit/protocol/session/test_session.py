@@ -631,6 +631,17 @@ def test_what_a_relay_refuses_is_not_sent_any_more() -> None:
     assert progress.state == "refused: topic_full"
 
 
+def test_who_gives_a_topic_back_and_asks_again_without_end_is_answered_nothing_and_remembered_once() -> None:
+    session = _joined(MAIN, ROOT)
+    _with_plan(session, MAIN, 1, 2, 3)
+    again = (Refused(BLIND_MAIN, "topic_full"), Announce((THEIR_MAIN,)), Announce((OUR_MAIN,)))
+    for message in again * 100:
+        assert session.handle(MessageReceived(message)) == []
+    assert (session.joined_count, len(session.topics), session.settling_count) == (2, 2, 1)
+    assert session.handle(CommitsAccepted(MAIN, (2000,))) == [], "it stays given back on this session"
+    assert session.has_room_for(1)
+
+
 def test_what_a_relay_does_not_keep_it_says_of_topics_that_it_was_entrusted_with() -> None:
     relay = Session(SESSION_ID, is_dialer=True, is_relay=True)
     refused = relay.handle(TopicsRefused((MAIN, ROOT), "not_known"))
