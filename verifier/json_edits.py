@@ -36,6 +36,7 @@ from verifier.json_documents import (
     clean_value,
     content_text,
     key_of,
+    parse_content,
     parse_key,
     show_tree,
 )
@@ -69,22 +70,23 @@ class Operation:
 class JsonEditor:
     """Edits one document: each method as if those before it were written. `operations` has what they come to.
 
-    `entries` are those of the document; with `load` those of all items' places are enough, and it gives the entries of an
-    owner when an edit first speaks of it. Building one costs O(bytes of these); an edit costs O(bytes of the items that it
-    speaks of, and what it writes), in a list O(log n) of its items.
+    `entries` are those of the document. With `load` none are needed: it gives what stands at addresses of an owner, of one
+    item's place (`(PLACE, item)`), and of all places (`(PLACE,)`), when an edit first speaks of these. Building one costs
+    O(bytes of the entries). An edit costs O(bytes of the items that it speaks of, and what it writes); one that speaks of
+    the order of a list, or replaces one, also O(items of all lists) the first time.
     """
 
     def __init__(
         self,
         entries: Mapping[str, DocumentEntry],
         random_number: RandomNumber,
-        load: Callable[[str], Mapping[str, DocumentEntry]] | None = None,
+        load: Callable[[Address], Mapping[str, DocumentEntry]] | None = None,
     ) -> None:
         self._entries = dict(entries)
         self._tree, _ = build_tree(entries)
         self._random = random_number
         self._load = load
-        self._loaded = {PLACE}
+        self._loaded: set[Address] = set()
         self._said: dict[Address, tuple[Content | None, bool]] = {}
 
     def put(self, path: Path, value: object, item: str = ROOT) -> None:
@@ -156,9 +158,9 @@ class JsonEditor:
             raise EditRefused(f"there is no item {moved!r}")
         address = self._list_at(path, item)
         holder, seen = address[0], set[str]()
-        while holder in self._tree.places and holder not in seen and holder != moved:
+        while holder not in seen and holder != moved and (place := self._place_of(holder)) is not None:
             seen.add(holder)
-            holder = self._tree.places[holder].list_address[0]
+            holder = place.list_address[0]
         if holder == moved:
             raise EditRefused("an item cannot lie in a list of its own")
         if self._depth(address) + 1 + self._tree.nodes.get(moved, Node()).height > JSON_DEPTH_MAX:
@@ -199,18 +201,31 @@ class JsonEditor:
                 )
             yield Operation(key, text, is_increment)
 
-    def _need(self, owner: str) -> None:
-        """Let the tree have the registers of an owner. Nothing is said of them before."""
-        if self._load is None or owner in self._loaded:
+    def _need(self, *address: str) -> None:
+        """Let the tree have what stands at an address: of an owner, an item's place, or all. Edits spoke of none of it."""
+        if self._load is None or address in self._loaded:
             return
-        self._loaded.add(owner)
-        entries = self._load(owner)
+        entries = self._load(address)
+        if address == (PLACE,):  # of some items edits have spoken
+            entries = {key: entry for key, entry in entries.items() if parse_key(key) not in self._loaded}
+        self._loaded.add(address)
         self._entries.update(entries)
         add_registers(self._tree, entries)
 
+    def _place_of(self, item: str) -> Place | None:
+        if item == ROOT:
+            return None
+        if (PLACE,) not in self._loaded:
+            self._need(PLACE, item)
+        return self._tree.places.get(item)
+
+    def _items_at(self, list_address: Address) -> list[str]:
+        self._need(PLACE)
+        return self._tree.items_at(list_address)
+
     def _new_item(self) -> str:
         made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
-        self._loaded.add(made)
+        self._loaded |= {(made,), (PLACE, made)}
         return made
 
     # --- addresses ---
@@ -224,7 +239,7 @@ class JsonEditor:
             node = self._tree.node(address)
             is_list = node is not None and node.is_list
             if isinstance(part, int):
-                items = self._tree.items_at(address) if is_list else []
+                items = self._items_at(address) if is_list else []
                 if not -len(items) <= part < len(items):
                     raise EditRefused(f"{_name_of(address)} has no item {part}")
                 address = (items[part],)
@@ -239,15 +254,15 @@ class JsonEditor:
     def _depth(self, address: Address) -> int:
         """Return in how many maps and lists an address lies, as it shows. Costs O(depth), or O(items) in a circle."""
         owner, depth, seen = address[0], len(address) - 1, set[str]()
-        while owner in self._tree.places and owner not in seen:
+        while owner not in seen and (place := self._place_of(owner)) is not None:
             seen.add(owner)
-            list_address = self._tree.places[owner].list_address
-            owner, depth = list_address[0], depth + len(list_address)
+            owner, depth = place.list_address[0], depth + len(place.list_address)
         return depth
 
     def _is_known(self, item: str) -> bool:
         self._need(item)
-        return item in self._tree.places or item in self._tree.nodes or key_of((PLACE, item)) in self._entries
+        is_placed = self._place_of(item) is not None
+        return is_placed or item in self._tree.nodes or key_of((PLACE, item)) in self._entries
 
     def _list_at(self, path: Path, item: str) -> Address:
         address = self._address(path, item)
@@ -277,15 +292,26 @@ class JsonEditor:
         self._say(address, None)
 
     def _clear(self, address: Address) -> None:
-        """Let go what stands at an address and below it, and the places of items in lists there."""
+        """Let go what stands at an address and below it, and the places of items in lists there.
+
+        Items of a list that another value had replaced before they came are unplaced, and stay so.
+        """
         node = self._tree.node(address)
         if node is None:
             return
         for path, below in list(node.walk()):
-            for item in self._tree.items_at((*address, *path)):
-                self._let_go((PLACE, item))
+            inner = (*address, *path)
+            if isinstance(below.own, ListMark) or self._has_list(inner):
+                for item in self._items_at(inner):
+                    self._let_go((PLACE, item))
             if below.own is not None:
-                self._let_go((*address, *path))
+                self._let_go(inner)
+
+    def _has_list(self, address: Address) -> bool:
+        """Return True if a list was put at an address, where another value may show."""
+        entry = self._entries.get(key_of(address))
+        said = () if entry is None else (parse_content(tip.value) for tip in entry.values if tip.value)
+        return any(isinstance(content, ListMark) for content in said)
 
     def _put(self, address: Address, value: Json) -> None:
         self._clear(address)
@@ -320,7 +346,8 @@ class JsonEditor:
     # --- places in lists ---
 
     def _place(self, item: str, address: Address, before: str, after: str, index: int | None) -> None:
-        old = self._tree.places.get(item)
+        old = self._place_of(item)
+        self._need(PLACE)
         self._tree.state((PLACE, item), None)
         others = self._tree.lists.get(address, [])
         try:
@@ -332,7 +359,7 @@ class JsonEditor:
         right = others[end][0] if end < len(others) else None
         fraction = fraction_between(left, right, self._random)
         if fraction is None:  # no room is left between these two: all are spaced anew
-            items = self._tree.items_at(address)
+            items = self._items_at(address)
             items.insert(end, item)
             for one, spaced in zip(items, self._spaced(len(items)), strict=True):
                 self._say((PLACE, one), Place(address, spaced))
@@ -346,7 +373,7 @@ class JsonEditor:
             raise EditRefused("name one of before, after and index")
         named = before or after
         if named:
-            place = self._tree.places.get(named)
+            place = self._place_of(named)
             if place is None or place.list_address != address:
                 raise EditRefused(f"the list has no item {named!r}")
             return bisect_left(others, (place.fraction, named)) + bool(after)

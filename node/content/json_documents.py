@@ -18,7 +18,16 @@ from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
 from verifier.documents import DocumentEntry
-from verifier.json_documents import PLACE, Json, JsonConflict, JsonValue, keys_of_owner, read_json
+from verifier.json_documents import (
+    PLACE,
+    Address,
+    Json,
+    JsonConflict,
+    JsonValue,
+    key_of,
+    keys_of_owner,
+    read_json,
+)
 from verifier.json_edits import EditRefused, JsonEditor, Operation
 
 _CONFLICTS_SHOWN_MAX: Final = 64
@@ -39,7 +48,8 @@ class JsonDocuments:
     async def edit(
         self, branch: str, name: str, edits: Sequence[JsonChange], *, preview: bool
     ) -> JsonEditResult:
-        """Write edits in as few commits as hold them. Costs O(items of lists, and what stands in those that are edited).
+        """Write edits in as few commits as hold them. Costs O(what stands in the items that are edited), and where one
+        speaks of the order of a list, or replaces one, O(items of all lists).
 
         Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
         """
@@ -54,10 +64,10 @@ class JsonDocuments:
         def choose(look: Look) -> list[NewValue]:
             items[:] = []
 
-            def load(owner: str) -> dict[str, DocumentEntry]:
-                return look(KeyRange(*keys_of_owner(owner)))
+            def load(address: Address) -> dict[str, DocumentEntry]:
+                return look([key_of(address)] if len(address) > 1 else KeyRange(*keys_of_owner(address[0])))
 
-            editor = JsonEditor(load(PLACE), secrets.randbelow, load)
+            editor = JsonEditor({}, secrets.randbelow, load)
             operations = _edit(editor, edits, items)
             entries = look([one.key for one in operations if not one.is_increment])
             return [

@@ -1,6 +1,6 @@
 """JSON documents over the API and on whole nodes: edits, conflicts, merges, snapshots, and what is refused."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson
+from node.content import document_state
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
 from node.content.document_state import DocumentState
@@ -160,6 +161,37 @@ async def test_two_nodes_that_edit_apart_show_the_same_with_conflicts(
         await together(alice, bob)
         shown = await _documents(alice).show("main", "")
         assert (shown["conflicts"], shown["value"]["done"]) == ([], [{"$id": item, "t": "x"}])
+
+
+async def test_an_edit_of_an_item_reads_no_more_however_many_items_its_list_has(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    read: list[int] = []
+
+    def count(load: Callable[..., Collection[object]]) -> Callable[..., object]:
+        def counted(*args: object) -> object:
+            found = load(*args)
+            read.append(len(found))
+            return found
+
+        return counted
+
+    for name in ("load_tips", "load_tips_between"):
+        monkeypatch.setattr(document_state, name, count(getattr(document_state, name)))
+    counts: dict[int, list[int]] = {}
+    with fail_after(60):
+        alice.create_repo()
+        for size in (5, 80):
+            (item,) = await _edit(alice, JsonChange("insert", ["todo"], value={"title": "x", "votes": 0}))
+            await _edit(alice, *[JsonChange("insert", ["todo"], value=1) for _ in range(size)])
+            read.clear()
+            await _edit(alice, JsonChange("put", ["title"], value="y", item=item))
+            await _edit(alice, JsonChange("add", ["votes"], by=1, item=item))
+            await _edit(alice, JsonChange("remove", ["title"], item=item))
+            counts[size] = list(read)
+    assert counts[5] == counts[80]
+    assert sum(counts[5]) < 20
 
 
 async def test_a_snapshot_changes_nothing_that_shows(nodes: list[Node]) -> None:
