@@ -21,6 +21,7 @@ from protocol.formats.document_kinds import ValuesEdit, ValuesKind, ValuesSnapsh
 from protocol.ids import CommitId
 from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from storage.commits.absent_bodies import count_erased
 from storage.commits.commits import load_numbered
 from storage.commits.document_making import MadeDocument, make_document, plan_document
 from storage.commits.document_reading import (
@@ -36,17 +37,21 @@ from storage.commits.document_rows import (
     load_document,
     load_documents_by_name,
 )
+from storage.commits.edits import load_last_change
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry, DocumentValue, ErasedValues, in_byte_order, reduce_values
 
 T = TypeVar("T")
+_Stamp = tuple[tuple[int, int], ...]
 NOTHING_SAID: Final = DocumentEntry(())
 _TOGETHER_COUNT_MAX: Final = 2048
 """Entries of documents that are read at once, with their conflicts: some 2 MB, and 5 ms."""
 _TOGETHER_SIZE_MAX: Final = 4 * MIB
 """Characters of their values; of more, each document is read for itself."""
+_UNREADABLE_COUNT_MAX: Final = 1024
+"""Documents that are remembered as unreadable: some 1 KiB each."""
 _OPENED_AT_ONCE: Final = 64
 """Commits that are opened before their sizes are looked at: 32 MiB at most."""
 
@@ -80,6 +85,8 @@ class DocumentState:
     def __init__(self, tables: Replica | Tables, reader: DocumentOperationReader) -> None:
         self._tables = tables
         self._reader = reader
+        self._unreadable: dict[tuple[int, str, str], tuple[_Stamp, ServiceError]] = {}
+        """Documents that could not be made anew, by branch, kind and name, as long as the branch stays as it was then."""
 
     def find(
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
@@ -105,13 +112,14 @@ class DocumentState:
     ) -> StandingDocument | None:
         """Return a document whose rows can be read, made anew if they must be; None where nothing was said of it.
 
-        Costs O(log n), and where it is made anew O(commits of the document). Raises ServiceError `incomplete`, `too_large`;
-        StaleDocument where it could be made anew and the connection only reads.
+        Costs O(log n), and where it is made anew O(commits of the document). Where that failed, it costs O(absent bodies of
+        the branch) until the branch changes. Raises ServiceError `incomplete`, `too_large`; StaleDocument where it could be
+        made anew and the connection only reads.
         """
         try:
             return self.find(connection, branch, kind, name)
         except StaleDocument:
-            made = self._make(connection, branch, kind, name)
+            made = self._try_make(connection, branch, kind, name)
             if not database.is_writer(connection):
                 raise
             document = load_document(connection, branch.num, kind.name, name)
@@ -250,6 +258,25 @@ class DocumentState:
                 if row.is_erased:
                     raise not_here(ErasedValues(1))
                 yield row.num, opened
+
+    def _try_make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:
+        """Make a document anew, unless it could not be and the branch is as it was then."""
+        key, stamp = (branch.num, kind.name, name), self._stamp(connection, branch)
+        known = self._unreadable.pop(key, None)
+        try:
+            if known is not None and known[0] == stamp:
+                raise ServiceError(known[1].code, known[1].message, known[1].advice)
+            return self._make(connection, branch, kind, name)
+        except ServiceError as error:
+            if len(self._unreadable) >= _UNREADABLE_COUNT_MAX:
+                self._unreadable.clear()
+            self._unreadable[key] = stamp, error
+            raise
+
+    def _stamp(self, connection: Connection, branch: Branch) -> "_Stamp":
+        """Return numbers that differ once commits or bodies came, went or moved, here or in what the branch continues."""
+        parts = [part.num for part, _ in lineage(self._tables, connection, branch)]
+        return tuple((load_last_change(connection, num), count_erased(connection, num)) for num in parts)
 
     def _make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:
         said = [(num, one) for num, one, _ in self._reader.read_numbered(connection, branch, kind, name)]

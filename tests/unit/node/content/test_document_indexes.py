@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import trio
-from sqlalchemy import Engine, delete, event, func, select, update
+from sqlalchemy import Connection, Engine, delete, event, func, select, update
 from trio.testing import MockClock
 
 from node.care.fsck import check_store
@@ -19,21 +19,28 @@ from node.content.document_filters import matches, parse_filter, value_at
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_orders import find_range, parse_fields, place_of
 from node.content.document_queries import DocumentQueries
+from node.content.document_state import DocumentState
 from node.content.document_windows import ResultWindow
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
 from node.content.merging import Merging
 from node.contract.json_documents import JsonChange
+from node.ingest.replica import load_blocks_of
 from node.runtime.errors import ServiceError
-from protocol.ids import BlockId, ObjectId
+from protocol.formats.block import Block, decode_block
+from protocol.formats.document_kinds import ValuesKind
+from protocol.ids import BlockId, CommitId, ObjectId
 from protocol.limits.users import DOCUMENT_INDEXES_MAX
-from storage.commits.absent_bodies import Erasure, erase_bodies
+from storage.commits.absent_bodies import Erasure, erase_bodies, fill_bodies
 from storage.commits.commits import load_first_of_kinds
 from storage.commits.document_index_rows import load_indexes
+from storage.commits.document_making import MadeDocument
 from storage.repos.deletion import forget_repo
+from storage.repos.repos import Branch
 from storage.schema.document_schema import document_index_entries
 from storage.schema.document_schema import document_indexes as indexes_table
 from storage.schema.document_schema import documents as documents_table
+from storage.schema.schema import erasures
 from tests.support.builders import STORE_KEY
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes
@@ -282,12 +289,48 @@ async def test_a_body_that_is_erased_leaves_nothing_in_an_index_and_the_others_a
     assert unsorted["unreadable"] == ["card/a"]
 
 
-def _erase_first(app: App) -> None:
+async def test_a_document_that_cannot_be_read_is_tried_again_once_its_branch_has_changed(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await _cards(app)
+    tried: list[str] = []
+    make = DocumentState._make
+
+    def note(
+        self: DocumentState, connection: Connection, branch: Branch, kind: ValuesKind, name: str
+    ) -> MadeDocument:
+        tried.append(name)
+        return make(self, connection, branch, kind, name)
+
+    monkeypatch.setattr(DocumentState, "_make", note)
+    body = _erase_first(app)
+    await app.indexes.declare("main", "card/", ["due"])
+
+    async def read() -> list[str]:
+        tried.clear()
+        found: list[str] = []
+        for _ in range(3):
+            await app.queries.find("main", "card/", "", "due", "", 9)
+            found = (await app.queries.find("main", "card/", "", "", "", 9))["unreadable"]
+        return found
+
+    assert (await read(), tried) == (["card/a"], [])
+    app.node.write(app.node.branch(), "something else")
+    assert (await read(), tried) == (["card/a"], ["card/a"])
+    with app.node.replica.database.write() as connection:
+        connection.execute(update(erasures).values(is_missing=True))
+        fill_bodies(app.node.replica.database, connection, body)
+    assert (await read(), set(tried)) == ([], {"card/a"})
+
+
+def _erase_first(app: App) -> dict[CommitId, Block]:
     branch = app.node.branch()
     with app.node.replica.database.write() as connection:
         row = load_first_of_kinds(connection, branch.num, {"json"}, 9)[1]
+        blocks = load_blocks_of(connection, [row])[row.num]
         erased = Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))
         erase_bodies(connection, branch.num, [erased], 0)
+    return {row.commit_id: decode_block(blocks[1])}
 
 
 def _meanwhile(app: App, monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
