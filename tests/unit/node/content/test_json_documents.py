@@ -12,13 +12,13 @@ from node.api.live_json import LiveJson
 from node.content import document_state
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
-from node.content.document_state import DocumentState
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together
 from tests.support.served import AUTH, Served, served
+from verifier.json_documents import Json
 
 
 @pytest.fixture
@@ -103,6 +103,21 @@ async def test_json_too_deep_to_be_read_is_a_bad_request(tmp_path: Path) -> None
         headers = {**AUTH, "Content-Type": "application/json"}
         answer = await app.client.post("/api/v1/branches/main/json", headers=headers, content=content)
         assert answer.json()["error"]["code"] == "bad_request"
+
+
+async def test_a_wide_map_takes_several_commits_and_keys_that_look_alike_are_told_apart(
+    nodes: list[Node],
+) -> None:
+    alice = nodes[0]
+    with fail_after(60):
+        alice.create_repo()
+        wide: dict[str, Json] = {f"k{number}": number for number in range(600)}
+        alike: dict[str, Json] = {"\xe9": 1, "e\u0301": 2, "a": 3, "\u0430": 4, "a\u200d": 5, "A": 6}
+        commits = (
+            await _documents(alice).edit("main", "", [JsonChange("put", value=wide | alike)], preview=False)
+        )["commits"]
+        assert len(commits) == -(-606 // 256), "with as many registers each as a body may have"
+        assert await _value(alice) == wide | alike, "keys are the bytes that were put"
 
 
 async def test_a_preview_shows_what_edits_come_to_and_writes_nothing(tmp_path: Path) -> None:
@@ -246,31 +261,3 @@ async def test_a_follower_gets_the_newest_document_and_goes_on_where_it_was_cut(
         again.stop()
         late = live.follow("main", "board", first.cursor)
         assert [one.data["value"] for one in await late.next()] == [{"n": 2}]
-
-
-async def test_an_edit_reads_places_and_the_item_that_it_is_of_and_no_other(
-    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    alice, read = nodes[0], list[int]()
-    between = DocumentState.between
-
-    def count(*arguments: Any) -> Any:  # noqa: ANN401  # as it is
-        found = between(*arguments)
-        read.append(sum(not key.startswith("@") for key in found))
-        return found
-
-    monkeypatch.setattr(DocumentState, "between", count)
-    counts: list[int] = []
-    with fail_after(30):
-        alice.create_repo()
-        await _edit(alice, JsonChange("put", value={"todo": []}))
-        for size in (3, 12):
-            cards = [
-                JsonChange("insert", ["todo"], value={"title": "x", "votes": 0, "tag": str(number)})
-                for number in range(size)
-            ]
-            items = await _edit(alice, *cards)
-            read.clear()
-            await _edit(alice, JsonChange("put", ["title"], item=items[0], value=f"among {size}"))
-            counts.append(sum(read))
-    assert counts == [3, 3]
