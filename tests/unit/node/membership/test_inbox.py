@@ -13,6 +13,7 @@ from node.content.documents import Documents
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.contract.inbox import CommentView, OfferView
+from node.membership import joining
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
 from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS
@@ -235,10 +236,11 @@ async def test_who_is_trusted_comments_unread_until_that_is_refused(
 
 
 @pytest.mark.slow
-async def test_who_follows_a_branch_by_a_link_reads_accepted_comments(
-    nodes: list[Node], autojump_clock: MockClock
+async def test_who_follows_a_branch_by_a_link_reads_accepted_comments_as_does_who_pages_to_early_ones(
+    nodes: list[Node], autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     alice, bob, carol = nodes
+    monkeypatch.setattr(joining, "follow_accepted", lambda *_: False)  # as of offers before the last 1,000
     with fail_after(240):
         await share(alice, bob)
         document = id_text(_branch(alice, "repo:main").branch_id)
@@ -259,6 +261,9 @@ async def test_who_follows_a_branch_by_a_link_reads_accepted_comments(
         assert await read() == ["well said"]
         await _inbox(alice).answer("repo", second["offer"], accepts=True)
         assert await read() == ["well said", "BUY PILLS"]
+        assert await _comments(alice) == [], "she is shown what is here, and follows the rest from now on"
+        await meet(alice, bob)
+        assert await _comments(alice) == ["well said", "BUY PILLS"]
         await _inbox(alice).answer("repo", second["offer"], accepts=False)
         assert await read() == ["well said"], "an admin removes it later"
         edit = await _comments_of(bob).edit("repo:main", first["commit"], "well written")
