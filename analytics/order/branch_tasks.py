@@ -57,6 +57,8 @@ _CARRIED_KINDS: Final[Mapping[str, pa.DataType]] = {
     "acks": pa.list_(pa.binary()),
     "feed_sequence": _INT,
     "received_at": _INT,
+    "files": _INT,
+    "file_bytes": _INT,
     "is_void": pa.bool_(),
 }
 """The others are ids."""

@@ -7,6 +7,7 @@ from analytics.engines.engine import FIRST, Catalog, Engine
 from analytics.order.branch_tasks import VOID
 from analytics.report.downloads import Download
 from analytics.report.drawing import COMMITS_MAX, Drawing, DrawnCommit
+from analytics.report.flows import render_flows
 from analytics.report.labels import LABELS, label
 from analytics.report.member_findings import member_figures, store_lines
 from analytics.report.page import Names
@@ -134,6 +135,7 @@ class Findings:
             growth=self._growth(period),
             shapes=self._shapes(period, largest[:_SHAPES_MAX]),
             drawing=self._drawing(drawn),
+            flows=render_flows(self._rows, self._names),
             downloads=downloads(),
         )
 

@@ -133,7 +133,8 @@ def _curve(curve: MemberCurve | None, names: Names) -> str:
     if curve is None:
         return ""
     return (
-        f"<figure><h3>{names.of(text_id(curve.repo_id))}</h3>{draw_members(curve.points, curve.bucket, curve.epochs)}"
+        f'<div class="charts"><figure><h3>{names.of(text_id(curve.repo_id))}</h3>'
+        f"{draw_members(curve.points, curve.bucket, curve.epochs)}"
         "<figcaption>Members by the time that authors state (UTC); a dashed line where an epoch begins.</figcaption>"
-        "</figure>"
+        "</figure></div>"
     )

@@ -138,6 +138,7 @@ def draw_widths(bins: Sequence[WidthBin], ranks: int, number: int) -> str:
             axes.stairs(means, edges, fill=True, color=MAIN)
         axes.set_xlim(edges[0], edges[-1])
         axes.set_xlabel("rank")
+        axes.set_title("commits of a rank", loc="left", fontsize=11)
         _count_axis(axes)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         axes.xaxis.set_major_formatter(FuncFormatter(_grouped))
@@ -345,12 +346,12 @@ def svg_of(figure: Figure, label: str) -> str:
 
 
 _ON_PAPER: Final = {
-    "var(--soft-ink)": "#5b6570",
-    "var(--lines)": "#e2dfd9",
-    "var(--main)": "#2f6f8f",
-    "var(--main-soft)": "#c3dbe6",
-    "var(--other)": "#a8641f",
-    "var(--other-soft)": "#ecd5bd",
+    "var(--soft-ink)": "#514b43",
+    "var(--lines)": "#e5e0d8",
+    "var(--main)": "#1b6090",
+    "var(--main-soft)": "#bcd8ed",
+    "var(--other)": "#855000",
+    "var(--other-soft)": "#f0dcb4",
     "var(--third)": "#6d4aa8",
     "var(--fourth)": "#8a2d55",
 }

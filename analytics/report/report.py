@@ -177,6 +177,7 @@ class Report:
     growth: Growth | None
     shapes: tuple[BranchShape, ...]
     drawing: Drawing | None
+    flows: str  # sections of `analytics.report.flows`
     downloads: tuple[Download, ...]
 
 
@@ -193,6 +194,7 @@ def render(report: Report) -> str:
         f"<h2>Branches compared</h2>{_branches(report)}",
         f"<h2>Most active authors</h2>{_authors(report)}",
         f"<h2>A tangle</h2>{_drawing(report.drawing, names)}" if report.drawing else "",
+        report.flows,
         f"<h2>Members and epochs</h2>{render_members(report.members, names)}" if report.members.lines else "",
         f"<h2>Stores</h2>{render_stores(report.store_lines, names)}" if are_told else "",
         f"<h2>Replication</h2>{_replication(report)}" if report.replication_lines else "",
@@ -247,15 +249,11 @@ def _verdict(report: Report) -> str:
 
 
 def _tiles(report: Report) -> str:
-    tiles = [
-        ("commits", f"{report.commits:,}"),
-        ("branches", f"{report.branches:,}"),
-        ("repos", f"{report.repos:,}"),
-        ("authors", f"{report.authors:,}"),
-        ("merges", f"{report.merges:,}"),
-        ("encrypted size", page.sized(report.size)),
-    ]
-    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in tiles)
+    counts = {"commit": report.commits, "branch": report.branches, "repo": report.repos}
+    counts |= {"author": report.authors, "merge": report.merges}
+    told = [page.counted(count, noun).split(" ") for noun, count in counts.items()]
+    tiles = [*told, [page.sized(report.size), "encrypted size"]]
+    return "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for value, name in tiles)
 
 
 def _growth(growth: Growth | None) -> str:

@@ -116,6 +116,27 @@ class FaultRow:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockRow:
+    """A clock that went back: a node's, or an author's in a branch."""
+
+    branch_id: bytes | None
+    name: str
+    whose: str  # id as text
+    steps: int
+    back_max: int  # milliseconds
+    first_at: int  # unix milliseconds
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """How many clocks went back, and those that went farthest."""
+
+    count: int = 0
+    back_max: int = 0  # milliseconds
+    rows: tuple[ClockRow, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class StandingRows:
     """The rows behind the sentences: of each table those with most, perhaps not all."""
 
@@ -136,6 +157,7 @@ class Standing:
     oldest_head: int | None  # unix milliseconds
     rows: StandingRows = StandingRows()
     absent: tuple[tuple[str, int], ...] = ()  # nodes, and how many branches they have nothing of
+    clocks: Clocks = Clocks()
     apart: int = 0  # milliseconds from the oldest export of a node to the newest
 
 
@@ -212,6 +234,7 @@ def find_standing(
         unmerged["oldest"],
         _find_rows(rows, now, names),
         tuple((node, branches) for node, branches in absent if branches > 0)[:_NODES_MAX],
+        _find_clocks(rows, names),
         apart,
     )
 
@@ -245,6 +268,31 @@ def _find_rows(rows: Rows, now: Summary, names: Names) -> StandingRows:
         tuple(ForkRow(*row) for row in forks),
         tuple(UnmergedRow(*row) for row in unmerged),
         tuple(FaultRow(*row) for row in faults),
+    )
+
+
+def _find_clocks(rows: Rows, names: Names) -> Clocks:
+    (found,) = rows("SELECT count(*) AS clocks, max(back_max) AS back_max FROM clocks")
+    if not found["clocks"]:
+        return Clocks()
+    told = rows(
+        f"SELECT * FROM clocks LEFT JOIN {LABELS} USING (branch_id) "
+        f"ORDER BY back_max DESC, node, branch_id, author LIMIT {_ROWS_MAX}"
+    )
+    return Clocks(
+        found["clocks"],
+        found["back_max"],
+        tuple(
+            ClockRow(
+                row["branch_id"],
+                "" if row["branch_id"] is None else label(row, names),
+                row["node"] or text_id(row["author"]),
+                row["steps"],
+                row["back_max"],
+                row["first_at"],
+            )
+            for row in told
+        ),
     )
 
 
@@ -302,6 +350,12 @@ def render_standing(standing: Standing, names: Names) -> str:
             "<code>ravel fsck</code> says more.")
             if now.damaged
             else ("good", "No root branch is damaged.")
+        ),
+        (
+            ("bad", f"{page.counted(standing.clocks.count, 'clock')} went back, {page.duration(standing.clocks.back_max)} "
+            f"at most: {_link('clocks')}. Times of these nodes and authors are as good as their clocks.")
+            if standing.clocks.count
+            else ("good", "No clock went back.")
         ),
     ]  # fmt: skip
     items = "".join(f'<li class="{kind}">{text}</li>' for kind, text in sentences)
@@ -369,19 +423,42 @@ def _render_rows(standing: Standing, names: Names) -> str:
                 ("branch", "parents", "commits left out"),
                 [(one.branch_id, one.name, one.missing, f"{one.left_out:,}") for one in rows.faults],
             ),
+            _section(
+                "clocks",
+                "Clocks that went back",
+                ("branch", "times", "whose", "farthest", "first back to"),
+                [
+                    (
+                        one.branch_id,
+                        one.name,
+                        one.steps,
+                        names.of(one.whose),
+                        page.lasted(one.back_max),
+                        moment(one.first_at),
+                    )
+                    for one in standing.clocks.rows
+                ],
+            ),
         )
     )
 
 
 def _section(
-    table: str, title: str, heads: Sequence[str], rows: Sequence[tuple[bytes, str, int, *tuple[str, ...]]]
+    table: str,
+    title: str,
+    heads: Sequence[str],
+    rows: Sequence[tuple[bytes | None, str, int, *tuple[str, ...]]],
 ) -> str:
-    """Rows of a table as HTML: a branch, a number with a bar, and cells of HTML. Nothing where there are none."""
+    """Rows of a table as HTML: a branch (None: all), a number with a bar, and cells of HTML. Nothing without rows."""
     if not rows:
         return ""
     most = max(*(row[2] for row in rows), 1)
     cells = [
-        (page.branch_cell(name, branch_id), page.bar(count, most), *more)
+        (
+            '<th scope="row">all</th>' if branch_id is None else page.branch_cell(name, branch_id),
+            page.bar(count, most),
+            *more,
+        )
         for branch_id, name, count, *more in rows
     ]
     note = f'<p class="note">{"The first: all" if len(rows) == _ROWS_MAX else "All"} rows are in {page.link_to(table)}.</p>'

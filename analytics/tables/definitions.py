@@ -64,6 +64,7 @@ def _texts(values: Iterable[str]) -> str:
 
 CONSTANTS: Final[Mapping[str, str]] = {
     "accuracy": str(PERCENTILE_ACCURACY),
+    "clock_step": "1000",  # milliseconds: clocks that are kept right step by less
     "sum_max": str(SUM_MAX),
     "permissions": _texts(PERMISSIONS),
     "admins": _texts(PERMISSIONS[-2:]),

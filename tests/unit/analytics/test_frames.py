@@ -101,7 +101,7 @@ KINDS: Final[Mapping[str, Callable[[Table], Any]]] = MappingProxyType(
     }
 )
 """Kinds that are counted in this process."""
-OF_NODES: Final = ("edits", "lags", "replication", "store_growth", "stores")
+OF_NODES: Final = ("clocks", "edits", "lags", "node_pairs", "replication", "store_growth", "stores")
 """Figures of what each node has."""
 TOLD_BY_MANIFESTS: Final = ("relay_topics", "relays", "stores")
 """Figures with quotas and holdings, which are in no table."""

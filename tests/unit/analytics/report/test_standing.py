@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from analytics import analyze
@@ -23,7 +24,7 @@ from analytics.report.standing import (
     save_summary,
 )
 from analytics.tables.periods import Period
-from tests.support.exports import DAY_MS, T0_MS, Row, write_export
+from tests.support.exports import DAY_MS, T0_MS, Row, id_of, write_export
 
 NOW = Summary(("alice",), T0_MS // 1000, 10, 2, 5 << 20, 0, 0, 0, 0, 0)
 NOTHING = Standing(NOW, None, (), (), None)
@@ -43,6 +44,7 @@ def test_a_calm_node_alone_is_told_so() -> None:
         "No branch has several heads.",
         "No parent of a commit is missing.",
         "No root branch is damaged.",
+        "No clock went back.",
     ]
 
 
@@ -63,7 +65,7 @@ def test_changes_are_told_against_the_analysis_before() -> None:
     assert told[3].startswith("1 branch has several heads (0 before). The oldest is of ")
     assert ", 4 days before the export: the rows." in told[3]
     assert told[4].startswith("3 parents of commits are missing (1 before)")
-    (*_, last) = _said(replace(NOTHING, now=replace(NOW, damaged=2), before=NOW))
+    (*_, last, _) = _said(replace(NOTHING, now=replace(NOW, damaged=2), before=NOW))
     assert last.startswith("2 repos have a damaged root branch (0 before). Its members are")
 
 
@@ -101,6 +103,7 @@ def _find(
     answers: dict[str, list[dict[str, Any]]] = {
         "lags": [],
         "feed_forks": [{"authors": 0}],
+        "clocks": [{"clocks": 0, "back_max": None}],
         "unmerged": [{"branches": 0, "oldest": None}],
         "faults": [{"causes": 0}],
         "stores": [{"node": "alice", "block_bytes": 3 << 20}],
@@ -228,3 +231,31 @@ def test_two_analyses_of_two_nodes_say_who_lags_and_what_came(tmp_path: Path) ->
     assert "1 day before the export" in told
     assert "nothing has changed" in page(all_rows, few)
     assert "no earlier analysis of these nodes" in page(all_rows), "of other nodes"
+
+
+@pytest.mark.slow
+def test_clocks_that_jump_and_times_that_were_backdated_are_named(tmp_path: Path) -> None:
+    rows = [
+        Row("a", author="ada", feed=1, time=T0_MS, received=T0_MS),
+        Row(
+            "b", ("a",), author="ada", feed=2, time=T0_MS - 3 * DAY, received=T0_MS + 9 * DAY
+        ),  # backdated; ahead
+        Row(
+            "c", ("b",), author="bob", feed=1, time=T0_MS + DAY, received=T0_MS + DAY
+        ),  # its clock is right again
+        Row("d", ("c",), author="bob", feed=2, time=T0_MS + DAY - 999, received=T0_MS + 2 * DAY),
+        Row("e", ("d",), author="cleo", feed=1, kind="imported", time=T0_MS, received=T0_MS + 2 * DAY),
+        Row("f", ("e",), author="cleo", feed=2, kind="imported", time=0, received=T0_MS + 2 * DAY),
+    ]
+    export = write_export(tmp_path / "export", rows, node="alice")
+    result = analyze.run(export, tmp_path / "out", engine="local", progress=lambda _: None)
+    found = pq.read_table(result.tables / "clocks").to_pylist()
+    assert {
+        (row["node"], row["author"]): (row["steps"], row["back_max"], row["first_at"]) for row in found
+    } == {
+        ("alice", None): (1, 8 * DAY, T0_MS + DAY),
+        (None, id_of("ada")): (1, 3 * DAY, T0_MS - 3 * DAY),
+    }
+    page = result.report.read_text(encoding="utf-8")
+    assert "2 clocks went back, 8 days at most" in page
+    assert page.count('id="rows-clocks"') == 1

@@ -1,0 +1,153 @@
+"""Sections of the report on what flows between people and nodes: answers, bytes, merges, delays (escapes all input).
+
+Each shows the first rows of one table, which is written, and nothing where that has none.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any, Final
+
+from analytics.report import page
+from analytics.report.page import Names
+from analytics.tables.periods import Rows
+from ravel.exports.schema import text_id
+
+_PEOPLE_MAX: Final = 12
+"""Of the matrix, which a phone still shows."""
+_ROWS_MAX: Final = 20
+_MONTHS_MAX: Final = 24
+"""What a page can show and a person take in; the tables hold all."""
+
+
+def render_flows(rows: Rows, names: Names) -> str:
+    """Return the sections as HTML, of tables that are written."""
+    return "\n".join((_answers(rows, names), _disk(rows, names), _months(rows, names), _pairs(rows, names)))
+
+
+def _answers(rows: Rows, names: Names) -> str:
+    """Return who answers whom as a matrix of those who answer and are answered most."""
+    people = rows(
+        f"SELECT id, given, received FROM reply_nodes ORDER BY given + received DESC, id LIMIT {_PEOPLE_MAX}"
+    )
+    if not people:
+        return ""
+    told = ", ".join(f"X'{one['id'].hex()}'" for one in people)
+    edges = {
+        (row["source"], row["target"]): int(row["weight"])
+        for row in rows(
+            f"SELECT source, target, sum(weight) AS weight FROM reply_edges "
+            f"WHERE source IN ({told}) AND target IN ({told}) GROUP BY source, target"
+        )
+    }
+    most = max(edges.values(), default=1)
+
+    def cell(source: bytes, target: bytes) -> str:
+        weight = edges.get((source, target), 0)
+        text = text_id(target)
+        head = escape(names.known.get(text) or page.short(text))
+        return f'<td data-head="{head}" style="--part:{weight / most:.2f}">{f"{weight:,}" if weight else ""}</td>'
+
+    called = [names.of(text_id(one["id"])) for one in people]
+    head = "".join(f'<th scope="col">{name}</th>' for name in called)
+    body = "".join(
+        f'<tr><th scope="row">{name}</th>{"".join(cell(one["id"], other["id"]) for other in people)}</tr>\n'
+        for name, one in zip(called, people, strict=True)
+    )
+    return (
+        '<h2>Who answers whom</h2><p class="note">A row answers a column, so many times. '
+        f"All edges by month, for networkx, Gephi or GraphFrames: {page.link_to('reply_edges')}, their nodes: "
+        f'{page.link_to("reply_nodes")}.</p><div class="wide matrix" tabindex="0"><table><thead><tr><th></th>{head}</tr>'
+        f"</thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _disk(rows: Rows, names: Names) -> str:
+    found = rows(
+        "SELECT repo_id, min(repo_name) AS repo_name FROM branch_names GROUP BY repo_id ORDER BY repo_id"
+    )
+    stated = {row["repo_id"]: row["repo_name"] for row in found}
+    lines = [
+        (
+            f'<th scope="row">{_repo(row["repo_id"], stated, names)}</th>',
+            names.of(text_id(row["author"])),
+            f"{row['commits']:,}",
+            page.sized(row["bytes"]),
+            f"{row['files']:,}",
+            page.sized(row["file_bytes"]),
+        )
+        for row in rows(
+            f"SELECT * FROM disk ORDER BY bytes + file_bytes DESC, repo_id, author LIMIT {_ROWS_MAX}"
+        )
+    ]
+    heads = ("repo", "author", "commits", "commits take", "files", "files take")
+    return _section(
+        "Disk by repo and author", heads, lines, f"Files as authors state them. All: {page.link_to('disk')}."
+    )
+
+
+def _months(rows: Rows, names: Names) -> str:
+    largest = rows(
+        "SELECT repo_id, sum(merges) AS merges FROM merge_months GROUP BY repo_id ORDER BY merges DESC, repo_id LIMIT 1"
+    )
+    if not largest:
+        return ""
+    repo = largest[0]["repo_id"]
+    stated = rows(f"SELECT min(repo_name) AS repo_name FROM branch_names WHERE repo_id = X'{repo.hex()}'")
+    lines = [
+        (
+            f'<th scope="row">{_month(row["month_start"])}</th>',
+            f"{row['merges']:,}",
+            page.lasted(row["waited_p50"]),
+            page.lasted(row["waited_p90"]),
+        )
+        for row in rows(
+            f"SELECT * FROM merge_months WHERE repo_id = X'{repo.hex()}' ORDER BY month_start DESC LIMIT {_MONTHS_MAX}"
+        )
+    ]
+    return _section(
+        "Merge latency by month",
+        ("month", "merges", "waited, median", "waited, p90"),
+        lines,
+        f"Of {_repo(repo, {repo: stated[0]['repo_name']}, names)}, which has most merges. "
+        f"All: {page.link_to('merge_months')}.",
+    )
+
+
+def _pairs(rows: Rows, names: Names) -> str:
+    lines = [
+        (
+            f'<th scope="row">{_month(row["month_start"])}</th>',
+            names.of(row["first_node"]),
+            names.of(row["node"]),
+            f"{row['commits']:,}",
+            page.lasted(row["delay_p50"]),
+            page.lasted(row["delay_p90"]),
+        )
+        for row in rows(
+            f"SELECT * FROM node_pairs ORDER BY month_start DESC, commits DESC, first_node, node LIMIT {_ROWS_MAX}"
+        )
+    ]
+    heads = ("month", "from", "to", "commits", "delay, median", "delay, p90")
+    return _section(
+        "Delay between nodes",
+        heads,
+        lines,
+        f"From the first node that had a commit, the latest months first. All: {page.link_to('node_pairs')}.",
+    )
+
+
+def _section(title: str, heads: Sequence[str], lines: Sequence[Sequence[str]], note: str) -> str:
+    if not lines:
+        return ""
+    return f'<h2>{title}</h2><p class="note">{note}</p>{page.table(heads, lines)}'
+
+
+def _repo(repo_id: bytes, stated: Mapping[bytes, Any], names: Names) -> str:
+    text = text_id(repo_id)
+    name = names.known.get(text) or stated.get(repo_id)
+    return page.named(name) if name else names.of(text)
+
+
+def _month(start: int) -> str:
+    return f"<time>{datetime.fromtimestamp(start / 1000, UTC):%Y-%m}</time>"
