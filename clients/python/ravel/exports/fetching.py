@@ -2,21 +2,27 @@
 
 Any URL that fsspec has a driver for will do. Credentials are in the environment, where the driver finds them, or all its
 options as JSON in FSSPEC_S3 (or whatever the protocol is). The manifest is fetched first: the parts that it lists are kept
-for a while after newer ones have replaced them, so what is brought here is one moment of the export.
+for a while after newer ones have replaced them, so what is brought here is one moment of the export. Parts never change:
+of an export that was fetched into a folder before, only what is new is brought.
 """
 
 import re
-import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import unquote
 
+from blake3 import blake3
+
 from ravel.exports.checking import MANIFEST_SIZE_MAX, ExportError, ExportPart, list_tables, load_manifest
 from ravel.exports.schema import KEPT_NAME, MANIFEST_NAME
 
 FOLDER_NAME: Final = "exports"
+_FETCHED_AT_ONCE: Final = 8
+"""Parts: an object store answers each after some tens of milliseconds, whatever else is asked."""
 _URL: Final = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
 T = TypeVar("T")
 
@@ -99,9 +105,8 @@ def bring_part(url: str, part: ExportPart) -> None:
 
 
 def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> Path:
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
+    """Bring an export into a folder: of parts, those that are not there as the manifest has them, some at once."""
+    folder.mkdir(parents=True, exist_ok=True)
     fetch_manifest(url, folder)
     files, root = _driven(url, lambda: _connect(url))
     manifest_path = folder / MANIFEST_NAME
@@ -112,16 +117,38 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> P
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ExportError(f"{url} has no good manifest: {type(error).__name__} {error}") from None
-    for part in (part for parts in tables.values() for part in parts):
+    listed = [part for parts in tables.values() for part in parts]
+    _remove_others(folder, {manifest_path, *(part.path for part in listed)})
+    lacking = [part for part in listed if not _is_here(part, url)]
+    with ThreadPoolExecutor(_FETCHED_AT_ONCE) as threads:
         try:
-            part.path.parent.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:  # a name that no file can have here
-            reason = type(error).__name__
-            raise ExportError(
-                f"{url} lists a part that cannot be kept here ({reason}): {part.name!r}"
-            ) from None
-        _bring(files, root, part, url)
+            for _ in threads.map(lambda part: _bring(files, root, part, url), lacking):
+                pass
+        except BaseException:  # an interrupt too: the parts that wait are not brought for nothing
+            threads.shutdown(cancel_futures=True)
+            raise
     return folder
+
+
+def _remove_others(folder: Path, listed: Set[Path]) -> None:
+    """Remove what an earlier fetch brought and nothing lists any more."""
+    for path in sorted(folder.rglob("*"), reverse=True):  # a folder after what is in it
+        if path.is_dir() and not path.is_symlink():
+            with suppress(OSError):  # something is in it
+                path.rmdir()
+        elif path not in listed:
+            path.unlink()
+
+
+def _is_here(part: ExportPart, url: str) -> bool:
+    """Return True if a part was brought before, whole. Makes its folder. Raises ExportError, OSError."""
+    try:
+        part.path.parent.mkdir(parents=True, exist_ok=True)
+        is_as_large = part.path.is_file() and part.path.stat().st_size == part.size
+    except (OSError, ValueError) as error:  # a name that no file can have here
+        reason = type(error).__name__
+        raise ExportError(f"{url} lists a part that cannot be kept here ({reason}): {part.name!r}") from None
+    return is_as_large and blake3().update_mmap(part.path).hexdigest() == part.blake3
 
 
 def _bring(files: _Files, root: str, part: ExportPart, url: str) -> None:

@@ -58,6 +58,38 @@ def test_an_export_elsewhere_whose_parts_cannot_be_kept_here_is_refused_alone(
     assert (kept, refused) == ([folder], [URL])
 
 
+def test_an_export_that_was_fetched_before_is_brought_in_what_is_new_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = fsspec.filesystem("memory")
+    brought: list[str] = []
+    get = type(files).get_file
+
+    def get_file(self: object, source: str, target: str) -> None:
+        brought.append(source.rpartition("/")[2])
+        get(self, source, target)
+
+    monkeypatch.setattr(type(files), "get_file", get_file)
+
+    def fetch(name: str, *parts: list[Row]) -> tuple[Path, list[str]]:
+        files.rm("/bucket", recursive=True) if files.exists("/bucket") else None
+        files.put(str(write_export(tmp_path / name, *parts)), "/bucket/exports", recursive=True)
+        brought.clear()
+        (folder,) = fetch_exports([URL], tmp_path / "out", lambda _: None)
+        assert read_export(folder).rows == sum(map(len, parts))
+        return folder, sorted(brought)
+
+    first, second = "part-00000001.parquet", "part-00000002.parquet"
+    folder, got = fetch("one", [Row("a")], [Row("b")])
+    assert got == ["manifest.json", first, second]
+    _, got = fetch("same", [Row("a")], [Row("b")])
+    assert got == ["manifest.json"]
+    (folder / "commits" / first).write_bytes(b"x" * (folder / "commits" / first).stat().st_size)
+    _, got = fetch("other", [Row("a")])
+    assert got == ["manifest.json", first], "what is damaged comes again"
+    assert [path.name for path in (folder / "commits").iterdir()] == [first], "and what nothing lists goes"
+
+
 @pytest.mark.slow
 def test_an_object_store_holds_what_a_folder_would(world: World, tmp_path: Path) -> None:
     for at, name in enumerate("abcd", 1):
