@@ -30,13 +30,16 @@ from verifier.operations import Operation
 pytestmark = pytest.mark.slow  # hundreds of commits each
 
 
+def _begin(people: list[Person]) -> None:
+    """Alice founds a repo, in which rose may read; bob and carol are nobody yet."""
+    alice, rose, *_ = people
+    alice.found().grant(rose, permission=Permission.READ)
+    rose.follow(alice).hear(alice)
+
+
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[list[Person]]:
-    """Alice has founded a repo, in which rose may read; bob and carol are nobody yet."""
-    with open_people(tmp_path, "alice", "rose", "bob", "carol") as made:
-        alice, rose, *_ = made
-        alice.found().grant(rose, permission=Permission.READ)
-        rose.follow(alice).hear(alice)
+    with open_people(tmp_path, "alice", "rose", "bob", "carol", begin=_begin) as made:
         yield made
 
 

@@ -1,6 +1,6 @@
 """People of one repo, each with a store of its own and without a network: they hear each other when a test says so."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
@@ -26,6 +26,7 @@ from storage.topics.difference import plan_sending
 from storage.topics.publishing import load_publications
 from tests.support.builders import NOW_MS, STORE_KEY
 from tests.support.ids import as_commit_id
+from tests.support.stores import KeptFolder
 from verifier.operations import Operation
 
 ABSENT = as_commit_id(b"a commit that never comes".ljust(32, b"."))
@@ -34,10 +35,13 @@ ABSENT = as_commit_id(b"a commit that never comes".ljust(32, b"."))
 class Person:
     """A user and a node."""
 
-    def __init__(self, folder: Path, name: str) -> None:
+    def __init__(self, folder: Path, name: str, kept: KeptFolder | None = None, now: int = NOW_MS) -> None:
+        """Open the store, which goes on from a kept one if there is one."""
         folder.mkdir(parents=True)
+        if kept is not None:
+            kept.write_to(folder)
         self.replica = Replica(folder, STORE_KEY)
-        clock = count(NOW_MS)
+        self.clock = clock = count(now)
         self.seed = UserSeed(name.encode().ljust(32, b"-"))
         self.author = Author(self.replica, self.seed, lambda: next(clock))
         self.keys = KeyTaker(self.replica, self.author)
@@ -183,10 +187,23 @@ class Person:
         return [one for one in self.replica.tables.epochs_in(self.repo.num) if one.epoch_id == epoch]
 
 
+Begin = Callable[[list[Person]], object]
+_BEGUN: dict[Begin, list[tuple[KeptFolder, int]]] = {}
+"""What people's stores and clocks have come to, by what they did: that takes longer than most tests."""
+
+
 @contextmanager
-def open_people(folder: Path, *names: str) -> Iterator[list[Person]]:
-    """People with stores in folders of their own, closed at the end."""
-    people = [Person(folder / name, name) for name in names]
+def open_people(folder: Path, *names: str, begin: Begin | None = None) -> Iterator[list[Person]]:
+    """People with stores in folders of their own, closed at the end, opened after they have done what `begin` does."""
+    if begin is not None and begin not in _BEGUN:
+        with open_people(folder / "begun", *names) as people:
+            begin(people)
+        _BEGUN[begin] = [
+            (KeptFolder(folder / "begun" / name), next(one.clock))
+            for name, one in zip(names, people, strict=True)
+        ]
+    begun = _BEGUN[begin] if begin is not None else [(None, NOW_MS)] * len(names)
+    people = [Person(folder / name, name, *kept) for name, kept in zip(names, begun, strict=True)]
     try:
         yield people
     finally:

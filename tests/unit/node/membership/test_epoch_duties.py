@@ -32,14 +32,18 @@ from tests.unit.node.membership.epoch_people import Person, open_people
 pytestmark = pytest.mark.slow  # several stores each
 
 
+def _begin(people: list[Person]) -> None:
+    """Alice founds a repo; the others follow it, and are no members."""
+    alice, *others = people
+    alice.found()
+    for one in others:
+        one.follow(alice).hear(alice)
+
+
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[list[Person]]:
-    """Alice has founded a repo; the others follow it, and are no members. All but alice stand in the order of their ids."""
-    with open_people(tmp_path, "alice", "bob", "carol", "dave") as made:
-        alice, *others = made
-        alice.found()
-        for one in others:
-            one.follow(alice).hear(alice)
+    """People of whom all but alice stand in the order of their ids."""
+    with open_people(tmp_path, "alice", "bob", "carol", "dave", begin=_begin) as (alice, *others):
         yield [alice, *sorted(others, key=lambda one: one.user)]
 
 

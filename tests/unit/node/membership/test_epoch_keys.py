@@ -47,14 +47,17 @@ from verifier.epoch_commits import epoch_statement
 STRANGER, OTHER = UserSeed(b"s" * 32), UserSeed(b"o" * 32)
 
 
+def _begin(people: list[Person]) -> None:
+    """Alice founds a repo, of which bob and carol, who may write, hear."""
+    alice, bob, carol = people
+    alice.found().grant(bob, carol)
+    for one in (bob, carol):
+        one.follow(alice).hear(alice)
+
+
 @pytest.fixture
 def people(tmp_path: Path) -> Iterator[list[Person]]:
-    """Alice has founded a repo, which bob and carol, who may write, have heard of."""
-    with open_people(tmp_path, "alice", "bob", "carol") as made:
-        alice, bob, carol = made
-        alice.found().grant(bob, carol)
-        for one in (bob, carol):
-            one.follow(alice).hear(alice)
+    with open_people(tmp_path, "alice", "bob", "carol", begin=_begin) as made:
         yield made
 
 
