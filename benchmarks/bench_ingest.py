@@ -27,7 +27,7 @@ from benchmarks.common import (
     writers_topic,
 )
 from benchmarks.memory import processor_seconds
-from node.home.config import WORKERS_DEFAULT
+from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.publication_reading import OpeningKeys
 from node.ingest.reading_worker import WorkerReading
 from node.ingest.reading_workers import ReadingWorkers

@@ -25,7 +25,7 @@ import trio
 from benchmarks.common import clock_ms, figure
 from benchmarks.meeting import ALICE, BOB, Side, build, meet
 from benchmarks.memory import processor_seconds
-from node.home.config import WORKERS_DEFAULT
+from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.connection import Connection

@@ -33,7 +33,7 @@ from benchmarks.common import (
 from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_words import parse_query
-from node.home.config import WORKERS_DEFAULT
+from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.reading_workers import ReadingWorkers, worker_count
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter

@@ -32,12 +32,13 @@ from node.circuits.switch import CircuitSwitch
 from node.content.search_indexer import SearchIndexer
 from node.content.search_texts import TextIndexer
 from node.exports.exports import Exports
-from node.home.config import NOTHING, PeerConfig, is_unspecified, list_advertised
 from node.home.config_sections import ANYONE, RelayConfig
+from node.home.config_values import NOTHING, PeerConfig, list_advertised
 from node.home.folder_mark import note_copy
 from node.home.home import Home, lock_home, room_advice, run_file
 from node.home.identity import read_keys
 from node.home.key_file import Keys
+from node.home.listen_addresses import is_unspecified
 from node.home.starting import DAEMON_LOG_NAME
 from node.home.tokens import TokenFile
 from node.http.remote import Remote

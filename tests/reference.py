@@ -14,8 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from node.home.config import CONFIG_KEYS
+from node.home.config import default_config_text
 from node.home.config_layers import describe_keys, variable_of
+from node.home.config_sections import CONFIG_KEYS
 from tests.support import client_modules, columns_page, figures_page, js_client, stable_api
 from tests.support.endpoint_pages import endpoints_page
 from tests.support.exit_codes_page import exit_codes_page
@@ -88,6 +89,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in pages().items():
         (FOLDER / name).write_text(text)
+    (FOLDER.parents[1] / "configs" / "ravel.toml").write_text(default_config_text())
     client_modules.write()
     for path, text in js_client.files().items():
         path.parent.mkdir(exist_ok=True)

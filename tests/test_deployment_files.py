@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from node.home.config import Config
 from node.home.config_layers import find_unknown_variables
+from node.home.config_sections import Config
 from tests.test_docs import FENCE, check, simple_commands
 
 ROOT: Final = Path(__file__).resolve().parent.parent

@@ -17,10 +17,11 @@ from node.care.forecasts import Forecast, Pace, find_pace, forecast_daemon, fore
 from node.contract.node import ExportStatus, NodeStatus
 from node.contract.peers import PeerView, RelayStatus
 from node.contract.repos import RepoList
-from node.home.config import NetworkConfig, is_loopback
+from node.home.config_sections import NetworkConfig
 from node.home.folder_mark import is_copy
 from node.home.home import Home, open_home
 from node.home.identity import read_keys
+from node.home.listen_addresses import is_loopback
 from node.home.private_files import KEYS_NAME, find_drafts
 from node.home.tokens import TokenFile
 from node.ingest.own_feeds import ADVICE

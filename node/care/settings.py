@@ -12,16 +12,14 @@ from typing import Final, Literal
 import trio
 
 from node.contract.care import SettingChange, SettingList, SettingView
-from node.home.config import CONFIG_NAME, LOG_LEVELS, default_config_text, parse_document
+from node.home.config import CONFIG_NAME
 from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
-from node.home.config_sections import ACCEPT_CHOICES
+from node.home.config_sections import CONFIG_KEYS
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for
 
-_CHOICES: Final[Mapping[str, Sequence[str]]] = {"log.level": LOG_LEVELS, "relay.accept": ACCEPT_CHOICES}
-_HIDDEN: Final = frozenset({"storage.url", "export.options"})
 _Kind = Literal["text", "flag", "number", "list", "table"]
 _KINDS: Final[Mapping[type, _Kind]] = {
     str: "text",
@@ -65,14 +63,14 @@ class SettingsService:
 
     def _list(self) -> SettingList:
         path = self._home / CONFIG_NAME
-        defaults = parse_document(path, default_config_text())
         _, settings = load_settings(path, os.environ, ())
         views: list[SettingView] = []
         about = ""
         for key, (default, comment) in describe_keys().items():
             about = comment or about  # one comment may be about several keys
             section, name = find_key(key)
-            kind = _KINDS[type(defaults[section][name])]
+            known = CONFIG_KEYS[section][name]
+            kind = _KINDS[type(known.default)]
             said = next(one for one in settings if one.key == key)
             running = self._running.get(key, said)
             is_given = (
@@ -84,12 +82,12 @@ class SettingsService:
                     "setting": key,
                     "about": about,
                     "kind": kind,
-                    "choices": [*_CHOICES.get(key, ())],
+                    "choices": [*known.choices],
                     "value": _text_of(shown),
                     "default": default.strip('"') if kind == "text" else default,
                     "source": shown.source,
                     "variable": said.variable,
-                    "hidden": key in _HIDDEN,
+                    "hidden": known.is_secret,
                     "restart": not is_given and running.value != said.value,
                 }
             )

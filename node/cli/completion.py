@@ -61,7 +61,7 @@ def complete_files(context: typer.Context, incomplete: str) -> list[str]:
 
 def complete_keys(incomplete: str) -> list[str]:
     """Offer keys of the configuration."""
-    from node.home.config import CONFIG_KEYS
+    from node.home.config_sections import CONFIG_KEYS
 
     return _plain([f"{section}.{key}" for section, keys in CONFIG_KEYS.items() for key in keys], incomplete)
 

@@ -18,7 +18,7 @@ import structlog
 import trio
 
 from node.contract.node import ExportResult, ExportStatus
-from node.home.export_config import ExportConfig
+from node.home.config_sections import ExportConfig
 from node.home.home import Home, load_pseudonym_key
 from node.runtime.backoff import doubled_pause
 from node.runtime.errors import ServiceError

@@ -21,8 +21,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from node.home.config import host_of_name
 from node.home.home import OWN_CERTIFICATE_NAME, Home
+from node.home.listen_addresses import host_of_name
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from protocol.limits.users import (

@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from node.home.config import (
-    CONFIG_KEYS,
-    Config,
     Document,
     SettingOrigin,
     bad_config,
     check_known,
-    default_config_text,
-    is_unspecified,
     load_document,
     parse_document,
     read_config,
 )
 from node.home.config_layers import Setting, shown_value, variable_of
+from node.home.config_sections import CONFIG_KEYS, Config
+from node.home.listen_addresses import is_unspecified
 from node.home.private_files import replace_file
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import did_you_mean
@@ -82,7 +80,7 @@ def find_key(name: str) -> tuple[str, str]:
         same = [one for one in names if one.endswith(f".{name}")]
         hint = f"; did you mean {' or '.join(same)}?" if same else did_you_mean(name, names)
         raise bad_config(origin, f"{name[:100]!r} has not the form SECTION.KEY{hint}")
-    check_known(origin, "section", section, tuple(CONFIG_KEYS))
+    check_known(origin, "section", section, CONFIG_KEYS)
     check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
     return section, key
 
@@ -98,7 +96,7 @@ def _item(section: str, key: str, text: str) -> "Item":
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
-    if not isinstance(parse_document(Path(), default_config_text())[section][key], str):
+    if not isinstance(CONFIG_KEYS[section][key].default, str):
         try:
             return tomlkit.value(text)
         except (TOMLKitError, ValueError, RecursionError):
@@ -120,9 +118,8 @@ def _changed(content: str, section: str, key: str, item: "Item") -> str:
 
 
 def _setting(section: str, key: str, said: Document) -> Setting:
-    defaults = parse_document(Path(), default_config_text())
     is_said = key in said.get(section, {})
-    value = (said if is_said else defaults)[section][key]
+    value = said[section][key] if is_said else CONFIG_KEYS[section][key].default
     return Setting(f"{section}.{key}", shown_value(section, key, value), "file" if is_said else "default")
 
 

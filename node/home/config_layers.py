@@ -6,28 +6,22 @@ unknown key is an error, as it is in the file.
 """
 
 import json
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 from node.home.config import (
-    CONFIG_KEYS,
     CONFIG_SIZE_MAX,
-    Config,
-    Document,
     SettingOrigin,
     bad_config,
     check_known,
-    default_config_text,
     load_document,
-    parse_document,
     read_config,
+    toml_text,
 )
-from node.home.export_config import hide_options
+from node.home.config_sections import CONFIG_KEYS, Config
 from storage.engine.urls import hide_secrets
 
 _PREFIX: Final = "RAVEL_"
@@ -61,50 +55,41 @@ def load_settings(
 
     Raises ServiceError `bad_config`, naming the file, the variable or the option.
     """
-    defaults = parse_document(path, default_config_text())
     said = load_document(path)
     read_config(path, said)  # a bad value in the file is one even where something overrides it
     sources = {(section, key): "file" for section, keys in said.items() for key in keys}
     origins: dict[tuple[str, str], SettingOrigin] = {}
     for source, layer in (("environment", _of_environment(environment)), ("option", _of_options(options))):
         for place, text, origin in layer:
-            said.setdefault(place[0], {})[place[1]] = _value(place, text, origin, defaults)
+            said.setdefault(place[0], {})[place[1]] = _value(place, text, origin)
             sources[place], origins[place] = source, origin
     config = read_config(path, said, origins)
     settings = tuple(
         Setting(
-            f"{section}.{key}",
-            shown_value(section, key, said.get(section, {}).get(key, defaults[section][key])),
-            sources.get((section, key), "default"),
+            f"{section}.{name}",
+            shown_value(section, name, said.get(section, {}).get(name, key.default)),
+            sources.get((section, name), "default"),
         )
         for section, keys in CONFIG_KEYS.items()
-        for key in keys
+        for name, key in keys.items()
     )
     return config, settings
 
 
-@cache
 def describe_keys() -> Mapping[str, tuple[str, str]]:
     """Map each key to its default as the file has it, and to the comment before it; empty where one comment is
     about several keys, and stands before the first."""
-    found: dict[str, tuple[str, str]] = {}
-    comments: list[str] = []
-    section = ""
-    for line in default_config_text().splitlines()[1:]:
-        if line.startswith("["):
-            section, comments = line.strip("[]"), []
-        elif line.startswith("#"):
-            comments.append(line.removeprefix("#").strip())
-        elif stated := re.fullmatch(r"(\w+) = (.*)", line):
-            found[f"{section}.{stated[1]}"] = (stated[2], " ".join(comments))
-            comments = []
-    return found
+    return {
+        f"{section}.{name}": (toml_text(key.default), " ".join(key.about.splitlines()))
+        for section, keys in CONFIG_KEYS.items()
+        for name, key in keys.items()
+    }
 
 
 def shown_value(section: str, key: str, value: object) -> object:
     """Return the value without credentials."""
     if (section, key) == ("export", "options"):
-        return hide_options(value)
+        return dict.fromkeys(value, "***") if isinstance(value, dict) else "***"
     if (section, key) == ("storage", "url") and isinstance(value, str):
         return hide_secrets(value)
     return value
@@ -141,15 +126,15 @@ def _of_options(options: Sequence[str]) -> Iterator[_Said]:
         origin = SettingOrigin(f"the option {name[:100]!r}", "`ravel config show` lists the keys")
         if not equals:
             raise bad_config(origin, "it has the form SECTION.KEY=VALUE")
-        check_known(origin, "section", section, tuple(CONFIG_KEYS))
+        check_known(origin, "section", section, CONFIG_KEYS)
         check_known(origin, f"key in [{section}]", key, CONFIG_KEYS[section])
         yield (section, key), text, origin
 
 
-def _value(place: tuple[str, str], text: str, origin: SettingOrigin, defaults: Document) -> object:
+def _value(place: tuple[str, str], text: str, origin: SettingOrigin) -> object:
     if len(text) > CONFIG_SIZE_MAX:
         raise bad_config(origin, f"it has more than {CONFIG_SIZE_MAX} characters")
-    if isinstance(defaults[place[0]][place[1]], str):
+    if isinstance(CONFIG_KEYS[place[0]][place[1]].default, str):
         return text
     try:
         document = tomllib.loads(f"value = {text}")

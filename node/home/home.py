@@ -32,8 +32,9 @@ from typing import TYPE_CHECKING, Final
 
 from blake3 import blake3
 
-from node.home.config import CONFIG_NAME, Config, default_config_text, parse_config
+from node.home.config import CONFIG_NAME, default_config_text, parse_config
 from node.home.config_layers import Setting, load_settings
+from node.home.config_sections import Config
 from node.home.private_files import SECRET_SIZE, create_file, has_keys, replace_file, sweep_drafts
 from node.runtime.clock import now_ms
 from node.runtime.errors import ServiceError

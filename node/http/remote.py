@@ -16,9 +16,9 @@ import structlog
 import trio
 from starlette.types import Scope
 
-from node.home.config import host_of_name, is_address
-from node.home.config_sections import Network
+from node.home.config_values import Network
 from node.home.home import Home
+from node.home.listen_addresses import host_of_name, is_address
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from node.runtime.subnets import subnet_of

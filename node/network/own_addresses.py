@@ -20,7 +20,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.home.config import NOTHING, list_advertised
+from node.home.config_values import NOTHING, list_advertised
 from node.network.interfaces import InterfaceAddress
 from node.runtime.subnets import subnet_of
 from protocol.formats.web_address import parse_web_address

@@ -7,7 +7,7 @@ import trio
 
 from node.contract.peers import PeerBan, PeerList, PeerSettings, PeerView, TopicView
 from node.contract.values import Empty
-from node.home.config import address_problem, is_dialable
+from node.home.listen_addresses import address_problem, is_dialable
 from node.network.network import Network
 from node.network.peer_views import TopicNames, learned_view, peer_view, view_topics
 from node.runtime.errors import ServiceError

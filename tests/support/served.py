@@ -21,8 +21,7 @@ from node.api.services import Services, make_services
 from node.contract.access import ACTIONS
 from node.contract.repos import RepoView
 from node.exports.exports import Exports
-from node.home.config import Config
-from node.home.config_sections import ApiConfig
+from node.home.config_sections import ApiConfig, Config
 from node.home.home import Home
 from node.home.tokens import TokenFile
 from node.http.remote import Remote

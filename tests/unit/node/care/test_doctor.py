@@ -32,8 +32,9 @@ from node.cli.main import app
 from node.contract.node import NodeStatus
 from node.contract.peers import RelayStatus
 from node.contract.repos import RepoList
-from node.home.config import CONFIG_NAME, NetworkConfig
+from node.home.config import CONFIG_NAME
 from node.home.config_editing import set_key
+from node.home.config_sections import NetworkConfig
 from node.home.home import create_home
 from node.home.identity import open_keys
 from node.ingest.replica import Replica

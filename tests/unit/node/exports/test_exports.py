@@ -14,9 +14,8 @@ import node.exports.exports
 from node.care.doctor import OK, WARNING, check_export
 from node.contract.node import ExportResult
 from node.exports.exports import FIRST_SECONDS_MAX, RETRY_SECONDS, Exports
-from node.home.config import Config
 from node.home.config_layers import load_settings
-from node.home.export_config import ExportConfig
+from node.home.config_sections import Config, ExportConfig
 from node.home.home import PSEUDONYM_KEY_NAME, Home, load_pseudonym_key
 from node.runtime.errors import ServiceError
 from node.runtime.metrics import render
@@ -237,8 +236,8 @@ def test_options_are_read_and_not_shown(tmp_path: Path) -> None:
         ("destination = 7", "is a text"),
         ("bodies = 1", "true or false"),
         ("blocks = 1", "true or false"),
-        ('format = "csv"', "parquet or delta"),
-        ("format = [1]", "parquet or delta"),
+        ('format = "csv"', "one of parquet, delta"),
+        ("format = [1]", "is a text"),
         ("bodies = true\npseudonyms = true", "name authors"),
     ],
 )

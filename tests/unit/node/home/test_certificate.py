@@ -9,8 +9,7 @@ import pytest
 from cryptography import x509
 
 from node.home.certificate import Certificate, load_certificate, make_context
-from node.home.config import Config
-from node.home.config_sections import ApiConfig
+from node.home.config_sections import ApiConfig, Config
 from node.home.home import OWN_CERTIFICATE_NAME, Home
 from node.runtime.errors import ServiceError
 from protocol.limits.users import CERTIFICATE_RENEWED_SECONDS, CERTIFICATE_SECONDS

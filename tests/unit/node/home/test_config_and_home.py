@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from node.home.config import CONFIG_SIZE_MAX, Config, default_config_text, load_document, read_config
+from node.home.config import CONFIG_SIZE_MAX, default_config_text, load_document, read_config
 from node.home.config_editing import default_text, set_key
+from node.home.config_sections import Config
 from node.home.default_repo import load_default_repo
 from node.home.folder_mark import MARK_NAME
 from node.home.home import NEIGHBOURS_MAX, create_home, lock_home, no_node, open_home, run_file

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from node.home.config import CONFIG_KEYS, Document, default_config_text, parse_config, parse_document
+from node.home.config import Document, default_config_text, parse_config, parse_document
 from node.home.config_editing import find_key, overriding_variable, set_key
+from node.home.config_sections import CONFIG_KEYS
 from node.runtime.errors import ServiceError
 
 PEER = "a" * 52

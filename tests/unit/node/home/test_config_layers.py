@@ -7,8 +7,9 @@ import pytest
 from typer.testing import CliRunner
 
 from node.cli.main import app
-from node.home.config import CONFIG_KEYS, Config, default_config_text
+from node.home.config import default_config_text
 from node.home.config_layers import find_unknown_variables, load_settings, variable_of
+from node.home.config_sections import CONFIG_KEYS, Config
 from node.home.home import create_home, open_home
 from node.runtime.errors import ServiceError
 from protocol.formats.text import id_text

@@ -11,8 +11,7 @@ from trio.testing import MockClock, memory_stream_pair
 
 from node.api.codes import OneTimeCodes
 from node.contract.access import ACTIONS
-from node.home.config import Config
-from node.home.config_sections import ApiConfig
+from node.home.config_sections import ApiConfig, Config
 from node.home.home import Home
 from node.http import strangers as http_strangers
 from node.http.remote import REMOTE, Remote, StrangerLimits
