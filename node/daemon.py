@@ -19,9 +19,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 import trio
 
-from node.api.answers import list_answers
 from node.api.api import create_app
-from node.api.binding import check_arguments
 from node.api.callers import Callers
 from node.api.event_streams import EventStreams
 from node.api.repeats import new_run
@@ -194,7 +192,6 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
         async with trio.open_nursery() as nursery:
             streams = EventStreams()
             nursery.start_soon(streams.run)
-            check_arguments(list_answers(services))
             app = create_app(services, callers, streams, run)
             nursery.start_soon(serve_api, app, api_listener)
             if remote is not None and remote_listener is not None:

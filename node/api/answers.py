@@ -1,7 +1,7 @@
 """Table of the methods that answer the endpoints of `node.contract`.
 
 Each row holds an endpoint and a method by reference. The type checker compares the method's answer with the endpoint's;
-`check_arguments` compares its parameters when the daemon starts. `node.api.api` has the handlers that take more than the
+a test compares its parameters. `node.api.api` has the handlers that take more than the
 values of a request.
 """
 
