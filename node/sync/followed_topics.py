@@ -134,7 +134,7 @@ class FollowedTopics:
         return not is_used and not self._session.has_heard_of(one.topic)
 
     def _is_founding(self, one: Topic) -> bool:
-        init = self._hub.replica.tables.repos[one.repo_num].init_id
+        init = self._hub.replica.repos[one.repo_num].init_id
         return any(epoch.epoch_id == init for epoch in one.epochs) and not one.is_link
 
     def _is_joined(self, topic: TopicKey) -> bool:

@@ -66,7 +66,7 @@ def hash_files(replica: Replica, branch: Branch) -> Iterator[tuple[str, str]]:
             reference = row.reference
             assert reference is not None, "files of tests have keys"
             try:
-                secret = replica.tables.convergence_secret(row)
+                secret = replica.convergence_secret(row)
                 content = StoredObject(replica.database, replica.packs, reference, secret)
                 hasher = blake3()
                 for piece in content.read(0, content.size):

@@ -145,7 +145,7 @@ class _Arrival:
                 commits[one.hex()] = {"is": "void" if row.is_void else "accepted"}
             for one in load_rejected(connection, sorted(seen)):
                 commits[one.hex()] = {"is": "rejected", "codes": [self._codes[one]]}
-            for branch in replica.tables.branches_in(self._num):
+            for branch in replica.branches_in(self._num):
                 timeline = [row.commit_id.hex() for row in load_timeline(connection, branch.num, 0, 10_000)]
                 digest, _ = digest_timeline(connection, branch.num)
                 if branch.num in here:

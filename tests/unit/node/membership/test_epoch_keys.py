@@ -371,7 +371,7 @@ def test_claims_of_who_is_no_member_take_turns(people: list[Person]) -> None:
     assert {one.epoch for one in (*tried[0], *tried[1])} == {one.epoch for one in false}
     assert not {one.epoch for one in tried[0]} & {one.epoch for one in tried[1]}
     assert {one.epoch for one in tried[2]} <= {one.epoch for one in tried[0]}, "and these again"
-    here = {one.topic for one in bob.replica.tables.topics.values()}
+    here = {one.topic for one in bob.replica.topics.values()}
     assert len(here) == 2 + EPOCHS_CLAIMED_BY_OTHERS_MAX, "topics of the others are followed no more"
     bob.hear(alice)
     assert bob.epoch.epoch_id == right.epoch

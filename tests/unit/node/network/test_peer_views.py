@@ -45,10 +45,10 @@ def test_a_look_writes_names_of_new_topics_alone_however_many_there_are(
         for _ in range(5):  # of further peers, and later
             _look(names, alice.replica.tables)
         assert written == []
-        before = len(alice.replica.tables.topics)
+        before = len(alice.replica.topics)
         alice.create_repo("another")
         assert "another" in _look(names, alice.replica.tables)
-        assert len(written) == 2 * (len(alice.replica.tables.topics) - before), "repo and epoch"
+        assert len(written) == 2 * (len(alice.replica.topics) - before), "repo and epoch"
 
 
 def test_a_name_is_that_of_now(tmp_path: Path) -> None:
