@@ -21,7 +21,7 @@ from node.authoring.author import Author
 from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
 from node.contract.bundles import BundleReading
-from node.home.config import WORKERS_DEFAULT
+from node.home.config_sections import WORKERS_DEFAULT
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.reading_workers import worker_count as count_workers
 from node.ingest.replica import Replica

@@ -24,7 +24,7 @@ from blake3 import blake3
 from sqlalchemy import Connection
 
 from protocol.crypto.keys import HashKey
-from protocol.ids import Digest, UserId
+from protocol.ids import Digest, ObjectId, UserId
 from ravel.exports.schema import (
     BLOCK_TABLES,
     HEADER_TABLES,
@@ -144,7 +144,7 @@ class ExportPlan:
         assert self.pseudonym_key is not None, "or authors stand for themselves"
         return Digest(blake3(_PSEUDONYM_TAG + author, key=self.pseudonym_key).digest())
 
-    def hash_file(self, object_id: bytes) -> Digest:
+    def hash_file(self, object_id: ObjectId) -> Digest:
         """Hash a file's id under the key of pseudonyms: who holds the file, or its blocks, cannot look who added it."""
         assert self.pseudonym_key is not None, "or files stand for themselves"
         return Digest(blake3(_FILE_TAG + object_id, key=self.pseudonym_key).digest())

@@ -18,7 +18,7 @@ from protocol.codec import DecodeError
 from protocol.formats.body import kind_name
 from protocol.formats.content import Imported
 from protocol.formats.publication import decode_publication
-from protocol.ids import Digest, UserId
+from protocol.ids import Digest, ObjectId, UserId
 from ravel.exports.schema import (
     COMMITS,
     EDITS,
@@ -194,7 +194,7 @@ def file_batches(
     connection: Connection,
     first: int,
     last: int,
-    hidden: Callable[[bytes], bytes] | None,
+    hidden: Callable[[ObjectId], Digest] | None,
     *,
     with_names: bool,
 ) -> Iterator[pa.RecordBatch]:
