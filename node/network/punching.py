@@ -23,6 +23,7 @@ from node.network.line import Line, connect_from, shared_socket
 from node.network.own_addresses import OwnAddresses
 from node.network.peer_registry import PeerRegistry
 from node.network.peer_state import PeerState
+from node.runtime.backoff import Backoff
 from node.sync.connection import Connection
 from node.wire.transport import SecureStream, TransportError, accept, dial, say_goodbye
 from protocol.crypto.keys import AgreementSecret, NodeSeed
@@ -114,13 +115,12 @@ class Puncher:
         A newcomer joins no topic before its membership has come, which takes a slow machine some seconds. A round that is
         missed for that would not be made up for until the next one.
         """
-        connection, pause = circuit.connection, PUNCH_LOOK_SECONDS
+        connection, backoff = circuit.connection, Backoff(PUNCH_LOOK_SECONDS, PUNCH_LOOK_SECONDS_MAX)
         while connection is not None and circuit.connection is connection:
             addresses = self._own_addresses(circuit)
             if addresses and connection.knows(PUNCHING):
                 return addresses
-            await trio.sleep(pause)
-            pause = min(2 * pause, PUNCH_LOOK_SECONDS_MAX)
+            await trio.sleep(backoff.fail())
         return ()
 
     async def perform(self, circuit: PeerState, output: PunchOutput) -> None:

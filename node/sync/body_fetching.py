@@ -14,18 +14,20 @@ where it gives nothing of what it was asked for in time, it is asked for no more
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 
 import structlog
 import trio
 from sqlalchemy import Connection
 
-from node.runtime.backoff import store_backoff
+from node.runtime.backoff import Backoff, store_backoff
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
 from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BODIES_LOOK_SECONDS,
+    BODIES_PASS_MAX_SECONDS,
     BODIES_PASS_SECONDS,
     FETCH_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
@@ -145,7 +147,7 @@ class _Peer:
     top: int = 0
     floor: int = 0
     has_none: bool = False
-    pause: float = BODIES_PASS_SECONDS
+    backoff: Backoff = field(default_factory=partial(Backoff, BODIES_PASS_SECONDS, BODIES_PASS_MAX_SECONDS))
     again_at: float = math.inf  # it was asked for all up to `floor`, and is asked for these again then
 
     def is_done(self, newest: int, now: float) -> bool:
@@ -158,7 +160,7 @@ class _Peer:
         """Note that it was asked for all that was missing. What came since stands above."""
         self.before, self.floor = _ABOVE_ALL, max(self.floor, self.top)
         if self.source.answers_bodies and self.again_at == math.inf:
-            self.again_at, self.pause = now + self.pause, 2 * self.pause
+            self.again_at = now + self.backoff.fail()
 
 
 @dataclass(slots=True)
@@ -285,7 +287,9 @@ class BodyFetcher:
         """Go on with the same peer where it gave something, else with others first."""
         peer, has_given = question.peer, question.owed < len(question.nums)
         asking.question = None
-        if not has_given:
+        if has_given:
+            peer.backoff.reset()
+        else:
             is_silent = not peer.source.answers_bodies or peer.source.bodies_found(topic.key) is None
             peer.has_none |= is_silent
         asking.peers.sort(key=lambda one: (one is peer) is not has_given)

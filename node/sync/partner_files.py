@@ -8,13 +8,18 @@ import structlog
 import trio
 
 from node.relay.relay import RelayService
-from node.runtime.backoff import store_backoff
+from node.runtime.backoff import Backoff, store_backoff
 from node.sync.block_requests import NotFetched
 from node.sync.hub import Hub
 from node.sync.relay_client import RelayClient
 from protocol.formats.text import id_text
 from protocol.ids import ObjectId, ShortId, TopicKey
-from protocol.limits.peers import DEPOSIT_LOOK_SECONDS, DEPOSIT_PAUSE_SECONDS, FILES_LISTED_COUNT_MAX
+from protocol.limits.peers import (
+    DEPOSIT_LOOK_SECONDS,
+    DEPOSIT_PAUSE_MAX_SECONDS,
+    DEPOSIT_PAUSE_SECONDS,
+    FILES_LISTED_COUNT_MAX,
+)
 from protocol.session.deposits import short_file
 from protocol.session.messages import FileDeposit
 from storage.engine.database import StorageError
@@ -45,16 +50,16 @@ class PartnerFiles:
 
     async def _serve(self, relay: RelayService, port: RelayClient) -> None:
         offered: dict[TopicKey, int] = {}  # by topic: files that had come when they were last offered
-        began, backoff = trio.current_time(), store_backoff()
+        again, backoff = Backoff(DEPOSIT_PAUSE_SECONDS, DEPOSIT_PAUSE_MAX_SECONDS), store_backoff()
+        due_at = trio.current_time() + again.fail()
         try:
             while port.keeps_files:
-                if (
-                    trio.current_time() - began >= DEPOSIT_PAUSE_SECONDS
-                ):  # what was refused has room by and by
-                    offered, began = {}, trio.current_time()
+                if trio.current_time() >= due_at:  # what was refused has room by and by
+                    offered, due_at = {}, trio.current_time() + again.fail()
                 pause = DEPOSIT_LOOK_SECONDS
                 try:
-                    await self._offer_new(relay, port, offered)
+                    if await self._offer_new(relay, port, offered):
+                        again.reset()
                     backoff.reset()
                 except StorageError as error:
                     log.error("storage failed", error=str(error))
@@ -65,16 +70,22 @@ class PartnerFiles:
         finally:
             self._served.discard(port)
 
-    async def _offer_new(self, relay: RelayService, port: RelayClient, offered: dict[TopicKey, int]) -> None:
-        """Offer the files of topics that got some since `offered`, which is kept up. Raises StorageError, NotFetched."""
+    async def _offer_new(self, relay: RelayService, port: RelayClient, offered: dict[TopicKey, int]) -> bool:
+        """Offer the files of topics that got some since `offered`, which is kept up. Return True if the partner took any.
+
+        Raises StorageError, NotFetched.
+        """
+        has_taken = False
         for topic in port.entrusted():
             kept, count = relay.topics.get(topic), relay.files_kept[topic]
             if kept is not None and offered.get(topic) != count:
-                await self._offer(relay, port, kept)
+                has_taken |= await self._offer(relay, port, kept)
                 offered[topic] = count
+        return has_taken
 
-    async def _offer(self, relay: RelayService, port: RelayClient, topic: KeptTopic) -> None:
-        """Offer a partner the files of a topic that it lacks. Both are in the order of their ids."""
+    async def _offer(self, relay: RelayService, port: RelayClient, topic: KeptTopic) -> bool:
+        """Offer a partner the files of a topic that it lacks; return True if it took any. Both are in the order of ids."""
+        has_taken = False
         theirs: set[ShortId] = set()
         upto, is_last = ShortId(bytes(16)), False
         after: ObjectId | None = None
@@ -86,18 +97,20 @@ class PartnerFiles:
                 theirs = {*(one for one in theirs if one >= short_file(deposits[0].file)), *listed}
                 upto = listed[-1] if listed else upto
             lacking = [one for one in deposits if short_file(one.file) not in theirs]
-            await self._offer_all(port, topic.topic, lacking)
+            has_taken |= await self._offer_all(port, topic.topic, lacking)
+        return has_taken
 
-    async def _offer_all(self, port: RelayClient, topic: TopicKey, deposits: list[FileDeposit]) -> None:
-        is_lost = False
+    async def _offer_all(self, port: RelayClient, topic: TopicKey, deposits: list[FileDeposit]) -> bool:
+        is_lost = has_taken = False
 
         async def offer(deposit: FileDeposit) -> None:
-            nonlocal is_lost
+            nonlocal is_lost, has_taken
             try:
                 refusal = await port.offer(topic, deposit)
             except NotFetched:
                 is_lost = True
                 return
+            has_taken |= not refusal
             if refusal:
                 log.warning("a relay does not keep a file", relay=id_text(port.peer), reason=refusal)
 
@@ -106,3 +119,4 @@ class PartnerFiles:
                 nursery.start_soon(offer, deposit)
         if is_lost:
             raise NotFetched
+        return has_taken

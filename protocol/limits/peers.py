@@ -459,7 +459,9 @@ FETCH_TIMEOUT_SECONDS: Final = 60.0
 FETCH_SECONDS_MAX: Final = 600.0
 """Seconds that it may take for a block whatever else it sends: four blocks and a window of batches on a line of 20 KB/s."""
 BODIES_PASS_SECONDS: Final = 3600.0
-"""Seconds after which a peer that was asked for all missing bodies is asked again; then after twice as many, and so on."""
+BODIES_PASS_MAX_SECONDS: Final = 24 * 3600.0
+"""Seconds after which a peer that was asked for all missing bodies is asked again: doubled from the first to the second, as
+long as it has none."""
 BODIES_LOOK_SECONDS: Final = 1.0
 """Seconds after which it is looked again whether a peer is there, or late, that may have bodies which are awaited."""
 FETCH_WINDOW_COUNT_MAX: Final = 16

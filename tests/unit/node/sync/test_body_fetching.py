@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 import trio
@@ -12,13 +13,14 @@ from trio.testing import MockClock
 from node.authoring.author import Author
 from node.care.fsck import check_store
 from node.sync import body_fetching
-from node.sync.body_fetching import BodyFetcher
+from node.sync.body_fetching import BodyFetcher, _Peer
 from node.timelines.views import timeline_items
 from protocol.formats.content import Post
 from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId, ItemId, TopicKey
 from protocol.limits.peers import (
     BODIES_LOOK_SECONDS,
+    BODIES_PASS_MAX_SECONDS,
     BODIES_PASS_SECONDS,
     FETCH_TIMEOUT_SECONDS,
     WANT_COUNT_MAX,
@@ -290,6 +292,18 @@ async def test_who_says_that_it_has_none_is_asked_for_all_and_again_after_a_whil
         assert len(first.asked) == 6, "each time after twice as long"
         await trio.sleep(BODIES_PASS_SECONDS + 60)
         assert (len(first.asked), len(silent.asked)) == (9, 1)
+
+
+def test_who_has_none_is_asked_ever_more_rarely_and_once_a_day_at_least() -> None:
+    peer, now, waits = _Peer(cast(Any, _Answerer())), 0.0, []
+    for _ in range(40):
+        peer.end_pass(now)
+        waits.append(peer.again_at - now)
+        now = peer.again_at
+        assert not peer.is_done(newest=1, now=now)
+    assert waits[0] <= BODIES_PASS_SECONDS < waits[2]
+    assert max(waits) <= BODIES_PASS_MAX_SECONDS
+    assert min(waits[10:]) > BODIES_PASS_MAX_SECONDS / 2
 
 
 @pytest.mark.slow
