@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 import trio
 
-from node.sync.circuit_port import CircuitPort
+from node.sync.circuit_port import CircuitHandler, CircuitPort
 from node.sync.introductions import YIELD_SECONDS
 from node.wire.transport import TransportError
 from protocol.crypto.hashing import circuit_address
@@ -163,8 +163,8 @@ class NamedNode:
     since: float
 
 
-class CircuitClient:
-    """Opens and accepts circuits. A `CircuitHandler`; `run` owns the tasks of those that are accepted."""
+class CircuitClient(CircuitHandler):
+    """Opens and accepts circuits; `run` owns the tasks of those that are accepted."""
 
     def __init__(
         self,
@@ -268,9 +268,6 @@ class CircuitClient:
         """Ask a relay that is used for the other nodes of an epoch's own topic."""
         if port.peer in self._relays and self._may_meet(topic):
             port.ask_rendezvous(topic)
-
-    def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
-        """Ignore the question: this node is no relay."""
 
     def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """Take nodes that a relay names. Whether they follow the topic shows once they announce it."""

@@ -28,7 +28,7 @@ from node.circuits.quotas import (
     RecentBytes,
     refusal,
 )
-from node.sync.circuit_port import CircuitPort
+from node.sync.circuit_port import CircuitHandler, CircuitPort
 from protocol.crypto.hashing import circuit_address
 from protocol.formats.text import id_text
 from protocol.ids import CircuitAddress, PeerId, TopicKey
@@ -107,8 +107,8 @@ def _ignore(_kind: str, _reason: str) -> None:
     """Ignore a refusal."""
 
 
-class CircuitSwitch:
-    """Switch of circuits at a relay. A `CircuitHandler`."""
+class CircuitSwitch(CircuitHandler):
+    """Switch of circuits at a relay. It follows no topics of members, and asks nobody for nodes."""
 
     def __init__(
         self,
@@ -270,9 +270,6 @@ class CircuitSwitch:
         if circuit is not None:
             self._end(circuit, reason, but=port)
 
-    def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
-        """Do nothing: a relay follows no topics of members."""
-
     def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
         """Name a node to the others of a topic, and them to it.
 
@@ -288,9 +285,6 @@ class CircuitSwitch:
             return
         for other in others:
             other.name(topic, (port.peer,))
-
-    def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
-        """Do nothing: a relay asks nobody for nodes."""
 
     def lost(self, port: CircuitPort) -> None:
         """Close the other ends of circuits of a connection that has ended."""

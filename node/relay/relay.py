@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 import trio
@@ -179,7 +179,9 @@ class RelayService:
         has_kept = any(topic in self.topics for topic in topics)
         for part in chunks(topics, _OPENED_AT_ONCE_MAX):
             async with self._storing.held(bill, len(part)):
-                room, opened, seconds = await self._run_blocking(self._open, part, visitor)
+                (room, opened), seconds = await self._run_blocking(
+                    self._timed, self._keep_open, part, visitor
+                )
                 bill.charge(seconds)
                 self.topics |= opened  # a copy of all of them would cost more than a deposit
             reason, has_lost = reason or room.refused, has_lost or room.has_lost
@@ -206,7 +208,7 @@ class RelayService:
         Raises StorageError.
         """
         relayed = RelayResult()
-        read, seconds = await self._run_blocking(self._read, topic.topic, items, relayed.dropped)
+        read, seconds = await self._run_blocking(self._timed, _read, topic.topic, items, relayed.dropped)
         bill.charge(seconds + len(read) * SIGNATURE_SECONDS)
         holds = await self._run_blocking(self._check, [_claim(publication) for publication, _ in read])
         new = [one for one, is_good in zip(read, holds, strict=True) if is_good]
@@ -217,7 +219,7 @@ class RelayService:
         while done < len(new) and not relayed.refused:
             part = new[done : done + bill.account.storing.count]
             async with self._storing.held(bill, len(new) - done):
-                stored, seconds = await self._run_blocking(self._store, topic, visitor, part)
+                stored, seconds = await self._run_blocking(self._timed, self._keep, topic, visitor, part)
                 bill.charge(seconds)
             bill.account.storing.note(len(part), seconds)
             done += len(part)
@@ -322,7 +324,10 @@ class RelayService:
         def keep() -> KeptBlocks:
             with self._database.write(is_patient=True) as connection:
                 where = (self._database, connection, topic.num, deposit, file_num)
-                return keep_blocks(*where, ids, came, visitor, self.quotas, self._clock_ms())
+                kept = keep_blocks(*where, ids, came, visitor, self.quotas, self._clock_ms())
+            if kept.has_forgotten:  # of all topics: at the cost of the peer for which some were forgotten
+                self._refresh(has_lost=True)
+            return kept
 
         return await self._storing_for(bill, keep)
 
@@ -360,18 +365,15 @@ class RelayService:
         await self._storing_for(bill, drop)
 
     async def _storing_for(self, bill: WorkBill, work: Callable[[], T]) -> T:
-        def measure() -> tuple[T, float]:
-            began = self._cpu_clock()
-            found = work()
-            if isinstance(found, KeptBlocks) and found.has_forgotten:
-                # Of all topics: at the cost of the peer for which some were forgotten.
-                self._refresh(has_lost=True)
-            return found, self._cpu_clock() - began
-
         async with self._storing.held(bill):
-            found, seconds = await self._run_blocking(measure)
-            bill.charge(seconds)
-        return found
+            timed: tuple[T, float] = await self._run_blocking(self._timed, work)
+            bill.charge(timed[1])
+        return timed[0]
+
+    def _timed(self, work: Callable[..., T], *args: Any) -> tuple[T, float]:  # noqa: ANN401  # whatever it takes
+        """Do some work; return what comes of it, and the seconds of the processor that it took."""
+        began = self._cpu_clock()
+        return work(*args), self._cpu_clock() - began
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
@@ -438,18 +440,6 @@ class RelayService:
             await self._run_blocking(self._refresh)
         return list(self.topics.values())
 
-    def _read(
-        self, topic: TopicKey, items: Sequence[bytes], dropped: Counter[str]
-    ) -> tuple[list[tuple[Publication, bytes]], float]:
-        began = self._cpu_clock()
-        return _read(topic, items, dropped), self._cpu_clock() - began
-
-    def _open(
-        self, topics: Sequence[TopicKey], visitor: Visitor
-    ) -> tuple[Room, dict[TopicKey, KeptTopic], float]:
-        began = self._cpu_clock()
-        return *self._keep_open(topics, visitor), self._cpu_clock() - began
-
     def _keep_open(
         self, topics: Sequence[TopicKey], visitor: Visitor
     ) -> tuple[Room, dict[TopicKey, KeptTopic]]:
@@ -483,12 +473,6 @@ class RelayService:
         self._full[place] = None
         if len(self._full) > _FULL_PLACES_MAX:
             del self._full[next(iter(self._full))]
-
-    def _store(
-        self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]
-    ) -> tuple[StoreResult, float]:
-        began = self._cpu_clock()
-        return self._keep(topic, visitor, new), self._cpu_clock() - began
 
     def _keep(
         self, topic: KeptTopic, visitor: Visitor, new: Sequence[tuple[Publication, bytes]]

@@ -5,8 +5,6 @@ relay the one that passes circuits on (`node.circuits.switch`), elsewhere the on
 (`node.circuits.client`). Nothing here waits: what cannot be said at once is in the connection's bounded queue.
 """
 
-from typing import Protocol
-
 from node.sync.conversation import Conversation
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import BYTE_SECONDS, CIRCUIT_LARGE_SIZE, FRAME_SECONDS
@@ -53,48 +51,38 @@ def is_of_large_circuit(message: Message | None) -> bool:
     return False
 
 
-class CircuitHandler(Protocol):
-    """Switch or client of circuits. Never waits."""
+class CircuitHandler:
+    """Switch or client of circuits. Never waits. What it does not define is of no concern to it."""
 
     def begun(self, port: "CircuitPort") -> None:
         """Take up a connection that has begun."""
-        ...
 
     def agreed(self, port: "CircuitPort") -> None:
         """Take note that the peer takes circuits."""
-        ...
 
     def offered(self, port: "CircuitPort", number: int, address: CircuitAddress) -> None:
         """Accept or refuse a circuit that the peer asks for."""
-        ...
 
     def credited(self, port: "CircuitPort", number: int, count: int) -> None:
         """Send so many bytes more."""
-        ...
 
     def received(self, port: "CircuitPort", number: int, data: bytes) -> None:
         """Take bytes that came."""
-        ...
 
     def closed(self, port: "CircuitPort", number: int, reason: str) -> None:
         """Forget a circuit that the peer has ended."""
-        ...
 
     def rendezvous_possible(self, port: "CircuitPort", topic: TopicKey) -> None:
         """Ask for other nodes of a topic at the peer, if they are wanted."""
-        ...
 
     def rendezvous_asked(self, port: "CircuitPort", topic: TopicKey) -> None:
         """Name the peer and other nodes of a topic to each other."""
-        ...
 
     def nodes_learned(self, port: "CircuitPort", topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         """Take nodes to which the peer opens circuits."""
-        ...
 
     def lost(self, port: "CircuitPort") -> None:
         """Forget a connection that has ended, with all its circuits."""
-        ...
 
 
 class CircuitPort:

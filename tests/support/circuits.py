@@ -194,8 +194,8 @@ def key_of(name: str) -> PeerId:
     return public_key(seed_of(name))
 
 
-class Recorder:
-    """A `CircuitHandler` that takes circuits, and notes what it is told."""
+class Recorder(CircuitHandler):
+    """Takes circuits, and notes what it is told."""
 
     def __init__(self, *, accepts: int = 0) -> None:
         """`accepts`: the credit that it grants for each circuit that comes; none: it does not answer."""
@@ -229,9 +229,6 @@ class Recorder:
 
     def rendezvous_possible(self, port: CircuitPort, topic: TopicKey) -> None:
         port.ask_rendezvous(topic)
-
-    def rendezvous_asked(self, port: CircuitPort, topic: TopicKey) -> None:
-        """No relay."""
 
     def nodes_learned(self, port: CircuitPort, topic: TopicKey, nodes: tuple[PeerId, ...]) -> None:
         self.named.setdefault(topic, []).extend(nodes)

@@ -249,7 +249,7 @@ async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_bei
 
     async def run(work: Callable[..., T], *args: object) -> T:
         calls.append(getattr(work, "__name__", ""))
-        if calls == ["_open"]:
+        if calls == ["_timed"]:
             await goes_on.wait()
         return work(*args)
 
@@ -260,7 +260,7 @@ async def test_a_list_that_is_asked_for_meanwhile_forgets_nothing_of_what_is_bei
             await wait_all_tasks_blocked()
             nursery.start_soon(relay.list_all)
             await wait_all_tasks_blocked()
-            assert calls == ["_open"], "what was read before it would be taken for what is there after it"
+            assert calls == ["_timed"], "what was read before it would be taken for what is there after it"
             goes_on.set()
         assert list(relay.topics) == [b"t" * 32]
 
