@@ -1,9 +1,11 @@
 """After lost writes, allows writing to a repo again once a peer holds nothing of it that is absent here.
 
-What this node had sent to that peer is back then, and with it the places of the own feeds that others know of.
+What this node had sent to that peer is back then, and with it the places of the own feeds that others know of. Another one
+that is connected may hold more, so what that brings is awaited, for a while: it may state what never comes.
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from typing import Final
 
 import structlog
 import trio
@@ -21,6 +23,8 @@ from storage.repos.repos import Repo
 log = structlog.get_logger()
 _Level = tuple[RepoId, Conversation]
 """A repo, and a peer that is level in it."""
+_OTHERS_ROUNDS_MAX: Final = 24
+"""Rounds for which peers are awaited that are not level, where one is: two minutes."""
 
 
 class FeedRecovery:
@@ -46,14 +50,16 @@ class FeedRecovery:
     async def settle_all(self) -> None:
         """Look at connected peers again and again until the own feeds of all repos here are certain."""
         replica, own_feeds = self._hub.replica, self._hub.replica.own_feeds
-        seen, noted = set[_Level](), own_feeds.noted_count
+        seen, noted, waited = set[_Level](), own_feeds.noted_count, Counter[RepoId]()
         while any(repo_id in replica.tables.roots for repo_id in own_feeds.uncertain):
             if noted != own_feeds.noted_count:  # what was seen may be of a repo that has gone and come back
-                seen, noted = set[_Level](), own_feeds.noted_count
-            level = set(self._find_level())
+                seen, noted, waited = set[_Level](), own_feeds.noted_count, Counter[RepoId]()
+            level, behind = self._compare()
             # In two rounds: what came in the first may have told of epochs whose topics are not compared yet.
             for repo_id in sorted({repo_id for repo_id, _ in level & seen}):
-                if await self._hub.run_blocking(self._settle, repo_id, noted):
+                if repo_id in behind and waited[repo_id] < _OTHERS_ROUNDS_MAX:
+                    waited[repo_id] += 1
+                elif await self._hub.run_blocking(self._settle, repo_id, noted):
                     self._hub.topics_changed()  # what was put off is done now
             seen = level
             await trio.sleep(DAMAGED_PAUSE_SECONDS)
@@ -74,13 +80,17 @@ class FeedRecovery:
             replica.shown.restate([repo.num])
         return True
 
-    def _find_level(self) -> Iterator[_Level]:
+    def _compare(self) -> tuple[set[_Level], set[RepoId]]:
+        """Find which peers that follow an uncertain repo are level in it, and the repos in which others are not."""
+        level, behind = set[_Level](), set[RepoId]()
         tables, uncertain = self._hub.replica.tables, self._hub.replica.own_feeds.uncertain
         for repo in tables.repos.values():
-            if repo.repo_id in uncertain:
-                for source in self._hub.sources:
-                    if self._is_level(source, tables, repo):
-                        yield repo.repo_id, source
+            for source in self._hub.sources if repo.repo_id in uncertain else ():
+                if self._is_level(source, tables, repo):
+                    level.add((repo.repo_id, source))
+                elif any(map(source.has_joined, tables.writing_topics(repo.num))):
+                    behind.add(repo.repo_id)
+        return level, behind
 
     @staticmethod
     def _is_level(source: Conversation, tables: Tables, repo: Repo) -> bool:

@@ -27,6 +27,13 @@ class _Follower(Source):
         return topic in self._topics
 
 
+class _Ahead(_Follower):
+    """A peer that follows them, and says to hold more."""
+
+    def is_level(self, topic: TopicKey) -> bool:
+        return False
+
+
 @pytest.mark.parametrize("is_own", [True, False])
 async def test_one_that_follows_one_topic_alone_settles_nothing(
     tmp_path: Path, autojump_clock: MockClock, is_own: bool
@@ -43,6 +50,28 @@ async def test_one_that_follows_one_topic_alone_settles_nothing(
             assert alice.replica.own_feeds.uncertain == {alice.repo().repo_id}
             alice.hub.sources[:] = [_Follower(*both)]
             await trio.sleep(60)
+            assert not alice.replica.own_feeds.uncertain
+
+
+async def test_what_another_peer_still_brings_is_awaited_and_not_for_ever(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """Own commits may be among it; but who says to hold more than ever comes keeps nobody from writing."""
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,):
+        alice.create_repo()
+        topics = alice.epoch().topic, alice.epoch().writers_topic
+        for gets_level in (True, False):
+            write_loss(tmp_path / "alice", Loss(9, 3))
+            alice.replica.own_feeds.load([alice.repo().repo_id])
+            alice.hub.sources[:] = [_Follower(*topics), _Ahead(*topics)]
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(FeedRecovery(alice.hub).settle_all)
+                await trio.sleep(60)
+                assert alice.replica.own_feeds.uncertain
+                if gets_level:
+                    alice.hub.sources[1:] = [_Follower(*topics)]
+                    await trio.sleep(2 * DAMAGED_PAUSE_SECONDS)
+                    assert not alice.replica.own_feeds.uncertain
             assert not alice.replica.own_feeds.uncertain
 
 
