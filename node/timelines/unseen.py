@@ -3,19 +3,21 @@
 The marks are this node's: pages on a laptop and a phone show the same, and nobody else learns who has read what.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 import trio
 from sqlalchemy import Connection
 
+from node.contract.commits import Origin, TimelineItem
 from node.contract.unseen import MentioningCommit, UnseenBranch, UnseenCommitList, UnseenList
 from node.contract.values import Empty
 from node.ingest.replica import Replica
 from node.sync.hub import Hub
+from node.timelines.commit_fields import CARRIED
 from node.timelines.views import timeline_items
-from protocol.formats.text import id_text
+from protocol.formats.text import id_text, parse_id
 from protocol.ids import UserId
 from protocol.limits.users import UNSEEN_COUNT_MAX, UNSEEN_LIST_OPENED_MAX, UNSEEN_OPENED_MAX
 from storage.commits.commits import load_numbered
@@ -172,24 +174,41 @@ class UnseenCommits:
         persons = replica.persons(branch.facts.repo_id)
         me = persons.get(self._user, self._user)
         others = [one for one in unseen if persons.get(one.author, one.author) != me]
-        nums, opened = tuple(one.num for one in others), others[:UNSEEN_OPENED_MAX]
+        nums = tuple(one.num for one in others if one.kind != CARRIED)
+        opened = others[:UNSEEN_OPENED_MAX]
         if len(opened) > budget.left:
             # A later list finds its mentions.
             news = self._known[branch.num] = _News(state, nums, up_to, has_more, (), is_opened=False)
             return news
         budget.left -= len(opened)
-        mentions = tuple(_find_mentions(connection, replica, opened, id_text(self._user)))
-        news = _News(state, nums, up_to, has_more, mentions)
+        items = _open(connection, replica, opened)
+        carried = {
+            num
+            for num, item in items.items()
+            if "origin" in item
+            and (item["text"] is not None or "files" in item)
+            and persons.get(author := UserId(parse_id(item["origin"]["author"])), author) != me
+        }
+        nums = tuple(one.num for one in others if one.kind != CARRIED or one.num in carried)
+        has_more |= any(one.kind == CARRIED for one in others[UNSEEN_OPENED_MAX:])
+        shown = (items[num] for num in nums if num in items)
+        news = _News(state, nums, up_to, has_more, tuple(_find_mentions(shown, id_text(self._user))))
         self._known[branch.num] = news
         return news
 
 
-def _find_mentions(
-    connection: Connection, replica: Replica, unseen: list[Unseen], user: str
-) -> list[MentioningCommit]:
+def _open(connection: Connection, replica: Replica, unseen: list[Unseen]) -> dict[int, TimelineItem]:
+    """Open commits; return them by number."""
     rows = load_numbered(connection, [one.num for one in unseen])
-    return [
-        {"commit": item["commit"], "author": item["author"], "author_name": item["author_name"]}
-        for item in timeline_items(connection, replica, rows, 0)
-        if any(one["user"] == user for one in item.get("mentions", ()))
-    ]
+    return {
+        row.num: item for row, item in zip(rows, timeline_items(connection, replica, rows, 0), strict=True)
+    }
+
+
+def _find_mentions(items: Iterable[TimelineItem], user: str) -> list[MentioningCommit]:
+    found: list[MentioningCommit] = []
+    for item in items:
+        if any(one["user"] == user for one in item.get("mentions", ())):
+            by: Origin | TimelineItem = item.get("origin", item)
+            found.append({"commit": item["commit"], "author": by["author"], "author_name": by["author_name"]})
+    return found

@@ -16,17 +16,19 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from protocol.ids import UserId
 from storage.schema.schema import authors, branches, commits, seen_marks, text_sessions
 
-SEEN_KINDS: Final = ("post", "files", "imported")
-"""Kinds of bodies that people write to each other. Documents change with each letter that is typed."""
+SEEN_KINDS: Final = ("post", "files", "imported", "carried")
+"""Kinds of bodies that people write to each other, or may: only an opened body tells what a merge has carried. Documents
+change with each letter that is typed."""
 _CHANGES: Final = ("edit", "delete")
 
 
 @dataclass(frozen=True, slots=True)
 class Unseen:
-    """Commit that is new to the user, by number and author."""
+    """Commit that is new to the user, by number, author and kind."""
 
     num: int
     author: UserId
+    kind: str
 
 
 def load_marks(connection: Connection) -> Mapping[int, int]:
@@ -53,7 +55,7 @@ def load_unseen(
     is_cut = len(newest) == limit
     last = newest[0][0] if newest else mark
     unseen = [
-        Unseen(num, UserId(user))
+        Unseen(num, UserId(user), kind)
         for num, user, kind, relation, is_void in newest
         if kind in SEEN_KINDS and relation not in _CHANGES and not is_void
     ]

@@ -7,15 +7,18 @@ import pytest
 import trio
 from sqlalchemy import Connection
 
+from node.content.documents import Documents
+from node.content.merging import Merging
 from node.contract.unseen import UnseenList
 from node.timelines.unseen import UnseenCommits
+from protocol.formats.document_kinds import SET
 from protocol.formats.text import id_text
 from storage.commits.commits import TimelineRow, load_numbered
 from storage.commits.local_state import Unseen, load_marks, load_unseen, put_mark
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch
 from tests.support.machine import fail_after
-from tests.support.nodes import Node, connected, open_nodes, share, until_equal
+from tests.support.nodes import Node, connected, ids, open_nodes, share, until_equal
 from tests.support.served import served
 
 
@@ -52,6 +55,32 @@ async def test_what_others_wrote_is_new_until_it_was_seen(tmp_path: Path, autoju
             await until_equal(alice, bob)
             assert (await news.list_all())["branches"][0]["unseen"] == 1, "nor beyond what was here"
         assert (await _news(bob).list_all())["branches"][0]["unseen"] == 1, "alice's, since bob never looked"
+
+
+@pytest.mark.slow
+async def test_posts_that_a_merge_carried_are_new_and_edits_of_documents_and_own_posts_are_not(
+    tmp_path: Path, autojump_clock: object
+) -> None:
+    with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        await share(alice, bob)
+        merging = Merging(bob.hub, bob.author, bob.branch)
+        alice.write(alice.branch("main"), "first")
+        async with connected(bob, alice):
+            await Merging(alice.hub, alice.author, alice.branch).fork("main", "draft", ids(alice)[0])
+            await until_equal(alice, bob, "draft")
+            bob.write(bob.branch("main"), "beside")
+            bob.write(bob.branch("draft"), f"for @{id_text(alice.author.user)}")
+            await Documents(bob.hub, bob.author, bob.branch).edit(SET, "draft", {"a": ""})
+            await until_equal(alice, bob, "draft")
+            alice.write(alice.branch("draft"), "my own")
+            await until_equal(alice, bob, "draft")
+            assert (await merging.merge("draft", "main"))["carried"] == 3
+            await until_equal(alice, bob)
+            by_branch = {one["branch"]: one for one in (await _news(alice).list_all())["branches"]}
+            main = by_branch[id_text(alice.branch("main").branch_id)]
+            assert (main["unseen"], main["mentions"]) == (2, 1)
+            assert main["latest_mention"] is not None
+            assert main["latest_mention"]["author"] == id_text(bob.author.user)
 
 
 async def test_only_so_many_commits_are_looked_at(
