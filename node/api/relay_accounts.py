@@ -86,7 +86,7 @@ class RelayAccounts:
             invite_to_account(database, connection, name, quota, token, now + expires_seconds, now)
 
         try:
-            await relay.change_accounts(make_link)
+            await relay.change(make_link)
         except AccountsFull:
             raise ServiceError(
                 "too_large",
@@ -111,7 +111,7 @@ class RelayAccounts:
             _check_room(connection, account, quota, relay.quotas.total)
             return change_quota(connection, account, quota)
 
-        if not await relay.change_accounts(change):
+        if not await relay.change(change):
             raise _no_account(account)
         for row in await relay.list_accounts():
             if row.account.name == account:
@@ -121,7 +121,7 @@ class RelayAccounts:
     async def revoke(self, account: str) -> Empty:
         """Forget an account. Raises ServiceError `not_found`."""
         relay, account = self._find_relay(), composed(account)
-        if not await relay.change_accounts(lambda connection: revoke_account(connection, account)):
+        if not await relay.change(lambda connection: revoke_account(connection, account)):
             raise _no_account(account)
         return {}
 

@@ -333,12 +333,15 @@ class RelayService:
 
     async def load_deposits(self, topic: KeptTopic, after: ObjectId | None) -> list[FileDeposit]:
         """Files that are here whole, above an id, as they were deposited; some of them. Raises StorageError."""
+        most = FILES_DEPOSITED_COUNT_MAX
+        return await self._look(lambda connection: load_deposits(connection, topic.num, after, most))
 
-        def load() -> list[FileDeposit]:
+    async def _look(self, look: Callable[[Connection], T]) -> T:
+        def work() -> T:
             with self._database.read() as connection:
-                return load_deposits(connection, topic.num, after, FILES_DEPOSITED_COUNT_MAX)
+                return look(connection)
 
-        return await self._run_blocking(load)
+        return await self._run_blocking(work)
 
     async def finish_file(self, topic: KeptTopic, file_num: int, losses: int, bill: WorkBill) -> str:
         """Say that a file is whole, if it lost no block since it had `losses`; why not ("": it is). Raises StorageError."""
@@ -377,33 +380,35 @@ class RelayService:
 
     async def pin(self, topic: TopicKey, *, is_pinned: bool) -> None:
         """Say of a topic whether it may be forgotten to make room. Raises StorageError."""
-        async with self._storing.held(WorkBill(self._own)):
-            await self._run_blocking(self._pin, topic, is_pinned)
+
+        def change(connection: Connection) -> None:
+            if is_pinned:
+                room = pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
+                self._has_lost |= room.has_lost
+            else:
+                unpin_topic(connection, topic)
+
+        await self.change(change)
 
     async def allow(self, peer: PeerId, *, is_allowed: bool) -> None:
         """Say of a peer whether it is known. Raises StorageError."""
-        async with self._storing.held(WorkBill(self._own)):
-            await self._run_blocking(self._allow, peer, is_allowed)
+        change = allow_peer if is_allowed else deny_peer
+        await self.change(lambda connection: change(connection, peer))
 
     async def list_accounts(self) -> list[AccountRow]:
         """List all accounts, by name. Raises StorageError."""
-
-        def load() -> list[AccountRow]:
-            with self._database.read() as connection:
-                return list_accounts(connection, self._clock_ms() // 1000)
-
-        return await self._run_blocking(load)
+        return await self._look(lambda connection: list_accounts(connection, self._clock_ms() // 1000))
 
     async def load_usage(
         self, partners: Collection[PeerId], dialed: Collection[PeerId]
     ) -> tuple[Mapping[str, Usage], int]:
         """Return what peers have brought, by their kind, and bytes that come in a day. Raises StorageError."""
-
-        def load() -> tuple[Mapping[str, Usage], int]:
-            with self._database.read() as connection:
-                return load_usage(connection, partners, dialed), load_growth(connection, self._clock_ms())
-
-        return await self._run_blocking(load)
+        return await self._look(
+            lambda connection: (
+                load_usage(connection, partners, dialed),
+                load_growth(connection, self._clock_ms()),
+            )
+        )
 
     async def join_account(self, token: AccountToken, peer: PeerId, bill: WorkBill) -> JoinedAccount:
         """Give a peer the account of a link, once. Raises StorageError."""
@@ -421,8 +426,8 @@ class RelayService:
 
         return await self._storing_for(bill, join)
 
-    async def change_accounts(self, change: Callable[[Connection], T]) -> T:
-        """Have the operator change accounts. Raises StorageError, and what `change` raises."""
+    async def change(self, change: Callable[[Connection], T]) -> T:
+        """Have the operator change what is kept, or for whom. Raises StorageError, and what `change` raises."""
 
         def work() -> T:
             try:
@@ -484,21 +489,6 @@ class RelayService:
         if stored.has_forgotten:
             self._refresh(has_lost=True)
         return stored
-
-    def _pin(self, topic: TopicKey, is_pinned: bool) -> None:
-        has_lost = False
-        with self._database.write() as connection:
-            if is_pinned:
-                room = pin_topic(self._database, connection, topic, self.quotas, self._clock_ms())
-                has_lost = room.has_lost
-            else:
-                unpin_topic(connection, topic)
-        self._refresh(has_lost=has_lost)
-
-    def _allow(self, peer: PeerId, is_allowed: bool) -> None:
-        with self._database.write() as connection:
-            (allow_peer if is_allowed else deny_peer)(connection, peer)
-        self._refresh()
 
     def take_forgotten(self) -> set[TopicKey]:
         """Topics that were forgotten since the last call, also those that have been opened again since.
