@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 import structlog
 import trio
@@ -53,35 +53,6 @@ _LOOK_SHARE: Final = 4
 """Times as long as a look took nothing is looked at: a relay may lack bodies of many topics, and peers come and go."""
 
 
-class _Topic(Protocol):
-    """A topic of which bodies are missing. Equal to itself at another time."""
-
-    @property
-    def key(self) -> TopicKey:
-        """The topic."""
-        ...
-
-    def __hash__(self) -> int: ...
-
-    def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
-        """Count how many of these commits still lack their body."""
-        ...
-
-    def load_missing(
-        self, connection: Connection, before: int, after: int, *, alone: bool
-    ) -> list[tuple[int, CommitId]]:
-        """Commits (number, id) without their bodies between two numbers, the latest first. `alone`: see `load_lacking`."""
-        ...
-
-    def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
-        """Return True if there is room for bodies that a peer brings."""
-        ...
-
-    def as_set(self, *, of_publications: bool) -> TopicSet:
-        """Return the set by which it is compared with peers."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Opened:
     """A topic that this node opens."""
@@ -99,19 +70,23 @@ class _Opened:
         return isinstance(other, _Opened) and self.opened.num == other.opened.num
 
     def count_bodies_missing(self, connection: Connection, nums: list[int]) -> int:
+        """Count how many of these commits still lack their body."""
         return count_bodies_missing(connection, nums)
 
     def load_missing(
         self, connection: Connection, before: int, after: int, *, alone: bool
     ) -> list[tuple[int, CommitId]]:
+        """Load (number, id) of commits without bodies between two numbers, the latest first. `alone`: see `load_lacking`."""
         del alone  # one form of each commit is kept
         return load_commits_missing_bodies(connection, self.opened.num, before, after, WANT_COUNT_MAX)
 
     def has_room(self, connection: Connection, visitor: Visitor, quotas: RelayQuotas) -> bool:
+        """Return True if there is room for bodies that a peer brings."""
         del connection, visitor, quotas
         return True
 
     def as_set(self, *, of_publications: bool) -> TopicSet:
+        """Return the set by which it is compared with peers."""
         return TopicSet(REPLICA, self.opened.num, self.key, of_publications, self.opened)
 
 
@@ -136,6 +111,10 @@ class _OfRelay:
     def as_set(self, *, of_publications: bool) -> TopicSet:
         del of_publications  # of what is kept for others nothing else is compared
         return TopicSet(RELAY, self.num, self.key, of_publications=True)
+
+
+_Topic = _Opened | _OfRelay
+"""A topic of which bodies are missing. Equal to itself at another time."""
 
 
 @dataclass(slots=True)
