@@ -255,7 +255,8 @@ class FollowedTopics:
 
     def are_refused(self, kept: Iterable[KeptTopic]) -> bool:
         """Return True if the peer was told of one of these that this relay does not keep it: it stays so on a connection."""
-        return any(one.topic in self._forgotten for one in kept)
+        # Nearly always none: each deposit of a stranger comes here, on each connection.
+        return bool(self._forgotten) and any(one.topic in self._forgotten for one in kept)
 
     def _follow(self, followed: Topic | KeptTopic) -> list[Output]:
         self.places[followed.topic] = topic_place(followed)

@@ -80,8 +80,9 @@ class RelayPort:
     def kept_changed(self, forgotten: AbstractSet[TopicKey], new: Sequence[KeptTopic]) -> None:
         """Part from a peer that follows a topic which was forgotten, and have a partner keep new ones.
 
-        A partner is told that the topic is kept no more: a full relay forgets with each message that brings something. Only
-        these topics are looked at: each deposit of a stranger comes here.
+        Part, too, from one that was told that a topic is not kept, if it is now: a session knows no way back. A partner is
+        told that the topic is kept no more: a full relay forgets with each message that brings something. Only these topics
+        are looked at: each deposit of a stranger comes here.
         """
         self._followed.forget_kept(forgotten)
         places = self._followed.places
@@ -98,6 +99,8 @@ class RelayPort:
             if self._followed.are_refused(new):
                 self._kept_again()
             self._conversation.topics_changed()
+        elif self._followed.are_refused(new):
+            self._conversation.part("topic_forgotten")
 
     def refuse_forgotten(self, topic: TopicKey) -> None:
         """Tell the peer that a topic is here no more. Part if this is no relay: the peer is to see what is followed now."""

@@ -59,8 +59,10 @@ class Owner:
         self.refused: list[TopicKey] = []
         self.reason = ""
 
+    def topics_changed(self) -> None:
+        pass  # nothing is announced
+
     def entrust(self, kept: Sequence[KeptTopic], *, are_new: bool) -> None:
-        assert not are_new
         self.waiting += [one.topic for one in kept]
 
     def forget_kept(self, forgotten: object) -> None:
@@ -183,6 +185,25 @@ def test_a_partner_is_told_what_a_full_relay_forgets_and_stays(tmp_path: Path) -
         service._forgotten.append({kept.topic})
         relay.hub.relay_forgot()
         assert (partner.reason, partner.refused) == ("", [kept.topic])
+
+
+def test_who_was_told_that_a_topic_is_not_kept_begins_anew_when_it_is(tmp_path: Path) -> None:
+    """A partner does so after a while: a relay may forget for it with each message."""
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        (kept,) = _topics(1)
+        partner, member, other = Owner(), Owner(), Owner()
+        for owner in (partner, member, other):
+            _port(relay.hub, owner)
+        for owner in (partner, member):
+            owner.follow_kept([kept])
+            owner.refused.append(kept.topic)
+        service.is_partner = lambda peer: peer is partner.peer
+        partner.peer = PeerId(b"q" * 32)
+        relay.hub.relay_opened([kept])
+        assert [one.reason for one in (partner, member, other)] == ["", "topic_forgotten", ""]
+        assert [one.was_kept_again for one in (partner, member, other)] == [True, False, False]
 
 
 async def test_empty_topics_that_make_room_for_one_another_leave_no_trace(tmp_path: Path) -> None:
