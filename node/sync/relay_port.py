@@ -27,6 +27,7 @@ from protocol.session.deposits import short_file
 from protocol.session.events import AccountSettled, BlocksLoaded, FileListLoaded, FileSettled
 from protocol.session.messages import FileDeposit
 from protocol.session.outputs import GiveAccount, KeepFiles, LoadFileList, OpenTopics, say_together
+from storage.engine.id_keys import chunks
 from storage.relay.files import DamagedKeptBlock
 from storage.relay.quotas import Visitor
 from storage.relay.relay import KeptTopic
@@ -39,6 +40,8 @@ NOT_KEPT: Final = "not_kept"
 """Why a file is refused whose topic this relay does not keep for others."""
 _PEER_FULL: Final = "peer_full"
 _SHORT_ID_SIZE: Final = 16
+_ENTRUSTED_AT_ONCE: Final = 1024
+"""Topics of a slice: under 1 ms."""
 _FILES_AT_ONCE: Final = 4
 """Files that one peer brings at a time: small ones take one block each."""
 
@@ -74,8 +77,15 @@ class RelayPort:
         if self._has_entrusted or self._hub.relay is None or not self._is_partner:
             return
         self._has_entrusted = True
-        kept = sorted(self._hub.relay.topics.values(), key=lambda one: one.num)
-        self._followed.entrust(kept, are_new=False)
+        kept = sorted(self._hub.relay.topics.values(), key=lambda one: one.num)  # of 100,000: 6 ms
+        self._conversation.start(self._entrust, kept)
+
+    async def _entrust(self, kept: Sequence[KeptTopic]) -> None:
+        """Have topics wait for their turn, a slice at a time: 100,000 take 80 ms, in which nobody else is served."""
+        for part in chunks(kept, _ENTRUSTED_AT_ONCE):
+            self._followed.entrust(part, are_new=False)
+            self._conversation.topics_changed()
+            await trio.lowlevel.checkpoint()
 
     def kept_changed(self, forgotten: AbstractSet[TopicKey], new: Sequence[KeptTopic]) -> None:
         """Part from a peer that follows a topic which was forgotten, and have a partner keep new ones.

@@ -1,10 +1,12 @@
 """What a relay's connections look at when its topics change: what has room, and what was forgotten, alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+import trio
 from sqlalchemy import update
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -51,19 +53,26 @@ class Owner:
 
     has_ended = False
     was_kept_again = False
+    nursery: trio.Nursery | None = None
 
     def __init__(self) -> None:
         self.peer = PeerId(b"p" * 32)
         self.places: dict[TopicKey, tuple[TopicTables, int]] = {}
         self.waiting: list[TopicKey] = []
+        self.slices: list[int] = []
         self.refused: list[TopicKey] = []
         self.reason = ""
 
     def topics_changed(self) -> None:
         pass  # nothing is announced
 
+    def start(self, work: Callable[..., Awaitable[None]], *args: object) -> None:
+        assert self.nursery is not None
+        self.nursery.start_soon(work, *args)
+
     def entrust(self, kept: Sequence[KeptTopic], *, are_new: bool) -> None:
         self.waiting += [one.topic for one in kept]
+        self.slices.append(len(kept))
 
     def forget_kept(self, forgotten: object) -> None:
         pass  # nothing waits
@@ -107,7 +116,11 @@ def _topics(count: int) -> Iterator[KeptTopic]:
         yield KeptTopic(number, topic, False, 0, 0, 0, number % 7, True, False, None)
 
 
-def test_a_partner_is_entrusted_with_all_topics_once_the_oldest_first(tmp_path: Path) -> None:
+async def test_a_partner_is_entrusted_with_all_topics_once_the_oldest_first_a_slice_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many thousands would keep everybody else waiting."""
+    monkeypatch.setattr("node.sync.relay_port._ENTRUSTED_AT_ONCE", 100)
     with open_relay(tmp_path) as relay:
         service = relay.hub.relay
         assert service is not None
@@ -119,8 +132,11 @@ def test_a_partner_is_entrusted_with_all_topics_once_the_oldest_first(tmp_path: 
         service.is_partner = lambda _: True
         partner = Owner()
         port = _port(relay.hub, partner)
-        for _ in range(1000):
-            port.entrust_all()
+        async with trio.open_nursery() as nursery:
+            partner.nursery = nursery
+            for _ in range(1000):
+                port.entrust_all()
+        assert partner.slices == [100, 100, 100]
         assert (len(partner.waiting), topics.looked_at) == (300, 300), "no more than once"
         assert partner.waiting == sorted(partner.waiting, key=lambda one: topics[one].num)
 
