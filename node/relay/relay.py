@@ -158,6 +158,8 @@ class RelayService:
         """True if a peer is another relay with which this one keeps the same topics."""
         self.files_kept: Counter[TopicKey] = Counter()
         """By topic: files that have become whole since the start."""
+        self.files_kept_count = 0
+        """The same of all topics."""
         self.refusals = Refusals(clock_ms)
         """What was refused, to whom and why."""
         self.blocks_damaged = 0
@@ -356,6 +358,7 @@ class RelayService:
 
         refusal = await self._storing_for(bill, finish)
         self.files_kept[topic.topic] += not refusal
+        self.files_kept_count += not refusal
         return refusal
 
     async def drop_file(self, file_num: int, bill: WorkBill) -> None:

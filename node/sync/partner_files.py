@@ -52,15 +52,22 @@ class PartnerFiles:
         offered: dict[TopicKey, int] = {}  # by topic: files that had come when they were last offered
         again, backoff = Backoff(DEPOSIT_PAUSE_SECONDS, DEPOSIT_PAUSE_MAX_SECONDS), store_backoff()
         due_at = trio.current_time() + again.fail()
+        seen: tuple[int, int] | None = None
         try:
             while port.keeps_files:
                 if trio.current_time() >= due_at:  # what was refused has room by and by
-                    offered, due_at = {}, trio.current_time() + again.fail()
+                    offered, due_at, seen = {}, trio.current_time() + again.fail(), None
                 pause = DEPOSIT_LOOK_SECONDS
+                # Two relays may share 100,000 topics: these are looked at when there is one more, or one more file.
+                state = port.joined_count, relay.files_kept_count
+                if state == seen:
+                    await trio.sleep(pause)
+                    continue
                 try:
                     if await self._offer_new(relay, port, offered):
                         again.reset()
                     backoff.reset()
+                    seen = state
                 except StorageError as error:
                     log.error("storage failed", error=str(error))
                     pause = backoff.fail()

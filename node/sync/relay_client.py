@@ -75,6 +75,11 @@ class RelayClient:
     def _is_relay_with(self, feature: str) -> bool:
         return not self._is_lost and self._conversation.peer_is_relay and self._conversation.knows(feature)
 
+    @property
+    def joined_count(self) -> int:
+        """Return how many topics were joined so far."""
+        return self._conversation.session.joined_count
+
     def entrusted(self) -> list[TopicKey]:
         """List joined topics that the peer was asked to keep."""
         return [one.topic for one in self._conversation.topics if one.is_joined and one.is_entrusted]

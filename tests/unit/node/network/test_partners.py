@@ -13,11 +13,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from node.content.files import FileService
 from node.sync.file_deposits import FileDepositor
 from node.sync.partner_files import PartnerFiles
+from node.sync.relay_client import RelayClient
+from protocol.ids import TopicKey
+from protocol.limits.peers import DEPOSIT_PAUSE_SECONDS
 from storage.relay.quotas import RelayQuotas, forget_topics
 from storage.schema.relay_schema import relay_files
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, open_nodes, share, until_equal
-from tests.support.relays import PLENTY, open_relay, until
+from tests.support.relays import PLENTY, open_relay, until, visit
 
 
 async def _stream(data: bytes) -> AsyncGenerator[bytes]:
@@ -77,6 +80,7 @@ async def test_what_one_relay_was_given_the_other_has_and_losing_one_loses_nothi
                 assert b"".join([part async for part in files.read(file, 0, file.size)]) == data
 
 
+@pytest.mark.slow
 async def test_a_topic_that_was_forgotten_and_is_kept_again_is_soon_in_step_again(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
@@ -107,3 +111,29 @@ async def test_a_topic_that_was_forgotten_and_is_kept_again_is_soon_in_step_agai
         ]
         assert held[0] == held[1]
         assert sum(held[0].values()) > 3
+
+
+@pytest.mark.slow
+async def test_topics_are_looked_at_for_files_when_something_has_come_alone(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two relays may share 100,000."""
+    looks, entrusted = 0, RelayClient.entrusted
+
+    def look(self: RelayClient) -> list[TopicKey]:
+        nonlocal looks
+        looks += 1
+        return entrusted(self)
+
+    monkeypatch.setattr(RelayClient, "entrusted", look)
+    with fail_after(300), open_nodes(tmp_path, "alice") as (alice,), _partners(tmp_path) as (first, second):
+        alice.create_repo()
+        await visit(alice, first)
+        async with connected(first, second), trio.open_nursery() as nursery:
+            await wait_all_tasks_blocked()
+            nursery.start_soon(PartnerFiles(first.hub).run)
+            await trio.sleep(DEPOSIT_PAUSE_SECONDS / 2)
+            assert looks == 1
+            await trio.sleep(DEPOSIT_PAUSE_SECONDS)
+            assert looks == 2
+            nursery.cancel_scope.cancel()
