@@ -25,6 +25,7 @@ from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries, parse_query
 from node.content.documents import Documents
 from node.content.json_documents import JsonDocuments
+from node.content.text_process import TextProcess
 from node.content.texts import Texts
 from node.contract.json_documents import JsonChange
 from node.ingest.replica import Replica
@@ -218,7 +219,7 @@ def measure(folder: Path, count: int) -> None:
     measure_json(Hub(replica, inline(), clock_ms), author, branch, count)
     write_all(author, branch, [TextUpdate(update, ()) for update in updates])
     hub = Hub(replica, inline(), clock_ms)
-    texts = Texts(hub, author, lambda _: replica.branches[branch.num])
+    texts = Texts(hub, author, lambda _: replica.branches[branch.num], process=TextProcess())
     began = time.perf_counter()
     trio.run(texts.pull, "main", "text")
     figure("text_pull_first", time.perf_counter() - began, "s", updates=count)

@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.writing import write_commits
+from node.content.document_operations import find_documents
 from node.content.documents import Documents
 from node.content.erasing import Erased, find_compactable, find_erasable, find_unneeded
 from node.content.texts import Texts
@@ -20,6 +21,7 @@ from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
 from protocol.formats.body import Permission
 from protocol.formats.content import Compaction
+from protocol.formats.document_kinds import ValuesKind
 from protocol.formats.text import id_text
 from protocol.limits.formats import GIVEN_UP_COUNT_MAX
 from storage.commits.absent_bodies import count_erased, measure_bodies
@@ -60,7 +62,7 @@ class Compacting:
             found = await self._hub.run_blocking(self._measure, target, find_compactable)
         else:
             await self._hub.run_blocking(self._check_permission, target)
-            for kind, name in await self._documents.find_documents(branch):
+            for kind, name in await self._hub.run_blocking(self._find_documents, target):
                 made = await self._documents.snapshot(kind, branch, name, without_missing=without_missing)
                 commits += made["commits"]
             commits += await self._texts.write_snapshots(branch)
@@ -93,6 +95,10 @@ class Compacting:
         with self._hub.replica.database.read() as connection:
             rows = find(self._hub.replica, connection, branch)
             return Erased(len(rows), measure_bodies(connection, rows))
+
+    def _find_documents(self, branch: Branch) -> list[tuple[ValuesKind, str]]:
+        with self._hub.replica.database.read() as connection:
+            return find_documents(self._hub.replica, connection, branch)
 
     def _count_erased(self, branch: Branch) -> int:
         with self._hub.replica.database.read() as connection:

@@ -20,7 +20,7 @@ from node.content.document_operations import DocumentOperationReader
 from node.content.document_orders import Fields, parse_fields, place_of
 from node.content.document_state import DocumentState
 from node.content.documents import UNREADABLE, Documents
-from node.content.lineage import is_whole, lineage
+from node.content.lineage import is_whole, lineage_nums
 from node.contract.document_queries import JsonIndex
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -168,7 +168,7 @@ class DocumentIndexes:
             index = next((one for one in load_indexes(connection, branch.num) if one.num == index_num), None)
             if index is None:
                 raise ServiceError("busy", "the index of the documents was replaced by another", "ask again")
-            parts = [part.num for part, _ in lineage(replica, connection, branch)]
+            parts = lineage_nums(replica, connection, branch)
             # Those that are made anew come again, as changed ones.
             first = load_stale(connection, parts, _AT_ONCE + len(seen))
             stale = [one for one in first if one not in seen][:_AT_ONCE]
@@ -188,7 +188,7 @@ def is_index_wrong(
     Documents that changed since, must be made anew or cannot be read are not looked at.
     """
     branch, state = tables.branches[index.branch_num], DocumentState(tables, reader)
-    parts = [part.num for part, _ in lineage(tables, connection, branch)]
+    parts = lineage_nums(tables, connection, branch)
     fields = parse_fields(index.fields)
     count, after = 0, None
     while names := load_names(connection, parts, JSON.name, index.prefix, after, _AT_ONCE):

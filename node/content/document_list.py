@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from node.content.documents import REMOVED, TITLES, Documents, document_key
-from node.content.lineage import lineage
+from node.content.lineage import lineage_nums
 from node.contract.document_list import DocumentList, DocumentRemoval, DocumentTitle, DocumentView
 from node.runtime.errors import ServiceError
 from node.runtime.look_alikes import skeletons
@@ -72,7 +72,7 @@ class ListedDocuments:
 
     def _load(self, branch: Branch, kind: str, prefix: str, offset: int, limit: int) -> list[ListedDocument]:
         with self._hub.replica.database.read() as connection:
-            parts = [part.num for part, _ in lineage(self._hub.replica, connection, branch)]
+            parts = lineage_nums(self._hub.replica, connection, branch)
             return load_documents(connection, branch.num, parts, kind, prefix, offset, limit)
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from node.content.lineage import lineage, load_state
+from node.content.lineage import lineage, lineage_nums, load_state
 from node.ingest.replica import Replica, load_blocks_of, open_stored_commit
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -137,7 +137,7 @@ def find_documents(
 
     Costs O(commits of these branches). Raises ServiceError `incomplete`.
     """
-    parts = [part.num for part, _ in lineage(tables, connection, branch)]
+    parts = lineage_nums(tables, connection, branch)
     names = load_document_names(connection, parts)
     return [(kind, name) for name in names for kind in DOCUMENT_KINDS if isinstance(kind, ValuesKind)]
 

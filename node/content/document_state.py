@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from node.authoring.write_queue import PlanMustWrite
 from node.content.document_operations import DocumentOperationReader, OpenedBody, not_here
-from node.content.lineage import is_whole, lineage
+from node.content.lineage import is_whole, lineage, lineage_nums
 from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
@@ -275,7 +275,7 @@ class DocumentState:
 
     def _stamp(self, connection: Connection, branch: Branch) -> "_Stamp":
         """Return numbers that differ once commits or bodies came, went or moved, here or in what the branch continues."""
-        parts = [part.num for part, _ in lineage(self._tables, connection, branch)]
+        parts = lineage_nums(self._tables, connection, branch)
         return tuple((load_last_change(connection, num), count_erased(connection, num)) for num in parts)
 
     def _make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:

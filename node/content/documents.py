@@ -16,7 +16,6 @@ from node.authoring.writing import write_commits
 from node.content.document_operations import (
     DocumentOperationReader,
     deps_of,
-    find_documents,
     not_here,
 )
 from node.content.document_state import (
@@ -27,7 +26,7 @@ from node.content.document_state import (
     StandingDocument,
     read_fresh,
 )
-from node.content.lineage import lineage
+from node.content.lineage import lineage_nums
 from node.contract.document_values import DocumentSnapshot, ValuesWindow, WrittenValues
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
@@ -260,15 +259,9 @@ class Documents:
 
         Costs O(limit and log n). Of a document nothing may be there any more.
         """
-        target = self._find_branch(branch)
-
-        def load() -> list[str]:
-            replica = self._hub.replica
-            with replica.database.read() as connection:
-                parts = [part.num for part, _ in lineage(replica, connection, target)]
-                return load_names(connection, parts, kind.name, prefix, after, limit)
-
-        return await self._hub.run_blocking(load)
+        return await self._load(
+            branch, lambda connection, nums: load_names(connection, nums, kind.name, prefix, after, limit)
+        )
 
     async def read_first(
         self,
@@ -307,35 +300,14 @@ class Documents:
 
         None where these are over `limit`. Costs O(changes since then).
         """
-        target, mark = self._find_branch(branch), (SET.name, REMOVED)
-
-        def load() -> ChangedDocuments | None:
-            with self._hub.replica.database.read() as connection:
-                parts = [part.num for part, _ in lineage(self._hub.replica, connection, target)]
-                return load_changed(connection, parts, kind.name, mark, since, limit)
-
-        return await self._hub.run_blocking(load)
+        mark = (SET.name, REMOVED)
+        return await self._load(
+            branch, lambda connection, nums: load_changed(connection, nums, kind.name, mark, since, limit)
+        )
 
     async def find_last_change(self, branch: str) -> int:
         """Return the last change of a branch's documents, for `list_changes`."""
-        target = self._find_branch(branch)
-
-        def load() -> int:
-            with self._hub.replica.database.read() as connection:
-                parts = [part.num for part, _ in lineage(self._hub.replica, connection, target)]
-                return load_last_change(connection, parts)
-
-        return await self._hub.run_blocking(load)
-
-    async def find_documents(self, branch: str) -> list[tuple[ValuesKind, str]]:
-        """List the kinds and names of sets and dicts that the branch may have. Costs O(its commits)."""
-        target = self._find_branch(branch)
-
-        def find() -> list[tuple[ValuesKind, str]]:
-            with self._hub.replica.database.read() as connection:
-                return find_documents(self._hub.replica, connection, target)
-
-        return await self._hub.run_blocking(find)
+        return await self._load(branch, load_last_change)
 
     def drafts_of_return(self, connection: Connection, branch: Branch, kind: str, name: str) -> list[Draft]:
         """Draft what brings back a document that was removed and is written to; none for others. Costs O(log n)."""
@@ -352,6 +324,16 @@ class Documents:
         if document is None or not entry.values:
             return []
         return [_draft(SET, REMOVED, [NewValue(item, None, entry.tips)], document.depth)]
+
+    async def _load(self, branch: str, load: Callable[[Connection, list[int]], T]) -> T:
+        """Load something of a branch and what it continues, which have these numbers."""
+        target, replica = self._find_branch(branch), self._hub.replica
+
+        def run() -> T:
+            with replica.database.read() as connection:
+                return load(connection, lineage_nums(replica, connection, target))
+
+        return await self._hub.run_blocking(run)
 
     async def _read_fresh(
         self, branch: Branch, kind: ValuesKind, names: Sequence[str], read: Callable[[Connection], T]

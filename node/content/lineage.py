@@ -42,6 +42,11 @@ def lineage(
     return found
 
 
+def lineage_nums(replica: Replica | Tables, connection: Connection, branch: Branch) -> list[int]:
+    """List the numbers of the branch and of what it continues."""
+    return [part.num for part, _ in lineage(replica, connection, branch)]
+
+
 def whole_lineage(
     replica: Replica | Tables, connection: Connection, branch: Branch
 ) -> list[tuple[Branch, tuple[CommitId, ...]]]:

@@ -234,7 +234,7 @@ class Texts:
         Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`.
         """
         target = self._find_branch(branch)
-        version = await self._look(target)
+        version = await self.version(target)
         shown = None if root is None else await self._show(target, version, root=root)
         text = None if shown is None else shown.text
         if root is not None and text is None:
@@ -280,7 +280,7 @@ class Texts:
         """
         # Always asked of the store: what became void counts no more before `changes` tells of it.
         self._remember(branch).count = -1
-        version = await self._look(branch)
+        version = await self.version(branch)
         last = version.words.last
         if last is None or last[0] != version.words.depth:
             return None, []
@@ -291,7 +291,18 @@ class Texts:
 
     async def version(self, branch: Branch) -> TextVersion:
         """Read the text as it stands. Raises ServiceError `bad_input`, `too_large`, `incomplete`, `busy`."""
-        return await self._look(branch)
+        known = self._remember(branch)
+        async with known.reading:  # what two ask for at once is made once
+            count = self._hub.changes.count
+            if known.version is None or known.count != count:
+                loaded = await self._load(branch, known.version)
+                known.version = await self._make(branch, loaded, known)
+                known.count = count
+                if is_due(known.version.words):
+                    await self._keep(branch, known.version)
+            version = known.version
+        self._forget_surplus()
+        return version
 
     async def find_missing(self, branch: str) -> list[CommitId]:
         """Commits whose bodies the text needs, and that are neither here nor in snapshots."""
@@ -313,20 +324,6 @@ class Texts:
                 "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
             )
         return target
-
-    async def _look(self, branch: Branch) -> TextVersion:
-        known = self._remember(branch)
-        async with known.reading:  # what two ask for at once is made once
-            count = self._hub.changes.count
-            if known.version is None or known.count != count:
-                loaded = await self._load(branch, known.version)
-                known.version = await self._make(branch, loaded, known)
-                known.count = count
-                if is_due(known.version.words):
-                    await self._keep(branch, known.version)
-            version = known.version
-        self._forget_surplus()
-        return version
 
     async def _load(self, branch: Branch, before: TextVersion | None) -> _Loaded:
         """Read the text as the store has it: what was added since, or all of it where more has changed."""
