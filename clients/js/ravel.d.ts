@@ -1182,11 +1182,48 @@ export interface TimelineItem {
 
 /** A window of a timeline. */
 export interface TimelineWindow {
+  arriving?: ArrivingCommits;
   cursor?: string;
   items: TimelineItem[];
   next: number | string | null;
   previous: number | string | null;
   total: number;
+}
+
+/** The newest commits of a branch whose past is on its way. They have no positions, and settle in the timeline. */
+export interface ArrivingCommits {
+  earlier: number;
+  items: CommitItem[];
+  waiting: number;
+}
+
+/** A commit in a list. */
+export interface CommitItem {
+  acks: string[];
+  author: string;
+  author_name: string;
+  commit: string;
+  continues?: BranchHeads;
+  damaged?: boolean;
+  deleted?: boolean;
+  deletes?: string;
+  edited_at?: number;
+  edits?: string;
+  erased?: boolean;
+  files?: string[];
+  hidden_by?: string;
+  hidden_by_name?: string;
+  imported_author?: string;
+  kind: string;
+  mentions?: Mention[];
+  merged?: BranchHeads;
+  origin?: Origin;
+  person: string;
+  rank: number;
+  reply_to?: ReplyTo;
+  text: string | null;
+  time: number;
+  unreadable?: boolean;
 }
 
 /** A window of a timeline's edits. */
@@ -1293,35 +1330,6 @@ export interface StateItem {
 export interface PastCommits {
   at: string;
   items: CommitItem[];
-}
-
-/** A commit in a list. */
-export interface CommitItem {
-  acks: string[];
-  author: string;
-  author_name: string;
-  commit: string;
-  continues?: BranchHeads;
-  damaged?: boolean;
-  deleted?: boolean;
-  deletes?: string;
-  edited_at?: number;
-  edits?: string;
-  erased?: boolean;
-  files?: string[];
-  hidden_by?: string;
-  hidden_by_name?: string;
-  imported_author?: string;
-  kind: string;
-  mentions?: Mention[];
-  merged?: BranchHeads;
-  origin?: Origin;
-  person: string;
-  rank: number;
-  reply_to?: ReplyTo;
-  text: string | null;
-  time: number;
-  unreadable?: boolean;
 }
 
 /** The feeds of a branch. */

@@ -12,7 +12,7 @@ from node.cli.links import capability_outcome, print_link
 from node.cli.printing import id_text_shown, is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
-from node.cli.timeline_view import print_days, with_changes
+from node.cli.timeline_view import print_arriving, print_days, with_changes
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
 from node.runtime.wording import counted
@@ -324,11 +324,16 @@ class _TimelinePrinter:
             items = with_changes(
                 answer["items"], answer["changes"](), is_end=answer.get("next") is None and "at" not in answer
             )
-            print_days(
-                items, lambda item: item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or _kind(item)
-            )
+            print_days(items, _line)
+            if "arriving" in answer:
+                print_arriving(answer["arriving"], _line)
         else:
-            _TIMELINE(answer)
+            arriving = answer.get("arriving", {"items": ()})
+            _TIMELINE({**answer, "items": [*answer["items"], *arriving["items"]]})
+
+
+def _line(item: "Mapping[str, Any]") -> str:
+    return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or _kind(item)  # type: ignore[arg-type]
 
 
 _DIGEST = Fields("digest", ("commits of the branch", "commits"), ("heads", "head_count"))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from node.cli.printing import ID_WIDTH, cell_width, cut, pad, terminal_width
 from node.cli.wording import author_of, person
-from node.runtime.wording import date_text
+from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
 _AUTHOR_MAX: Final = 20
@@ -33,6 +33,18 @@ def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]
             f"  {shown[0]:<5}  {pad(cut(shown[1], width), width)}  {pad(text, room)}  {item['commit'][:ID_WIDTH]}"
         )
         clock, author = then_clock, who
+
+
+def print_arriving(arriving: Mapping[str, Any], text_of: Callable[[Any], str]) -> None:
+    """Print the newest commits of a branch whose past is on its way, and how much is at least."""
+    if arriving["items"]:
+        print(
+            f"(At least {counted(arriving['earlier'], 'earlier post is', 'earlier posts are')} on the way.)"
+        )
+        print_days(arriving["items"], text_of)
+    if arriving["waiting"]:
+        waiting = counted(arriving["waiting"], "newer post waits", "newer posts wait")
+        print(f"({waiting}: no owner or admin has confirmed it so far.)")
 
 
 def with_changes(

@@ -19,6 +19,19 @@ from protocol.limits.users import EDIT_WINDOW_MAX, TANGLE_WINDOW_MAX, TIMELINE_W
 Cursor = Annotated[str, Meta(description="A cursor of the branch's edits.")]
 
 
+class ArrivingCommits(TypedDict):
+    """The newest commits of a branch whose past is on its way. They have no positions, and settle in the timeline."""
+
+    items: Annotated[
+        list[CommitItem],
+        Meta(
+            description="In canonical order, edits and deletions applied: those that owners, admins or own devices confirm."
+        ),
+    ]
+    earlier: Annotated[int, Meta(ge=0, description="Commits before them that are on their way, at least.")]
+    waiting: Annotated[int, Meta(ge=0, description="Further commits, which nobody confirms so far.")]
+
+
 class TimelineWindow(TypedDict):
     """A window of a timeline."""
 
@@ -34,6 +47,14 @@ class TimelineWindow(TypedDict):
     ]
     cursor: NotRequired[
         Annotated[str, Meta(description="In canonical order: edits after it change this window.")]
+    ]
+    arriving: NotRequired[
+        Annotated[
+            ArrivingCommits,
+            Meta(
+                description="Of the last window, while the branch's past is on its way: its newest commits."
+            ),
+        ]
     ]
 
 

@@ -26,6 +26,7 @@ from node.sync.presence import PresencePort
 from node.sync.relay_client import RelayAnswer, RelayClient
 from node.sync.relay_port import RelayPort, RelayQuestion
 from node.sync.topic_work import TopicWork
+from node.sync.windows import WindowPort
 from node.wire.transport import LAST_WORDS_SECONDS, SecureStream, TransportError, say_goodbye
 from protocol.codec import DecodeError
 from protocol.formats.text import id_text
@@ -64,6 +65,7 @@ from protocol.session.messages import (
     Receipt,
     Relay,
     Seen,
+    Summary,
     UnknownMessage,
     decode_message,
 )
@@ -83,6 +85,7 @@ from protocol.session.outputs import (
     PresenceSeen,
     ReachOutput,
     Send,
+    WindowCame,
     say_together,
 )
 from protocol.session.reach import host_of
@@ -151,6 +154,7 @@ class Connection(Conversation):
         self._client = RelayClient(self, hub.refusing)
         self._relaying = RelayPort(self, self._followed, hub, self._client.note_kept_again)
         self._work = TopicWork(self, stream.session_id, hub, self._relaying)
+        self._windows = WindowPort(self, hub, self._work.load_summaries)
         self._written = trio.Event()
         self._rates = MessageRates()
         self._presence = PresencePort(self)
@@ -215,7 +219,7 @@ class Connection(Conversation):
         remember: 10 MB for each connection. The collector counts objects and not their bytes, so it would come late.
         """
         self.has_ended = True
-        del self._circuits, self._client, self._relaying, self._work, self._presence
+        del self._circuits, self._client, self._relaying, self._work, self._presence, self._windows
 
     async def _converse(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self._write)
@@ -305,6 +309,8 @@ class Connection(Conversation):
             if isinstance(message, Relay):
                 self._followed.note_relay()
             self.happen(MessageReceived(message))
+            if isinstance(message, Summary):
+                self._windows.summary_came()
             if self.session.joined_count > TOPIC_COUNT_MAX:
                 self._rates.join_topics(self.session.joined_count)
             if isinstance(message, Features) and self.newer_features:
@@ -394,7 +400,7 @@ class Connection(Conversation):
                 summaries.append(output.topic)
             else:
                 self._perform(output)
-        self._work.load_summaries(summaries)
+        self._windows.summarise(summaries)
         for topic in summaries:
             self._hub.presences.introduce(self._presence, topic)
         if self._followed.is_due:
@@ -429,9 +435,12 @@ class Connection(Conversation):
             case _ if isinstance(output, ReachOutput):
                 self._seen(output)
             case LoadSummary():
-                self._work.load_summaries((output.topic,))
+                self._windows.summarise((output.topic,))
             case LoadPlan():
                 self._work.plan(output)
+                self._windows.compared(output.topic)
+            case WindowCame():
+                self._windows.came(output)
             case LoadEarlier(topic, is_asked):
                 others = self._followed.find_earlier(topic, is_asked=is_asked)
                 if others is not None:

@@ -18,6 +18,7 @@ import trio
 
 from node.ingest.batch_order import ByteBudget, Previous
 from node.ingest.ingest_result import IngestResult
+from node.ingest.kept_windows import KeptWindows
 from node.ingest.reading_workers import ReadingWorkers
 from node.ingest.replica import Replica
 from node.relay.relay import RelayResult, RelayService
@@ -153,6 +154,8 @@ class Hub:
         """Whose nodes peers are."""
         self.presences = Presences(replica, self.owners)
         """Who has which text open, here and at connected nodes."""
+        self.windows = KeptWindows(replica)
+        """Newest commits of branches whose past is not here."""
         self.recent = RecentPublications()
         self.given = GivenBlocks()
         """Blocks of files that peers were sent."""

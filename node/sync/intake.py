@@ -107,7 +107,7 @@ class Intake:
         """
         began = time.perf_counter()
         bill = bill or WorkBill(self._account())
-        opened = await self._read_in_pieces(topic, items, bill)
+        opened = await self.read_in_pieces(topic, items, bill)
         await previous.wait()
         ingested = await self._store_in_slices(topic, opened, source, bill)
         try:
@@ -118,8 +118,8 @@ class Intake:
         self.seconds.observe(time.perf_counter() - began)
         return ingested
 
-    async def _read_in_pieces(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
-        """Read a batch, as many of its pieces at a time as there are places."""
+    async def read_in_pieces(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
+        """Read a batch and check its signatures, as many of its pieces at a time as there are places. Nothing is stored."""
         count = bill.account.reading.count
         if self._workers.count:
             count = min(count, _PIECE_COUNT)

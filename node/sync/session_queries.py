@@ -7,9 +7,10 @@ from typing import Final
 import structlog
 from sqlalchemy import Connection
 
+from node.ingest.publication_reading import branch_mark_in
 from node.ingest.replica import Replica
 from protocol.codec import DecodeError
-from protocol.ids import BlockId, Digest, ShortId, TopicKey
+from protocol.ids import BlockId, BranchMark, Digest, ShortId, TopicKey
 from protocol.limits.peers import BATCH_SIZE_TARGET, RANGE_SET_KEPT_COUNT_MAX
 from protocol.session.events import (
     BatchLoaded,
@@ -19,6 +20,7 @@ from protocol.session.events import (
     Reconciled,
     SummaryLoaded,
     WantedFound,
+    WindowLoaded,
 )
 from protocol.session.outputs import (
     FindBodies,
@@ -28,6 +30,7 @@ from protocol.session.outputs import (
     LoadBlocks,
     LoadPlan,
     LoadSummary,
+    LoadWindow,
     OpenReconciliation,
 )
 from protocol.session.reconciliation.range_items import RangeLookup, SortedItems
@@ -38,7 +41,8 @@ from storage.commits.blocks import DamagedBlock
 from storage.commits.pending import find_unread_topics
 from storage.relay.files import load_kept_block
 from storage.relay.relay import RELAY, KeptTopic, load_kept_publications
-from storage.repos.epochs import Topic
+from storage.repos.epochs import Epoch, Topic
+from storage.repos.repos import Branch
 from storage.topics.difference import (
     LINKED,
     REPLICA,
@@ -49,11 +53,12 @@ from storage.topics.difference import (
 )
 from storage.topics.publishing import load_publications
 from storage.topics.topic_sets import TopicSet, find_by_short_ids, find_whole, load_set
+from storage.topics.windows import find_from, find_kept, find_newest
 
 log = structlog.get_logger()
 
 _EMPTY: Final = SetDigest().digest()
-Load = LoadBatch | FindWanted | FindBodies | LoadBlocks
+Load = LoadBatch | FindWanted | FindBodies | LoadBlocks | LoadWindow
 Followed = Topic | KeptTopic
 """What a topic is on this node."""
 
@@ -90,6 +95,8 @@ def read_store(replica: Replica, followed: Followed, load: Load, *, of_publicati
                 return WantedFound(topic, find_whole(connection, kept, ids))
             case LoadBlocks(topic, ids):
                 return BlocksLoaded(topic, (_find_block(replica, connection, ids[0]),))
+            case LoadWindow():
+                return _load_window(replica, connection, followed, load)
 
 
 def read_summaries(
@@ -135,7 +142,7 @@ def read_plans(replica: Replica, asked: Sequence[tuple[Followed, LoadPlan]]) -> 
 def is_fruitful(answer: Event) -> bool:
     """Return True if what was read for a peer is something to send to it."""
     match answer:
-        case BatchLoaded(_, items) | BlocksLoaded(_, items):
+        case BatchLoaded(_, items) | BlocksLoaded(_, items) | WindowLoaded(_, _, items):
             return any(items)
         case WantedFound(_, nums):
             return bool(nums)
@@ -202,6 +209,8 @@ def read_nothing(load: Load | LoadSummary | LoadPlan) -> Event:
             return WantedFound(topic, [])
         case LoadBlocks(topic):
             return BlocksLoaded(topic, (b"",))
+        case LoadWindow(topic, mark):
+            return WindowLoaded(topic, mark, (), is_last=True)
 
 
 class NothingHeld:
@@ -259,6 +268,37 @@ def _load_batch(
         except DamagedBlock:
             return _load_whole(connection, followed, nums)
     return load_kept_publications(connection, followed.num, nums, BATCH_SIZE_TARGET)
+
+
+def _load_window(
+    replica: Replica, connection: Connection, followed: Followed, load: LoadWindow
+) -> WindowLoaded:
+    """Load commits of a mark on a topic, cut where a frame is full. Costs O(window), of a root branch upwards O(that)."""
+    if isinstance(followed, KeptTopic):
+        nums, is_last = find_kept(
+            connection, followed.num, load.mark, load.rank, load.count, is_upwards=load.is_upwards
+        )
+        # A few at least: the batch is read in the order of their coming, which is not that of ranks.
+    else:
+        place = _find_marked(replica, followed, load.mark)
+        if place is None or (load.is_upwards and not place[0].facts.is_root_branch):
+            return WindowLoaded(load.topic, load.mark, (), is_last=True)
+        find = find_from if load.is_upwards else find_newest
+        branch, epoch = place
+        nums, is_last = find(connection, branch.num, epoch.num, followed.num, load.rank, load.count)
+    items = _load_batch(replica, connection, followed, nums) if nums else []
+    return WindowLoaded(load.topic, load.mark, tuple(items), is_last and len(items) == len(nums))
+
+
+def _find_marked(replica: Replica, topic: Topic, mark: BranchMark) -> tuple[Branch, Epoch] | None:
+    """Find the branch, and the epoch of a topic, that have this mark. Costs O(branches), whose marks are remembered."""
+    if topic.is_link:
+        return None  # all that it carries stands on the epoch's topics, too
+    for epoch in (*topic.epochs, *topic.writers_of):
+        for branch in replica.branches_in(epoch.repo_num):
+            if branch_mark_in(epoch.key, branch.branch_id) == mark:
+                return branch, epoch
+    return None
 
 
 def _load_whole(connection: Connection, topic: Topic, nums: Sequence[int]) -> list[bytes]:

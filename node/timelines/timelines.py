@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from node.contract.timelines import FeedCheck, TimelineDigest, TimelineWindow
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from node.timelines.arriving import show_arriving
 from node.timelines.views import timeline_items
 from node.timelines.why import find_commit
 from protocol.formats.text import id_text
@@ -94,13 +95,15 @@ class Timelines:
 
     def _window(self, branch: Branch, position: int, limit: int) -> TimelineWindow:
         with self._hub.replica.database.read() as connection:
-            return self._canonical(connection, branch, position, limit)
+            window = self._canonical(connection, branch, position, limit)
+        return self._with_arriving(window, branch, limit)
 
     def _window_before(self, branch: Branch, before: int, limit: int) -> TimelineWindow:
         with self._hub.replica.database.read() as connection:
             end = min(before, count_commits(connection, branch.num))
             start = max(end - limit, 0)
-            return self._canonical(connection, branch, start, end - start)
+            window = self._canonical(connection, branch, start, end - start)
+        return self._with_arriving(window, branch, limit)
 
     def _canonical(self, connection: Connection, branch: Branch, position: int, limit: int) -> TimelineWindow:
         rows = load_timeline(connection, branch.num, position, limit)
@@ -134,12 +137,21 @@ class Timelines:
         for item in items:
             del item["position"]  # it is one of the other order
         is_cut = len(nums) > limit
-        return {
+        window: TimelineWindow = {
             "items": items,
             "total": total,
             "next": items[-1]["commit"] if items and (is_cut if after else before) else None,
             "previous": items[0]["commit"] if items and (after or is_cut) else None,
         }
+        return self._with_arriving(window, branch, limit)
+
+    def _with_arriving(self, window: TimelineWindow, branch: Branch, limit: int) -> TimelineWindow:
+        """Add to the last window what stands behind it, and whose past is on its way."""
+        if window["next"] is None:
+            arriving = show_arriving(self._hub.windows, self._hub.replica, branch, limit)
+            if arriving is not None:
+                window["arriving"] = arriving
+        return window
 
     def _digest(self, branch: Branch) -> TimelineDigest:
         with self._hub.replica.database.read() as connection:

@@ -63,6 +63,34 @@ WANTED_COUNT_MAX: Final = 100_000
 """Commit ids asked for on one session, each once on a topic: 10 MB to remember; beyond it a reconnect starts afresh."""
 BODIES_WANTED_COUNT_MAX: Final = 50_000
 """Of these, those up to which bodies are asked for as well: a missing cause keeps commits waiting, a body does not."""
+WINDOW_COUNT_MAX: Final = 256
+"""Commits in one answer about a branch's newest ones, which BATCH_SIZE_TARGET bounds in bytes."""
+WINDOWS_UNANSWERED_MAX: Final = 8
+"""Such questions of one session that are not answered yet: 4 MB of answers, and what one publication may have beyond."""
+WINDOWS_ASKED_MAX: Final = 1024
+"""Such questions of one session: the branches of a large repo, and its root branch in pieces."""
+WINDOW_RANK_MAX: Final = 2**53 - 1
+"""Rank below which all of a branch stands."""
+WINDOW_ASK_COUNT: Final = 200
+"""Newest commits of a branch that are asked for at once: some 130 KB, a tenth of a second at 10 Mbit/s."""
+WINDOW_PAGES_MAX: Final = 8
+"""Such questions in a row about one branch, as long as nothing of the answers is confirmed: a writer who states huge ranks
+has to write as many posts."""
+WINDOW_BEHIND_MIN: Final = 512
+"""Commits of a topic that the peer must hold beyond those here before windows are asked for: fewer come as soon."""
+WINDOW_SUMMARY_SECONDS: Final = 0.5
+"""Seconds for which a topic of which nothing is here waits for the peer's summary, which tells how much there is. Of two
+that hold nothing each waits for the other."""
+WINDOW_HOLD_SECONDS: Final = 5.0
+"""Seconds for which the past of a repo is held back, at most, while its newest posts are asked for."""
+WINDOW_KEPT_COUNT_MAX: Final = 4096
+"""Commits of one mark that are kept before their past is here."""
+WINDOW_KEPT_AUTHOR_SHARE: Final = 2
+"""Into how many parts that is divided, of which one author has one."""
+WINDOW_KEPT_SIZE_MAX: Final = 8 * MIB
+"""Bytes of them: twelve thousand posts, or half of one of the largest publications."""
+WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
+"""The same of all branches, which is memory."""
 FETCHED_COUNT_MAX: Final = 4
 """Blocks of files asked for on one connection and not answered yet: of 1 MiB each, so what a peer can have in memory."""
 VARIANTS_WANTED_MAX: Final = 8

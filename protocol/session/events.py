@@ -8,6 +8,7 @@ from protocol.crypto.keys import AccountToken
 from protocol.formats.links import PeerAddress
 from protocol.ids import (
     BlockId,
+    BranchMark,
     CircuitAddress,
     CommitId,
     Digest,
@@ -135,6 +136,28 @@ class BodiesWanted:
 
     topic: TopicKey
     ids: tuple[ItemId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowWanted:
+    """Request for commits of a branch in an epoch, by mark: below a stated rank, or upwards from it; for a peer that knows
+    `windows`."""
+
+    topic: TopicKey
+    mark: BranchMark
+    rank: int
+    is_upwards: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowLoaded:
+    """Publications that the peer has asked for by a mark. `is_last`: there are no more in that direction."""
+
+    topic: TopicKey
+    mark: BranchMark
+    items: tuple[bytes, ...]
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,6 +351,8 @@ Event = (
     | CommitsReleased
     | CommitsWanted
     | BodiesWanted
+    | WindowWanted
+    | WindowLoaded
     | BlocksWanted
     | BlocksLoaded
     | Reconciled

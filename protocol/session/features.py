@@ -14,6 +14,7 @@ PUNCHING: Final = "punching"
 RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
 WIDE_CIRCUITS: Final = "wide-circuits"
+WINDOWS: Final = "windows"
 FEATURES: Final = (
     BODIES,
     "circuits",
@@ -37,6 +38,7 @@ FEATURES: Final = (
     "requests",
     "single-branch",
     WIDE_CIRCUITS,
+    WINDOWS,
 )
 """Sorted. A feature whose messages change in a way that older nodes cannot pass over gets a new name."""
 

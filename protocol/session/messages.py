@@ -22,6 +22,7 @@ from protocol.ids import (
     AnyId,
     BlindTopic,
     BlockId,
+    BranchMark,
     CircuitAddress,
     CommitId,
     Digest,
@@ -55,6 +56,7 @@ from protocol.limits.peers import (
     WANT_COUNT_MAX,
     WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
+    WINDOW_COUNT_MAX,
 )
 
 
@@ -160,6 +162,31 @@ class FoundBodies(MessageForm, frozen=True, tag="found-bodies1"):
 
     topic: BlindTopic
     count: Annotated[int, Meta(ge=0, le=WANT_COUNT_MAX)]
+
+
+class WantWindow(MessageForm, frozen=True, tag="want-window1"):
+    """Asks for commits of a branch in an epoch, by their mark: those of lower stated ranks than `rank`, the highest first.
+
+    `is_upwards`: those from `rank` on, the lowest first.
+    """
+
+    topic: BlindTopic
+    mark: BranchMark
+    rank: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+    is_upwards: bool
+    count: Annotated[int, Meta(ge=1, le=WINDOW_COUNT_MAX)]
+
+
+class Window(MessageForm, frozen=True, tag="window1"):
+    """Answer to the question for this mark: publications. `is_last`: the sender has no more of them in that direction."""
+
+    topic: BlindTopic
+    mark: BranchMark
+    items: Annotated[
+        tuple[Annotated[bytes, Meta(max_length=PUBLICATION_SIZE_MAX)], ...],
+        Meta(max_length=WINDOW_COUNT_MAX),
+    ]
+    is_last: bool
 
 
 class Fetch(MessageForm, frozen=True, tag="fetch1"):
@@ -357,6 +384,8 @@ Message = (
     | Want
     | WantBodies
     | FoundBodies
+    | WantWindow
+    | Window
     | Fetch
     | Blocks
     | Relay

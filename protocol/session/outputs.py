@@ -8,6 +8,7 @@ from protocol.formats.links import PeerAddress
 from protocol.ids import (
     AnnouncedTopic,
     BlockId,
+    BranchMark,
     CircuitAddress,
     CommitId,
     ItemId,
@@ -16,6 +17,7 @@ from protocol.ids import (
     TopicKey,
 )
 from protocol.limits.peers import TOPIC_COUNT_MAX
+from protocol.session.events import WindowWanted
 from protocol.session.messages import Announce, Deposit, FileDeposit, Message
 
 
@@ -99,6 +101,27 @@ class LoadBlocks:
 
     topic: TopicKey
     ids: tuple[BlockId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadWindow:
+    """Read publications of a mark: below a stated rank, the highest first, or upwards from it."""
+
+    topic: TopicKey
+    mark: BranchMark
+    rank: int
+    is_upwards: bool
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class WindowCame:
+    """Publications that were asked for by a mark. `is_last`: the peer has no more of them in that direction."""
+
+    topic: TopicKey
+    asked: WindowWanted
+    items: tuple[bytes, ...]
+    is_last: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +346,8 @@ Output = (
     | CircuitReceived
     | CircuitClosed
     | RendezvousPossible
+    | LoadWindow
+    | WindowCame
     | RendezvousAsked
     | NodesLearned
     | LoadFileList

@@ -51,6 +51,7 @@ from protocol.session.rendezvous import Rendezvous
 from protocol.session.room import Room
 from protocol.session.topic_progress import TopicProgress
 from protocol.session.transfer import Transfer
+from protocol.session.windows import Windows
 
 M = TypeVar("M")
 _HANDSHAKE: Final = {
@@ -77,6 +78,7 @@ class Session:
         self.deposits = Deposits(is_relay=is_relay)
         self.punching = Punching(is_dialer=is_dialer)
         self.transfer = Transfer()
+        self.windows = Windows()
         self.comparison = Comparison(self.transfer, self._settle)
         self.earlier = EarlierEpochs(session_id)
         self._is_dialer = is_dialer
@@ -478,6 +480,18 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             lambda s, topic, m: s.transfer.bodies_found(topic, m),
             "unasked_bodies",
         ),
+        _joined(
+            messages.WantWindow,
+            "say `window1`",
+            lambda s, topic, m: s.windows.handle_wanted(topic, m),
+            "too_many_windows",
+        ),
+        _joined(
+            messages.Window,
+            "keep the commits apart until they are confirmed",
+            lambda s, topic, m: s.windows.handle_window(topic, m),
+            "unasked_window",
+        ),
         _joined(messages.Fetch, _SERVE, lambda s, topic, m: s.transfer.fetched(topic, m)),
         _joined(
             messages.Blocks,
@@ -589,6 +603,8 @@ EVENTS: Final[Mapping[type[events.Event], Callable[[Session, Any], list[Output]]
         _topic_event(events.CommitsWanted, lambda s, topic, e: s.transfer.ask(topic, e.ids)),
         _topic_event(events.BodiesWanted, lambda s, topic, e: s.transfer.ask_bodies(topic, e.ids)),
         _topic_event(events.PeersFound, lambda s, topic, e: s.introducing.introduce(topic, e)),
+        _topic_event(events.WindowWanted, lambda s, topic, e: s.windows.ask(topic, e)),
+        _topic_event(events.WindowLoaded, lambda s, topic, e: s.windows.loaded(topic, e)),
         _topic_event(events.RendezvousWanted, lambda s, topic, e: s.rendezvous.ask(topic)),
         _topic_event(events.NodesFound, lambda s, topic, e: s.rendezvous.tell(topic, e)),
         _topic_event(events.FileListWanted, lambda s, topic, e: s.deposits.ask_list(topic, e)),

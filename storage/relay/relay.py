@@ -258,6 +258,8 @@ def store_publications(
                 "publication": encoded,
                 "publication_id": one.publication_id,
                 "publication_key": id_key(one.publication_id[PUBLICATION_ID_COMMIT_SIZE:]),
+                "mark": one.blocks[0].mark,
+                "stated_rank": one.blocks[0].rank,
                 "is_variant": is_variant,
                 "received_at": now_ms,
             }

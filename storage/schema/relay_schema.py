@@ -38,6 +38,9 @@ relay_commits = Table(
     Column("publication_id", Bytes(32), nullable=False, server_default=""),
     # Bytes 8 to 15 of its id. Of a commit's first publication `id_key` tells as much: its id begins with the commit's.
     Column("publication_key", BigInteger, nullable=False, server_default="0"),
+    # As the commit's block states them.
+    Column("mark", Bytes(8), nullable=False, server_default=""),
+    Column("stated_rank", BigInteger, nullable=False, server_default="0"),
     # Others of the commit were here before; which of them open nobody can tell here.
     Column("is_variant", Boolean, nullable=False, server_default=false()),
     Index("relay_commits_id_key", "id_key", "is_variant", "num"),
@@ -47,6 +50,7 @@ relay_commits = Table(
         sqlite_where=column("is_variant", Boolean) == true(),
     ),
     Index("relay_commits_topic", "topic_num", "num"),
+    Index("relay_commits_window", "topic_num", "mark", "stated_rank", "num"),
     Index("relay_commits_variants", "topic_num", "is_variant"),
 )
 """Publications, each once; of one commit there may be several."""

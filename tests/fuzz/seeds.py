@@ -58,6 +58,8 @@ from protocol.session.messages import (
     Summary,
     Want,
     WantBodies,
+    WantWindow,
+    Window,
     encode_message,
 )
 from ravel.files import encode_head
@@ -258,6 +260,13 @@ def _sessions() -> Seeds:
         ],
         "shows-links": [JoinAccount(_ID), *both, JoinAccount(_OTHER)],
         "says-what-it-knows": [Features(("files", "newer")), *both],
+        "asks-for-windows": [
+            *both,
+            WantWindow(main, _ID[:8], 9, is_upwards=False, count=2),
+            session.IN_MAIN | session.WINDOW,
+            Window(main, session.MARK, (b"one",), is_last=True),
+            WantWindow(main, _ID[:8], 9, is_upwards=True, count=2),
+        ],
         "says-who-is-here": [Features(("presence",)), *both, PresenceSaid(main, b"a box"), 0],
         "introduces": [
             Introductions(),

@@ -12,7 +12,7 @@ from protocol.crypto.hashing import announced_topic, blind_topic, block_id
 from protocol.crypto.keys import ConvergenceSecret
 from protocol.formats.block import encrypt_block
 from protocol.formats.links import PeerAddress
-from protocol.ids import CommitId, Digest, PeerId, SessionId, TopicKey
+from protocol.ids import BranchMark, CommitId, Digest, PeerId, SessionId, TopicKey
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
     BATCHES_IN_FLIGHT_MAX,
@@ -50,6 +50,8 @@ from protocol.session.events import (
     SummaryLoaded,
     TopicFollowed,
     WantedFound,
+    WindowLoaded,
+    WindowWanted,
 )
 from protocol.session.messages import Message, Publications, Receipt, decode_message, encode_message
 from protocol.session.outputs import (
@@ -79,6 +81,7 @@ from protocol.session.outputs import (
     LoadFileList,
     LoadPlan,
     LoadSummary,
+    LoadWindow,
     NodesLearned,
     OpenReconciliation,
     OpenTopics,
@@ -89,6 +92,7 @@ from protocol.session.outputs import (
     RendezvousAsked,
     RendezvousPossible,
     Send,
+    WindowCame,
 )
 from protocol.session.session import Session
 from tests.support.ids import as_commit_id
@@ -98,11 +102,12 @@ ROOT, MAIN = TopicKey(b"r" * 32), TopicKey(b"m" * 32)
 """Topics that the node follows."""
 NO_MESSAGE: Final = 0xFF
 """First byte of what is no message: the second says what happens at the node meanwhile."""
-IN_MAIN, UNREAD, HOLD, FETCH, CIRCUIT, BODIES = 1, 2, 4, 8, 16, 32
+IN_MAIN, UNREAD, HOLD, FETCH, CIRCUIT, BODIES, WINDOW = 1, 2, 4, 8, 16, 32, 64
 """Bits of the second byte: in which topic a commit was accepted, and of which kind; that answers wait or go on; or that
-BLOCK or a body is asked for; or this side accepts the last circuit that the peer asked for, and sends a byte on each that
-it may."""
+BLOCK, a body or a window is asked for; or this side accepts the last circuit that the peer asked for, and sends
+a byte on each that it may."""
 BLOCK: Final = encrypt_block(b"a leaf", ConvergenceSecret(b"s" * 32))[0]
+MARK: Final = BranchMark(b"8 bytes.")
 _FOUND: Final = 1_000_000
 """Above the numbers of what is planned: what a peer asked for may be sent again."""
 
@@ -173,6 +178,9 @@ class _Node:
             if self._fetching < FETCHED_COUNT_MAX:
                 self._fetching += 1
                 self.handle(BlocksWanted(topic, (BLOCK.block_id,)))
+            return
+        if what & WINDOW:
+            self.handle(WindowWanted(topic, MARK, 9, is_upwards=False, count=2))
             return
         if what & BODIES:
             self.handle(BodiesWanted(topic, (CommitId(BLOCK.block_id),)))
@@ -247,6 +255,8 @@ class _Node:
                     assert output.address
                 case EarlierCompared():
                     assert output.topic in self._last
+                case WindowCame():
+                    assert len(output.items) <= output.asked.count
                 case PresenceSeen():
                     assert len(output.box) <= PRESENCE_BOX_SIZE_MAX
                 case GiveAccount():
@@ -288,6 +298,8 @@ class _Node:
             case FindWanted(topic, ids) | FindBodies(topic, ids):
                 found = range(_FOUND, _FOUND + len(ids) // 2)
                 return WantedFound(topic, [*[-num for num in found], *found])
+            case LoadWindow(topic, mark):
+                return WindowLoaded(topic, mark, (b"x",) * output.count, is_last=False)
             case LoadBatch(topic, nums):
                 covered = nums[: -(-len(nums) // 2)]
                 self._sent[topic] += covered

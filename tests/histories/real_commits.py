@@ -81,11 +81,12 @@ class RealCommits:
     items: dict[int, bytes]
 
 
-def make_commits(founded: Founded, tale: Tale) -> RealCommits:
-    """Make real commits of the steps."""
+def make_commits(founded: Founded, tale: Tale, stated: Mapping[int, int] | None = None) -> RealCommits:
+    """Make real commits of the steps. `stated` are ranks that some state falsely."""
     commits, ranks = RealCommits(dict(enumerate(founded.ids)), {}), dict(enumerate(founded.ranks))
     for step in tale.steps[len(FOUNDING) :]:
         ranks[step.number] = 1 + max((ranks[one] for one in step.acks), default=-1)
+        ranks.update({step.number: stated[step.number]} if stated and step.number in stated else {})
         made = _make_commit(founded, step, commits.ids, ranks[step.number])
         commits.ids[step.number], commits.items[step.number] = made
     return commits

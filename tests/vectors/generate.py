@@ -46,6 +46,7 @@ from protocol.formats.text import id_text
 from protocol.ids import (
     AnyId,
     BlockId,
+    BranchMark,
     CircuitAddress,
     CommitId,
     Digest,
@@ -98,6 +99,8 @@ from protocol.session.messages import (
     Summary,
     Want,
     WantBodies,
+    WantWindow,
+    Window,
     encode_message,
 )
 from tests.support.ids import as_commit_id, as_object_id
@@ -397,6 +400,8 @@ def messages() -> list[JsonObject]:
         Meet(topic),
         Nodes(topic, (PeerId(BRANCH_ID), PeerId(EPOCH))),
         PresenceSaid(topic, b"a box"),
+        WantWindow(topic, BranchMark(EPOCH[:8]), 1_000, is_upwards=False, count=200),
+        Window(topic, BranchMark(EPOCH[:8]), (b"one", b"two"), is_last=False),
         Refused(topic, "topic_full"),
         Blocks(topic, (b"", b"a block")),
         KeepAlive(),

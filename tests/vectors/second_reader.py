@@ -171,6 +171,8 @@ MESSAGES: dict[str, Shapes] = {
     "meet1": {"topic": ID},
     "nodes1": {"topic": ID, "nodes": [ID]},
     "presence1": {"topic": ID, "box": bytes},
+    "want-window1": {"topic": ID, "mark": 8, "rank": NUMBER, "upwards": bool, "count": NUMBER},
+    "window1": {"topic": ID, "mark": 8, "items": [bytes], "last": bool},
     "circuit-close1": {"circuit": NUMBER, "reason": str},
     "refused1": {"topic": ID, "reason": str},
     "fetch1": {"topic": ID, "ids": [ID]},

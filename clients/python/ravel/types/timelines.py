@@ -23,6 +23,8 @@ class TimelineWindow(TypedDict):
     """The `before_position`, or `before`, of the window before. Null: there is none."""
     cursor: NotRequired[str]
     """In canonical order: edits after it change this window."""
+    arriving: NotRequired[ArrivingCommits]
+    """Of the last window, while the branch's past is on its way: its newest commits."""
 
 
 class EditWindow(TypedDict):
@@ -112,6 +114,17 @@ class TangleView(TypedDict):
     tips: list[str]
     commits: list[TangleCommit]
     """The last ones, in canonical order."""
+
+
+class ArrivingCommits(TypedDict):
+    """The newest commits of a branch whose past is on its way. They have no positions, and settle in the timeline."""
+
+    items: list[CommitItem]
+    """In canonical order, edits and deletions applied: those that owners, admins or own devices confirm."""
+    earlier: int
+    """Commits before them that are on their way, at least."""
+    waiting: int
+    """Further commits, which nobody confirms so far."""
 
 
 class FeedView(TypedDict):

@@ -13,6 +13,7 @@ from protocol.ids import (
     AnyId,
     BlindTopic,
     BlockId,
+    BranchMark,
     CircuitAddress,
     Digest,
     ObjectId,
@@ -73,6 +74,8 @@ from protocol.session.messages import (
     Summary,
     Want,
     WantBodies,
+    WantWindow,
+    Window,
 )
 from protocol.session.outputs import Close
 from protocol.session.session import MESSAGES, Session
@@ -179,6 +182,8 @@ def _messages(topic: BlindTopic, number: int) -> list[Message]:
         Nodes(topic, (PeerId(b"n" * 32),)),
         Blocks(topic, (b"",)),
         PresenceSaid(topic, b"a box"),
+        WantWindow(topic, BranchMark(b"8 bytes."), 7, is_upwards=False, count=3),
+        Window(topic, BranchMark(b"8 bytes."), (b"one",), is_last=True),
     ]
 
 

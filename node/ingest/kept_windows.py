@@ -1,0 +1,221 @@
+"""Commits of windows: newest ones of branches whose past is not here, apart from what is accepted.
+
+They are kept in memory. A window says only what a peer has now, and each connection asks for it anew in one round trip. So
+nothing of it is lost with the process, and what is accepted meanwhile costs no statement to clear away. None of it is acked,
+counted, exported or sent on.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from node.ingest.publication_parsing import Opened
+from node.ingest.replica import Replica
+from protocol.crypto.keys import EpochKey
+from protocol.ids import BranchMark, CommitId, EpochId, Mark, UserId
+from protocol.limits.peers import (
+    WINDOW_KEPT_AUTHOR_SHARE,
+    WINDOW_KEPT_COUNT_MAX,
+    WINDOW_KEPT_SIZE_MAX,
+    WINDOWS_KEPT_SIZE_MAX,
+)
+from storage.commits.blocks import DamagedBlock
+from storage.commits.commits import load_facts
+from storage.commits.pending import load_rejected
+from storage.repos.epochs import Topic
+from verifier.facts import CommitFacts, TopicFacts
+from verifier.tangle_kinds import GROUP
+from verifier.windows import Standing, WindowCommit, confirm, find_witnesses
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCommit:
+    """A commit of a window, as it came."""
+
+    opened: Opened
+    topic: TopicFacts
+    size: int  # bytes of its publication
+
+    @property
+    def commit_id(self) -> CommitId:
+        """Return its id."""
+        return self.opened.signed.commit.commit_id
+
+    @property
+    def author(self) -> UserId:
+        """Return its author."""
+        return self.opened.signed.commit.content.author
+
+    @property
+    def mark(self) -> BranchMark:
+        """Return its mark."""
+        return self.opened.signed.commit.mark
+
+
+@dataclass(slots=True)
+class _Kept:
+    """What is kept of one branch."""
+
+    commits: dict[CommitId, KeptCommit] = field(default_factory=dict)
+    version: int = 0
+    found: "tuple[object, ShownWindow | None] | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownWindow:
+    """What may be shown of a branch's window."""
+
+    listed: tuple[KeptCommit, ...]
+    """By stated rank and id: the last of the timeline, as far as they are here."""
+    waiting: int
+    """Others that nobody confirms whom this node trusts."""
+    earlier: int
+    """Commits before them that are not here, at least."""
+
+
+class KeptWindows:
+    """Windows of all branches. Thread-safe."""
+
+    def __init__(self, replica: Replica) -> None:
+        self._replica = replica
+        self._lock = threading.Lock()
+        self._kept: dict[int, _Kept] = {}  # by number of the branch, the one longest without news first
+
+    def keep(self, branch_num: int, topic: Topic, opened: Sequence[Opened]) -> int:
+        """Keep commits of a branch that came on a topic, as far as they fit. Return how many are new. Costs O(kept).
+
+        What is here stays: of a mark WINDOW_KEPT_COUNT_MAX, half of them of one author. Of all branches the one without news
+        for longest goes first.
+        """
+        with self._lock:
+            kept = self._kept.pop(branch_num, None) or _Kept()
+            self._kept[branch_num] = kept
+            room: dict[BranchMark, list[int]] = {}
+            of_author: dict[tuple[BranchMark, UserId], int] = {}
+            for one in kept.commits.values():
+                _count(room, of_author, one)
+            before = len(kept.commits)
+            for item in opened:
+                new = KeptCommit(item, topic.facts, len(item.publication.encoded))
+                count, size = room.get(new.mark, [0, 0])
+                is_full = (
+                    count >= WINDOW_KEPT_COUNT_MAX
+                    or size + new.size > WINDOW_KEPT_SIZE_MAX
+                    or of_author.get((new.mark, new.author), 0)
+                    >= WINDOW_KEPT_COUNT_MAX // WINDOW_KEPT_AUTHOR_SHARE
+                )
+                if not is_full and new.commit_id not in kept.commits:
+                    kept.commits[new.commit_id] = new
+                    _count(room, of_author, new)
+            kept.version += 1
+            self._shrink()
+            return len(kept.commits) - before
+
+    def find(self, branch_num: int) -> ShownWindow | None:
+        """Find what of a branch's window may be shown now; None where nothing is kept. Raises StorageError.
+
+        Costs O(window) where anything has changed. What was accepted or rejected meanwhile is kept no more.
+        """
+        with self._lock:
+            kept = self._kept.get(branch_num)
+            if kept is None:
+                return None
+            commits, version = list(kept.commits.values()), kept.version
+        tables = self._replica.read_tables()
+        branch = tables.branches.get(branch_num)
+        root = None if branch is None else tables.roots.get(branch.facts.repo_id)
+        if branch is None or root is None:
+            self._forget(branch_num)
+            return None
+        state = version, branch.commit_count, root.commit_count
+        if kept.found is not None and kept.found[0] == state:
+            return kept.found[1]
+        repo_id = branch.facts.repo_id
+        with self._replica.membership_lock, self._replica.database.read() as connection:
+            try:
+                membership = self._replica.membership(repo_id)
+            except DamagedBlock:
+                return None
+            named = {one for kept_one in commits for one in _named_by(kept_one)}
+            lookup = _Lookup(load_facts(connection, named), load_rejected(connection, sorted(named)))
+            left = [one for one in commits if not lookup.knows(one.commit_id)]
+            persons, user = self._replica.persons(repo_id), self._replica.own_feeds.user
+            own = {} if user is None else _devices_of(persons, user)
+            standing = confirm(
+                [WindowCommit(one.opened.signed, one.topic) for one in left],
+                branch.facts,
+                lookup,
+                membership,
+                find_witnesses(membership, own),
+            )
+        shown = _show(left, standing, branch.commit_count)
+        with self._lock:
+            gone = {one.commit_id for one in commits} - {one.commit_id for one in left}
+            for commit_id in gone.union(standing.misplaced):
+                kept.commits.pop(commit_id, None)
+            if not kept.commits:
+                self._kept.pop(branch_num, None)
+                return None
+            kept.found = (state, shown) if kept.version == version else None
+        return shown
+
+    def _forget(self, branch_num: int) -> None:
+        with self._lock:
+            self._kept.pop(branch_num, None)
+
+    def _shrink(self) -> None:
+        sizes = {num: sum(one.size for one in kept.commits.values()) for num, kept in self._kept.items()}
+        for num in list(self._kept)[:-1]:
+            if sum(sizes.values()) <= WINDOWS_KEPT_SIZE_MAX:
+                return
+            del self._kept[num], sizes[num]
+
+
+class _Lookup:
+    """What is accepted and rejected of what a window names (`CommitLookup`)."""
+
+    def __init__(self, facts: dict[CommitId, CommitFacts], rejected: set[CommitId]) -> None:
+        self._facts = facts
+        self._rejected = rejected
+
+    def accepted(self, commit_id: CommitId) -> CommitFacts | None:
+        return self._facts.get(commit_id)
+
+    def is_rejected(self, commit_id: CommitId) -> bool:
+        return commit_id in self._rejected
+
+    def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
+        del epoch, mark  # no window has inits
+        return None
+
+    def knows(self, commit_id: CommitId) -> bool:
+        """Return True if there is a verdict."""
+        return commit_id in self._facts or commit_id in self._rejected
+
+
+def _count(
+    room: dict[BranchMark, list[int]], of_author: dict[tuple[BranchMark, UserId], int], one: KeptCommit
+) -> None:
+    of_mark = room.setdefault(one.mark, [0, 0])
+    of_mark[0] += 1
+    of_mark[1] += one.size
+    of_author[one.mark, one.author] = of_author.get((one.mark, one.author), 0) + 1
+
+
+def _named_by(one: KeptCommit) -> list[CommitId]:
+    """Return a commit, what it acks, and what its place names."""
+    commit = one.opened.signed.commit
+    place = commit.place(GROUP)
+    return [commit.commit_id, *commit.acks, *(() if place is None else place.previous)]
+
+
+def _devices_of(persons: Mapping[UserId, UserId], user: UserId) -> set[UserId]:
+    person = persons.get(user, user)
+    return {user, person, *(device for device, of in persons.items() if of == person)}
+
+
+def _show(left: Sequence[KeptCommit], standing: Standing, accepted_count: int) -> ShownWindow:
+    by_id = {one.commit_id: one for one in left}
+    listed = tuple(by_id[commit_id] for commit_id in standing.listed)
+    lowest = listed[0].opened.signed.commit.rank if listed else 0
+    return ShownWindow(listed, len(standing.waiting), max(0, lowest - accepted_count))

@@ -1,0 +1,266 @@
+"""`WindowPort`: a connection's questions for the newest commits of branches whose past is not here.
+
+Of a topic of which nothing is here, and of which the peer holds much, this side says its summary last. Before it asks for
+the root branch, causes first, then for a window of each branch from its newest commits back. So the newest posts are
+there before the past begins to come, which takes the whole line. A node that is far behind asks beside the past.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Final
+
+import trio
+
+from node.ingest.publication_parsing import OpenedBatch
+from node.ingest.publication_reading import branch_mark_in
+from node.runtime.scheduling import WorkBill
+from node.sync.conversation import Conversation
+from node.sync.hub import Hub
+from protocol.codec import DecodeError
+from protocol.formats.publication import decode_publication
+from protocol.ids import BranchMark, TopicKey, root_branch
+from protocol.limits.peers import (
+    WINDOW_ASK_COUNT,
+    WINDOW_BEHIND_MIN,
+    WINDOW_HOLD_SECONDS,
+    WINDOW_PAGES_MAX,
+    WINDOW_RANK_MAX,
+    WINDOW_SUMMARY_SECONDS,
+    WINDOWS_ASKED_MAX,
+    WINDOWS_UNANSWERED_MAX,
+)
+from protocol.session.events import WindowWanted
+from protocol.session.features import WINDOWS
+from protocol.session.outputs import WindowCame
+from storage.repos.epochs import Epoch, Topic
+from storage.repos.repos import Branch
+
+_Mark = tuple[TopicKey, BranchMark]
+
+
+class _Done:
+    """Waits for nothing (`batch_order.Previous`)."""
+
+    async def wait(self) -> None:
+        """Return."""
+
+
+_AT_ONCE: Final = _Done()
+
+
+class WindowPort:
+    """Asks one peer for windows. The methods for the connection never wait."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        hub: Hub,
+        load_summaries: Callable[[Sequence[TopicKey]], None],
+    ) -> None:
+        """`load_summaries` has topics summarised, as the session has asked."""
+        self._conversation = conversation
+        self._hub = hub
+        self._load_summaries = load_summaries
+        self._room = trio.CapacityLimiter(WINDOWS_UNANSWERED_MAX)
+        self._answers: dict[_Mark, trio.MemorySendChannel[WindowCame]] = {}
+        self._seen: set[_Mark] = set()  # of which a window was asked for
+        self._summaries: dict[TopicKey, trio.Event] = {}  # of topics that are held back
+        self._busy: dict[int, int] = {}  # by repo: windows that are under way
+        self._done = trio.Event()  # one of them has ended
+        self._count = 0
+
+    # --- what the connection tells ---
+
+    def summarise(self, topics: Sequence[TopicKey]) -> None:
+        """Have topics summarised: at once, or after what is asked for before the past comes."""
+        held = [topic for topic in topics if self._may_be_new(topic)]
+        if held:
+            self._summaries.update((topic, trio.Event()) for topic in held)
+            self._conversation.start(self._open_new, held)
+        self._load_summaries([topic for topic in topics if topic not in held] if held else topics)
+
+    def summary_came(self) -> None:
+        """Note that the peer has said a summary: perhaps of a topic that is held back."""
+        for topic, event in self._summaries.items():
+            if self._peer_count(topic) is not None:
+                event.set()
+
+    def compared(self, topic: TopicKey) -> None:
+        """Ask for windows where both summaries are here, and the peer's says that this node is far behind."""
+        progress = self._conversation.session.progress_of(topic)
+        followed = self._hub.replica.by_topic.get(topic)
+        if progress is None or followed is None or not self._conversation.knows(WINDOWS):
+            return
+        if progress.behind >= WINDOW_BEHIND_MIN:
+            self._conversation.start(self._fill, followed.repo_num)
+
+    def came(self, output: WindowCame) -> None:
+        """Hand an answer to who asked."""
+        self._answers[output.topic, output.asked.mark].send_nowait(output)
+
+    # --- tasks ---
+
+    def _may_be_new(self, topic: TopicKey) -> bool:
+        """Return True of a topic of a repo that was joined by a link, at its first summary on this connection."""
+        followed = self._hub.replica.by_topic.get(topic)
+        if followed is None or followed.is_link or topic in self._summaries:
+            return False
+        knows = self._conversation.knows(WINDOWS)
+        return knows and followed.repo_num in self._hub.replica.tables.invited
+
+    async def _open_new(self, topics: Sequence[TopicKey]) -> None:
+        """Have topics summarised of repos of which more than the root branch is here; open the others."""
+        tables = await self._hub.run_blocking(self._hub.replica.read_tables)
+        begun = {
+            one.repo_num
+            for one in tables.branches.values()
+            if one.commit_count and not one.facts.is_root_branch
+        }
+        due: list[TopicKey] = []
+        for topic in topics:
+            followed = tables.by_topic.get(topic)
+            if followed is None or followed.repo_num in begun:
+                due.append(topic)
+            else:
+                self._conversation.start(self._open, topic)
+        self._load_summaries(due)
+
+    def _peer_count(self, topic: TopicKey) -> int | None:
+        progress = self._conversation.session.progress_of(topic)
+        peer = None if progress is None else progress.rounds.peer or progress.rounds.kept
+        return None if peer is None else peer.count
+
+    async def _open(self, topic: TopicKey) -> None:
+        """Ask for what comes before the past of a topic, then have it summarised."""
+        try:
+            self.summary_came()
+            with trio.move_on_after(WINDOW_SUMMARY_SECONDS):
+                await self._summaries[topic].wait()
+            followed = self._hub.replica.by_topic.get(topic)
+            if followed is not None and (self._peer_count(topic) or 0) >= WINDOW_BEHIND_MIN:
+                with trio.move_on_after(WINDOW_HOLD_SECONDS):
+                    await self._ask_first(followed)
+        finally:
+            if not self._conversation.has_ended:
+                self._load_summaries((topic,))
+
+    async def _ask_first(self, topic: Topic) -> None:
+        """Ask for the root branch, and once it is here for windows of the others."""
+        for epoch in topic.epochs:
+            if epoch.writers_topic is None:  # its init has the mark of the epoch in which it was published
+                self._conversation.want(topic.topic, (epoch.epoch_id,))
+        for epoch in (*topic.epochs, *topic.writers_of):
+            await self._ask_root(topic, epoch)
+        while not self._has_root(topic.repo_num):
+            await self._hub.changes.wait(self._hub.changes.count)
+        await self._fill(topic.repo_num)
+        while self._busy.get(topic.repo_num):
+            await self._done.wait()
+
+    def _has_root(self, repo_num: int) -> bool:
+        """Return True if the epoch in use is known, and nothing of the repo waits."""
+        tables = self._hub.replica.tables
+        repo = tables.repos.get(repo_num)
+        epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
+        return (
+            epoch is not None
+            and epoch.writers_topic is not None
+            and not self._hub.replica.waiting_in(repo_num)
+        )
+
+    async def _ask_root(self, topic: Topic, epoch: Epoch) -> None:
+        """Take the root branch's commits of one epoch in, the lowest ranks first."""
+        mark = branch_mark_in(epoch.key, root_branch(epoch.repo_id))
+        rank = 0
+        while True:
+            answer = await self._ask(topic.topic, mark, rank, is_upwards=True)
+            if answer is None or not answer.items:
+                return
+            ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
+            if ranks is None or min(ranks) < rank:
+                self._conversation.part("wrong_window")
+                return
+            bill = WorkBill(self._conversation.account)
+            ingested = await self._hub.intake.ingest(topic, answer.items, _AT_ONCE, self._conversation, bill)
+            bill.earn(ingested.count_useful() / len(answer.items))
+            if answer.is_last or max(ranks) == rank:
+                return
+            rank = max(ranks)
+
+    async def _fill(self, repo_num: int) -> None:
+        """Ask for windows of a repo's branches in the epoch in use, of each mark once on this connection."""
+        tables = self._hub.replica.tables
+        repo = tables.repos.get(repo_num)
+        epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
+        if epoch is None:
+            return
+        for name in (epoch.topic, epoch.writers_topic):
+            topic = None if name is None else tables.by_topic.get(name)
+            if topic is None or not self._conversation.has_joined(topic.topic):
+                continue
+            for branch in tables.branches_in(repo_num):
+                key = topic.topic, branch_mark_in(epoch.key, branch.branch_id)
+                if not branch.facts.is_root_branch and key not in self._seen:
+                    self._seen.add(key)
+                    self._busy[repo_num] = self._busy.get(repo_num, 0) + 1
+                    self._conversation.start(self._ask_newest, topic, branch, key[1])
+
+    async def _ask_newest(self, topic: Topic, branch: Branch, mark: BranchMark) -> None:
+        """Ask for a window, and for others below it as long as nothing of them is confirmed."""
+        try:
+            rank = WINDOW_RANK_MAX
+            for _ in range(WINDOW_PAGES_MAX):
+                answer = await self._ask(topic.topic, mark, rank, is_upwards=False)
+                if answer is None or not answer.items:
+                    return
+                ranks = await self._hub.run_blocking(_ranks_of, answer.items, mark)
+                if ranks is None or max(ranks) >= rank:
+                    self._conversation.part("wrong_window")
+                    return
+                is_shown = await self._keep(topic, branch, answer.items)
+                if is_shown or answer.is_last:
+                    return
+                rank = min(ranks)
+        finally:
+            self._busy[branch.repo_num] -= 1
+            self._done.set()
+            self._done = trio.Event()
+
+    async def _keep(self, topic: Topic, branch: Branch, items: Sequence[bytes]) -> bool:
+        """Keep a window apart. Return True if anything of the branch's is confirmed."""
+        bill = WorkBill(self._conversation.account)
+        batch: OpenedBatch = await self._hub.intake.read_in_pieces(topic, items, bill)
+        self._hub.windows.keep(branch.num, topic, batch.opened)
+        shown = await self._hub.look(bill, self._hub.windows.find, branch.num)
+        bill.earn(len(batch.opened) / len(items))
+        self._hub.replica.shown.touch(branch.repo_num)
+        self._hub.changes.ring()
+        return shown is not None and bool(shown.listed)
+
+    async def _ask(
+        self, topic: TopicKey, mark: BranchMark, rank: int, *, is_upwards: bool
+    ) -> WindowCame | None:
+        """Ask the peer; None where it is not asked. Ends with the connection at the latest."""
+        async with self._room:
+            self._count += 1
+            if self._count > WINDOWS_ASKED_MAX or not self._conversation.has_joined(topic):
+                return None
+            sender, receiver = trio.open_memory_channel[WindowCame](1)
+            self._answers[topic, mark] = sender
+            self._conversation.happen(
+                WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=WINDOW_ASK_COUNT)
+            )
+            return await receiver.receive()
+
+
+def _ranks_of(items: Collection[bytes], mark: BranchMark) -> list[int] | None:
+    """Return the stated ranks of publications; None where one is none, or of another mark, which a relay could see, too."""
+    ranks: list[int] = []
+    for encoded in items:
+        try:
+            block = decode_publication(encoded).blocks[0]
+        except DecodeError:
+            return None
+        if block.mark != mark:
+            return None
+        ranks.append(block.rank)
+    return ranks

@@ -1,0 +1,130 @@
+"""Shows the newest commits of a branch whose past is on its way: confirmed, and apart from the timeline (`KeptWindows`)."""
+
+from collections.abc import Mapping
+from typing import cast
+
+from node.contract.commits import CommitItem, ContentFields
+from node.contract.timelines import ArrivingCommits
+from node.ingest.kept_windows import KeptCommit, KeptWindows
+from node.ingest.replica import Replica
+from node.timelines.commit_fields import author_fields, body_fields
+from node.timelines.post_views import find_mentions
+from protocol.codec import DecodeError
+from protocol.formats.block import WrongKey
+from protocol.formats.body import Body, ErasedBody, UnknownBody, body_kind
+from protocol.formats.declared_kind import read_body
+from protocol.formats.object import MissingBlocks
+from protocol.formats.text import id_text
+from protocol.ids import CommitId, UserId
+from storage.repos.repos import Branch
+from verifier.posts import HIDDEN_KINDS, PostRelation, Relation, find_relation
+
+
+def show_arriving(
+    windows: KeptWindows, replica: Replica, branch: Branch, limit: int
+) -> ArrivingCommits | None:
+    """Show at most `limit` of a branch's newest commits whose past is not here; None where there are none.
+
+    Costs O(limit), and O(window) where it has changed. Raises StorageError.
+    """
+    found = windows.find(branch.num)
+    if found is None:
+        return None
+    persons = replica.persons(branch.facts.repo_id)
+    relations = {
+        one.commit_id: find_relation(one.opened.signed.commit, is_root_branch=False) for one in found.listed
+    }
+    changed = _find_changed(found.listed, relations, persons)
+    said = [one for one in found.listed if not _is_change(relations[one.commit_id])]
+    return {
+        "items": [
+            _show(replica, branch, one, relations[one.commit_id], changed.get(one.commit_id))
+            for one in said[-limit:]
+        ],
+        "earlier": found.earlier,
+        "waiting": found.waiting,
+    }
+
+
+def _is_change(relation: PostRelation | None) -> bool:
+    return relation is not None and relation.relation != Relation.REPLY
+
+
+def _find_changed(
+    listed: tuple[KeptCommit, ...],
+    relations: Mapping[CommitId, PostRelation | None],
+    persons: Mapping[UserId, UserId],
+) -> dict[CommitId, KeptCommit]:
+    """Return the last edit or deletion by the same person of those that have one here. A deletion is for good."""
+    by_id = {one.commit_id: one for one in listed}
+    found: dict[CommitId, KeptCommit] = {}
+    for one in listed:
+        relation = relations[one.commit_id]
+        if relation is None or not _is_change(relation):
+            continue
+        post, former = by_id.get(relation.about), found.get(relation.about)
+        if post is None or persons.get(post.author, post.author) != persons.get(one.author, one.author):
+            continue
+        stated = None if former is None else relations[former.commit_id]
+        if stated is None or stated.relation != Relation.DELETE:
+            found[relation.about] = one
+    return found
+
+
+def _show(
+    replica: Replica,
+    branch: Branch,
+    one: KeptCommit,
+    relation: PostRelation | None,
+    change: KeptCommit | None,
+) -> CommitItem:
+    commit = one.opened.signed.commit
+    kind = body_kind(one.opened.signed.body)
+    fields = _content(replica, branch, one)
+    hider = replica.hidden(branch.facts.repo_id).get(branch.branch_id, {}).get(one.commit_id)
+    if hider is not None and kind in HIDDEN_KINDS:
+        fields["text"], fields["hidden_by"] = None, id_text(hider)
+        fields["hidden_by_name"] = replica.people.name(branch.facts.repo_id, hider)
+    elif change is not None:
+        stated = find_relation(change.opened.signed.commit, is_root_branch=False)
+        if stated is not None and stated.relation == Relation.DELETE:
+            fields["text"], fields["deleted"] = None, True
+        else:
+            edit = _content(replica, branch, change)
+            fields["text"], fields["edited_at"] = edit["text"], edit["time"]
+    if relation is not None and relation.answers is not None:
+        fields["reply_to"] = {
+            "commit": id_text(relation.answers),
+            "thread": id_text(relation.about),
+            "state": "absent",
+        }
+    if fields["text"] and (named := find_mentions(replica, branch.facts.repo_id, fields["text"])):
+        fields["mentions"] = named
+    return {
+        "commit": id_text(commit.commit_id),
+        "rank": commit.rank,
+        **author_fields(replica, branch, one.author),
+        "kind": kind,
+        "acks": [id_text(ack) for ack in commit.acks],
+        **fields,
+    }
+
+
+def _content(replica: Replica, branch: Branch, one: KeptCommit) -> ContentFields:
+    body = _open(replica, branch, one)
+    shown = body_fields(replica, branch, body, one.opened.signed.commit.content.timestamp)
+    return cast("ContentFields", shown)  # the rest is optional
+
+
+def _open(replica: Replica, branch: Branch, one: KeptCommit) -> Body | UnknownBody:
+    """Open a body from its publication: an ErasedBody where it came without, or its key is not here any more."""
+    commit, publication = one.opened.signed.commit, one.opened.publication
+    absent = ErasedBody(body_kind(one.opened.signed.body))
+    epoch = replica.tables.find_epoch(branch.repo_num, commit.content.epoch)
+    if epoch is None or publication.body_id is not None:
+        return absent
+    blocks = {block.block_id: block for block in publication.blocks[1:]}
+    try:
+        return read_body(commit, blocks.get, epoch.convergence_secret, is_root_branch=False)[0]
+    except (MissingBlocks, WrongKey, DecodeError):
+        return absent

@@ -1,0 +1,76 @@
+"""Windows of random histories with liars: what they confirm is accepted by a full replica, whatever a source leaves out.
+
+The histories are `tests.histories`'s. A newcomer has all or some of the root branch, and of a branch what a source chose to
+send. It trusts owners, admins and nobody who is malicious.
+"""
+
+import os
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import pytest
+
+from storage.commits.commits import load_facts
+from storage.commits.pending import load_rejected
+from storage.commits.void_marks import load_void_ids
+from tests.histories.plots import tell
+from tests.histories.real_commits import Founded, found, make_commits
+from tests.histories.tales import BRANCHES, FOUNDING
+from tests.support.ids import as_commit_id
+from tests.support.reference_histories import ROOT
+from tests.support.windows import confirm_window, open_copy
+
+COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "40"))
+VIEWS: Final = 6
+
+
+@pytest.fixture(scope="module")
+def founded(tmp_path_factory: pytest.TempPathFactory) -> Founded:
+    return found(tmp_path_factory.mktemp("founded") / "founded")
+
+
+@pytest.mark.slow
+def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, tmp_path: Path) -> None:
+    confirmed = listed = waiting = rejected = 0
+    for seed in range(COUNT):
+        tale, rng = tell(seed), Random(seed)
+        commits = make_commits(founded, tale)
+        steps = tale.steps[len(FOUNDING) :]
+        everything = [commits.items[step.number] for step in steps]
+        with open_copy(founded, tmp_path / "full", everything) as full:
+            ids = {as_commit_id(commits.ids[step.number]): step for step in steps}
+            with full.database.read() as connection:
+                accepted = load_facts(connection, ids.keys())
+                fallen = load_rejected(connection, sorted(ids))
+                void: dict[str, set[CommitId]] = {
+                    name: set(load_void_ids(connection, one.num))
+                    for name in BRANCHES
+                    for one in full.branches.values()
+                    if one.name == name
+                }
+        of_root = [commits.items[step.number] for step in steps if step.branch == ROOT]
+        with open_copy(founded, tmp_path / "partial", of_root) as partial:
+            for _ in range(VIEWS):
+                name, share = rng.choice(BRANCHES), rng.choice((0.3, 0.7, 1.0))
+                sent = [step for step in steps if step.branch == name and rng.random() < share]
+                items = [commits.items[step.number] for step in sent]
+                rng.shuffle(items)
+                standing = confirm_window(partial, items, name, tale.malicious)
+                assert set(standing.confirmed) <= accepted.keys(), (
+                    seed,
+                    "nobody sees what a full replica rejects",
+                )
+                assert not void[name].intersection(standing.listed), (seed, "nor what is void there")
+                assert set(standing.rejected) <= fallen, (
+                    seed,
+                    "what is rejected here is rejected everywhere",
+                )
+                ranks = [(accepted[one].rank, one) for one in standing.listed]
+                assert ranks == sorted(ranks), (seed, "and it stands in their order")
+                assert len(standing.confirmed) + len(standing.rejected) <= len(items)
+                confirmed += len(standing.confirmed)
+                listed += len(standing.listed)
+                waiting += len(standing.waiting)
+                rejected += len(standing.rejected)
+    assert min(confirmed, listed, waiting, rejected) > COUNT // 4, (confirmed, listed, waiting, rejected)

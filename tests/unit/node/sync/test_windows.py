@@ -1,0 +1,185 @@
+"""Newest first: a newcomer has the newest posts of a branch, confirmed, before the branch's past comes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from node.authoring.drafting import Target, aim
+from node.ingest.kept_windows import KeptWindows, ShownWindow
+from node.ingest.publication_parsing import open_batch
+from protocol.crypto.keys import SigningKey, UserSeed
+from protocol.crypto.signing import key_pair
+from protocol.formats.body import encode_body
+from protocol.formats.commit import Content, Links, TanglePlace, create_commit
+from protocol.formats.content import Post
+from protocol.formats.object import build_object
+from protocol.formats.publication import Publication, create_publication
+from protocol.formats.text import id_text
+from protocol.ids import CommitId, PeerId, UserId
+from storage.relay.quotas import Visitor
+from storage.relay.relay import load_kept_topics, store_publications
+from tests.support.ids import as_commit_id
+from tests.support.machine import fail_after
+from tests.support.nodes import Node, connected, ids, open_nodes
+from tests.support.relays import PLENTY, open_relay
+from verifier.tangle_kinds import GROUP
+
+_POSTS, _WINDOW = 60, 20
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.sync.windows.WINDOW_BEHIND_MIN", 30)
+    monkeypatch.setattr("node.sync.windows.WINDOW_ASK_COUNT", _WINDOW)
+
+
+@asynccontextmanager
+async def _noting(node: Node) -> AsyncIterator[list[tuple[int, ShownWindow]]]:
+    """Notes each window that the node shows of the branch main, with how many of its commits are accepted."""
+    seen: list[tuple[int, ShownWindow]] = []
+
+    async def look() -> None:
+        while True:
+            count = node.hub.changes.count
+            for branch in node.replica.read_tables().branches.values():
+                shown = node.hub.windows.find(branch.num)
+                if branch.name == "main" and shown is not None and shown.listed:
+                    seen.append((branch.commit_count, shown))
+            await node.hub.changes.wait(count)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(look)
+        yield seen
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("by_relay", [False, True])
+async def test_a_newcomer_has_the_newest_posts_before_the_past(
+    tmp_path: Path, autojump_clock: MockClock, by_relay: bool
+) -> None:
+    with (
+        fail_after(120),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path) as relay,
+    ):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        await bob.joiner.begin(alice.invite(repo))
+        if by_relay:
+            async with connected(alice, relay):
+                await wait_all_tasks_blocked()
+        async with _noting(bob) as seen, connected(bob, relay if by_relay else alice):
+            await wait_all_tasks_blocked()
+        accepted, first = seen[0]
+        assert accepted == 0
+        assert [id_text(one.commit_id) for one in first.listed] == ids(alice)[-_WINDOW:]
+        assert first.waiting == 0
+        assert first.earlier == _POSTS + 1 - _WINDOW
+        assert ids(bob) == ids(alice)
+        assert bob.hub.windows.find(bob.branch().num) is None, "settled in place"
+
+
+async def test_a_relay_full_of_a_floating_chain_is_asked_again_below_it(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    """A writer states huge ranks on a parent that nobody has, to be every newcomer's newest posts."""
+    with (
+        fail_after(120),
+        open_nodes(tmp_path, "alice", "bob") as (alice, bob),
+        open_relay(tmp_path) as relay,
+    ):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        epoch = alice.epoch()
+        target = aim(branch.facts, branch.num, epoch)
+        liar = key_pair(UserSeed(b"l" * 32))
+        floating = [
+            _forge(target, liar, alice.repo().init_id, rank) for rank in range(2**50, 2**50 + _WINDOW + 5)
+        ]
+        await bob.joiner.begin(alice.invite(repo))
+        async with connected(alice, relay):
+            await wait_all_tasks_blocked()
+        with relay.replica.database.write() as connection:
+            kept = next(
+                one for one in load_kept_topics(connection).values() if one.topic == floating[0].topic
+            )
+            items = [(one, one.encoded) for one in floating]
+            visitor = Visitor(PeerId(b"v" * 32), is_known=True)
+            store_publications(relay.replica.database, connection, kept.num, visitor, items, PLENTY, 1)
+        async with _noting(bob) as seen, connected(bob, relay):
+            await wait_all_tasks_blocked()
+        accepted, first = seen[0]
+        assert accepted == 0
+        assert [id_text(one.commit_id) for one in first.listed] == ids(alice)[-len(first.listed) :]
+        assert first.waiting == len(floating)
+        assert ids(bob) == ids(alice)
+
+
+def _forge(target: Target, author: tuple[UserId, SigningKey], init: CommitId, rank: int) -> Publication:
+    """A post of a huge rank that acks what nobody has."""
+    body, blocks = build_object(encode_body(Post(f"post {rank}")), target.convergence_secret)
+    content = Content(
+        author=author[0],
+        branch=target.facts.branch_id,
+        epoch=target.epoch.epoch_id,
+        by_writer=target.by_writer,
+        whole=True,
+        feed_sequence=1,
+        feed_previous=None,
+        tangles=(TanglePlace(GROUP, init, (init,)),),
+        timestamp=rank % 2**40,
+        metadata=b"",
+        body=body,
+    )
+    nobody = (as_commit_id(rank.to_bytes(32, "big")),)
+    commit, block = create_commit(
+        nobody, rank, target.mark, Links(), content, author[1], target.convergence_secret
+    )
+    return create_publication(target.seed, target.epoch.keys.read_key, commit.key, (block, *blocks))
+
+
+async def test_an_answer_with_another_mark_ends_the_connection(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lie(*args: object, **kwargs: object) -> tuple[list[int], bool]:
+        """Send the first commits of all, whatever is asked for."""
+        del args, kwargs
+        return [1, 2, 3], True
+
+    monkeypatch.setattr("node.sync.session_queries.find_newest", lie)
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        await bob.joiner.begin(alice.invite(repo))
+        async with connected(bob, alice) as (ours, theirs):
+            await wait_all_tasks_blocked()
+        assert ours.reason == "wrong_window"
+        assert theirs.goodbye == "wrong_window"
+
+
+def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("node.ingest.kept_windows.WINDOW_KEPT_COUNT_MAX", 6)
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        target = aim(branch.facts, branch.num, alice.epoch())
+        authors = [key_pair(UserSeed(bytes([number]) * 32)) for number in range(3)]
+        topic = alice.replica.by_topic[target.topic]
+        windows = KeptWindows(alice.replica)
+        for author, kept in zip(authors, (3, 3, 0), strict=True):
+            items = [_forge(target, author, repo.init_id, rank).encoded for rank in range(100, 104)]
+            opened = open_batch(topic, items).opened
+            assert windows.keep(branch.num, topic, opened) == kept, "half for one author, then all"
+            assert windows.keep(branch.num, topic, opened) == 0, "each once"
+        found = windows.find(branch.num)
+        assert found is not None
+        assert (found.listed, found.waiting) == ((), 6)
+        monkeypatch.setattr("node.ingest.kept_windows.WINDOWS_KEPT_SIZE_MAX", 0)
+        assert windows.keep(branch.num + 1, topic, []) == 0
+        assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
