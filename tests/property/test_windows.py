@@ -11,6 +11,7 @@ from typing import Final
 
 import pytest
 
+from protocol.ids import CommitId
 from storage.commits.commits import load_facts
 from storage.commits.pending import load_rejected
 from storage.commits.void_marks import load_void_ids
