@@ -265,6 +265,7 @@ class Connection(Conversation):
             return
         self._relaying.entrust_all()
         self._announce()
+        self._windows.topics_changed()
         if self.is_stranger:
             self._look_whether_known()
 

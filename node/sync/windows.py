@@ -60,10 +60,13 @@ class WindowPort:
         self._conversation = conversation
         self._hub = hub
         self._load_summaries = load_summaries
+        is_dialer = conversation.session.is_dialer
+        self._patience = WINDOW_SUMMARY_SECONDS if is_dialer else WINDOW_SUMMARY_SECONDS / 6
         self._room = trio.CapacityLimiter(WINDOWS_UNANSWERED_MAX)
         self._answers: dict[_Mark, trio.MemorySendChannel[WindowCame]] = {}
         self._seen: set[_Mark] = set()  # of which a window was asked for
         self._summaries: dict[TopicKey, trio.Event] = {}  # of topics that are held back
+        self._behind: set[int] = set()  # repos of which much is to come from the peer
         self._busy: dict[int, int] = {}  # by repo: windows that are under way
         self._done = trio.Event()  # one of them has ended
         self._count = 0
@@ -91,7 +94,13 @@ class WindowPort:
         if progress is None or followed is None or not self._conversation.knows(WINDOWS):
             return
         if progress.behind >= WINDOW_BEHIND_MIN:
-            self._conversation.start(self._fill, followed.repo_num)
+            self._behind.add(followed.repo_num)
+            self._fill(followed.repo_num)
+
+    def topics_changed(self) -> None:
+        """Ask for windows of branches of which nobody knew before the root branch had grown."""
+        for repo_num in self._behind:
+            self._fill(repo_num)
 
     def came(self, output: WindowCame) -> None:
         """Hand an answer to who asked."""
@@ -133,7 +142,7 @@ class WindowPort:
         """Ask for what comes before the past of a topic, then have it summarised."""
         try:
             self.summary_came()
-            with trio.move_on_after(WINDOW_SUMMARY_SECONDS):
+            with trio.move_on_after(self._patience):
                 await self._summaries[topic].wait()
             followed = self._hub.replica.by_topic.get(topic)
             if followed is not None and (self._peer_count(topic) or 0) >= WINDOW_BEHIND_MIN:
@@ -152,7 +161,8 @@ class WindowPort:
             await self._ask_root(topic, epoch)
         while not self._has_root(topic.repo_num):
             await self._hub.changes.wait(self._hub.changes.count)
-        await self._fill(topic.repo_num)
+        self._behind.add(topic.repo_num)
+        self._fill(topic.repo_num)
         while self._busy.get(topic.repo_num):
             await self._done.wait()
 
@@ -186,7 +196,7 @@ class WindowPort:
                 return
             rank = max(ranks)
 
-    async def _fill(self, repo_num: int) -> None:
+    def _fill(self, repo_num: int) -> None:
         """Ask for windows of a repo's branches in the epoch in use, of each mark once on this connection."""
         tables = self._hub.replica.tables
         repo = tables.repos.get(repo_num)

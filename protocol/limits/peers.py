@@ -78,9 +78,9 @@ WINDOW_PAGES_MAX: Final = 8
 has to write as many posts."""
 WINDOW_BEHIND_MIN: Final = 512
 """Commits of a topic that the peer must hold beyond those here before windows are asked for: fewer come as soon."""
-WINDOW_SUMMARY_SECONDS: Final = 0.5
-"""Seconds for which a topic of which nothing is here waits for the peer's summary, which tells how much there is. Of two
-that hold nothing each waits for the other."""
+WINDOW_SUMMARY_SECONDS: Final = 3.0
+"""Seconds for which a topic of which nothing is here waits for the peer's summary, which tells how much there is. Who was
+dialed waits a sixth of it: two that hold nothing would wait for each other."""
 WINDOW_HOLD_SECONDS: Final = 5.0
 """Seconds for which the past of a repo is held back, at most, while its newest posts are asked for."""
 WINDOW_KEPT_COUNT_MAX: Final = 4096

@@ -81,7 +81,7 @@ class Session:
         self.windows = Windows()
         self.comparison = Comparison(self.transfer, self._settle)
         self.earlier = EarlierEpochs(session_id)
-        self._is_dialer = is_dialer
+        self.is_dialer = is_dialer
         self.is_relay = is_relay
         self._handshake = dict.fromkeys(_HANDSHAKE, HandshakeMessage.UNSAID)
         self.peer_features: frozenset[str] | None = None
@@ -160,7 +160,7 @@ class Session:
 
     def presence_place(self, topic: TopicKey, *, by_us: bool) -> PresencePlace:
         """Name the place for which one side seals a presence, so that it opens nowhere else."""
-        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=self._is_dialer is by_us))
+        return PresencePlace(announced_topic(topic, self._session_id, by_dialer=self.is_dialer is by_us))
 
     def handle(self, event: events.Event) -> list[Output]:
         """Return what to do about an event, in order."""
@@ -205,7 +205,7 @@ class Session:
 
     def peer_name_of(self, topic: TopicKey) -> AnnouncedTopic:
         """Return the name by which the peer announces a topic, if it follows it."""
-        return announced_topic(topic, self._session_id, by_dialer=not self._is_dialer)
+        return announced_topic(topic, self._session_id, by_dialer=not self.is_dialer)
 
     def has_heard_of(self, topic: TopicKey) -> bool:
         """Return True if the peer has announced a topic that this side has not."""
@@ -231,7 +231,7 @@ class Session:
     def _announce(self, progress: TopicProgress) -> Output:
         self._said_count += 1
         progress.said_at = self._said_count
-        ours = announced_topic(progress.topic, self._session_id, by_dialer=self._is_dialer)
+        ours = announced_topic(progress.topic, self._session_id, by_dialer=self.is_dialer)
         return Send(messages.Announce((ours,)))
 
     def _settle(self, topic: TopicKey) -> None:

@@ -183,3 +183,32 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("node.ingest.kept_windows.WINDOWS_KEPT_SIZE_MAX", 0)
         assert windows.keep(branch.num + 1, topic, []) == 0
         assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
+
+
+async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("protocol.session.transfer.BATCH_COUNT_MAX", 2)
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        await bob.joiner.begin(alice.invite(repo))
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert ids(bob) == ids(alice)
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        added, ingested = alice.author.create_branch(alice.repo(), "side")
+        alice.hub.announce(ingested)
+        for number in range(_POSTS):
+            alice.write(added, str(number))
+        async with _noting(bob) as seen, connected(bob, alice):
+            await wait_all_tasks_blocked()
+        accepted, first = seen[0]
+        assert 1 <= accepted < _POSTS
+        newest = ids(alice)[-_WINDOW:]
+        assert {id_text(one.commit_id) for one in first.listed} <= {*newest}
+        assert first.earlier == max(0, _POSTS + 1 - len(first.listed) - accepted)
+        assert ids(bob) == ids(alice)
+        side = bob.branch("side")
+        assert bob.digest(side) == alice.digest(added)
+        assert bob.hub.windows.find(side.num) is None
