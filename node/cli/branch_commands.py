@@ -324,7 +324,8 @@ class _TimelinePrinter:
             items = with_changes(
                 answer["items"], answer["changes"](), is_end=answer.get("next") is None and "at" not in answer
             )
-            print_days(items, _line)
+            if items or not answer.get("arriving", {"items": ()})["items"]:
+                print_days(items, _line)
             if "arriving" in answer:
                 print_arriving(answer["arriving"], _line)
         else:

@@ -38,13 +38,13 @@ def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]
 def print_arriving(arriving: Mapping[str, Any], text_of: Callable[[Any], str]) -> None:
     """Print the newest commits of a branch whose past is on its way, and how much is at least."""
     if arriving["items"]:
-        print(
-            f"(At least {counted(arriving['earlier'], 'earlier post is', 'earlier posts are')} on the way.)"
-        )
+        earlier = counted(arriving["earlier"], "earlier post is on its", "earlier posts are on their")
+        print(f"(At least {earlier} way.)")
         print_days(arriving["items"], text_of)
     if arriving["waiting"]:
         waiting = counted(arriving["waiting"], "newer post waits", "newer posts wait")
-        print(f"({waiting}: no owner or admin has confirmed it so far.)")
+        named = "it" if arriving["waiting"] == 1 else "them"
+        print(f"({waiting}: no owner or admin has confirmed {named} so far.)")
 
 
 def with_changes(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from node.cli.timeline_view import with_changes
+from node.cli.timeline_view import print_arriving, with_changes
 
 
 def _item(time: int) -> dict[str, Any]:
@@ -44,3 +44,16 @@ def test_changes_stand_where_they_belong_by_time() -> None:
 def test_a_change_is_said_in_words(kind: str, permission: str | None, said: str) -> None:
     [row] = with_changes([], [_change(1, kind, permission)], is_end=True)
     assert row["change"] == said
+
+
+def test_posts_whose_past_is_on_its_way_stand_below_a_line_that_says_so(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    item = {"time": 0, "author": "a" * 52, "author_name": "ann", "text": "the newest", "commit": "c" * 52}
+    print_arriving({"items": [item], "earlier": 912_334, "waiting": 2}, lambda one: one["text"])
+    said = capsys.readouterr().out
+    assert said.startswith("(At least 912334 earlier posts are on their way.)\n")
+    assert "the newest" in said
+    assert said.endswith("(2 newer posts wait: no owner or admin has confirmed them so far.)\n")
+    print_arriving({"items": [], "earlier": 0, "waiting": 0}, lambda one: one["text"])
+    assert capsys.readouterr().out == ""

@@ -8,9 +8,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from node.authoring.drafting import Target, aim
+from node.authoring.drafting import Draft, Target, aim
+from node.contract.timelines import TimelineWindow
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import open_batch
+from node.timelines.timelines import Timelines
 from protocol.crypto.keys import SigningKey, UserSeed
 from protocol.crypto.signing import key_pair
 from protocol.formats.body import encode_body
@@ -26,6 +28,7 @@ from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes
 from tests.support.relays import PLENTY, open_relay
+from verifier.posts import Relation, make_place
 from verifier.tangle_kinds import GROUP
 
 _POSTS, _WINDOW = 60, 20
@@ -212,3 +215,51 @@ async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
         side = bob.branch("side")
         assert bob.digest(side) == alice.digest(added)
         assert bob.hub.windows.find(side.num) is None
+
+
+async def test_a_timeline_shows_them_at_its_end_with_edits_and_deletions_and_says_what_is_on_its_way(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        said = [alice.author.write(branch, Post(text))[0].commit_id for text in ("one", "two", "three")]
+        for relation, about, text in (
+            (Relation.EDIT, said[0], "first"),
+            (Relation.DELETE, said[1], ""),
+            (Relation.REPLY, said[2], "an answer"),
+        ):
+            alice.author.write(branch, Draft(Post(text), tangles=(make_place(relation, about),)))
+        await bob.joiner.begin(alice.invite(repo))
+        windows: list[TimelineWindow] = []
+
+        async def look() -> None:
+            while not windows or "arriving" not in windows[-1]:
+                count = bob.hub.changes.count
+                if any(one.name == "main" for one in bob.replica.branches.values()):
+                    timelines = Timelines(bob.hub, lambda _: bob.branch())
+                    windows.append(await timelines.window_before("", 2**52, 5))
+                await bob.hub.changes.wait(count)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look)
+            async with connected(bob, alice):
+                await wait_all_tasks_blocked()
+        window = windows[-1]
+        assert (window["items"], window["total"], window["next"]) == ([], 0, None)
+        arriving = window["arriving"]
+        assert [item["text"] for item in arriving["items"]] == [
+            str(_POSTS - 1),
+            "first",
+            None,
+            "three",
+            "an answer",
+        ]
+        assert arriving["items"][2]["deleted"]
+        assert arriving["items"][4]["reply_to"]["commit"] == id_text(said[2])
+        assert "edited_at" in arriving["items"][1]
+        assert (arriving["earlier"], arriving["waiting"]) == (_POSTS + 7 - _WINDOW, 0)
+        settled = await Timelines(bob.hub, lambda _: bob.branch()).window_before("", 2**52, 5)
+        assert "arriving" not in settled
+        assert settled["total"] == _POSTS + 7
