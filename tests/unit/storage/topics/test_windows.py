@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from protocol.crypto.hashing import branch_mark, branch_secret
 from protocol.formats.publication import decode_publication
 from protocol.ids import PeerId
@@ -72,3 +74,34 @@ def test_a_relay_finds_them_by_what_stands_in_clear(tmp_path: Path) -> None:
         other = branch_mark(branch_secret(epoch.key, world.replica.root_branch(world.repo).branch_id))
         assert find_kept(connection, kept.num, other, TOP, 9, is_upwards=False) == ([], True)
     world.close()
+
+
+@pytest.mark.sqlite
+def test_a_window_costs_the_same_in_a_longer_branch(tmp_path: Path) -> None:
+    world = World(tmp_path / "world")
+    steps = []
+    for start in (0, 40):
+        for number in range(start, 4 * start + 40):
+            world.write_one(f"n{number}", [f"n{number - 1}"] if number else [])
+        steps.append(_count_steps(world))
+    assert steps[1] <= 1.2 * steps[0], "five times as many commits"
+    world.close()
+
+
+def _count_steps(world: World) -> int:
+    """Count the steps of the database's machine for a window of five."""
+    count = 0
+
+    def note() -> None:
+        nonlocal count
+        count += 1
+
+    place = world.branch.num, world.replica.writing_epoch(world.repo).num, world.topic().num
+    with world.replica.database.read() as connection:
+        raw = connection.connection.driver_connection
+        assert raw is not None
+        raw.set_progress_handler(note, 1)
+        nums, is_last = find_newest(connection, *place, TOP, 5)
+        raw.set_progress_handler(None, 1)
+    assert (len(nums), is_last) == (5, False)
+    return count
