@@ -105,3 +105,58 @@ def test_pages_of_both_sides_show_how_far_a_first_sync_is(tmp_path: Path, page: 
         for window in (page, bobs):
             window.until(f"!{bar}")
             assert window.complaints() == []
+
+
+@pytest.mark.extended
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+@pytest.mark.parametrize("by_relay", [False, True])
+def test_a_newcomer_reads_the_newest_posts_while_the_past_comes(
+    tmp_path: Path, page: Browser, by_relay: bool
+) -> None:
+    """The source stands still while the newcomer is looked at, then dies in the middle."""
+    with peers(tmp_path, "alice", "bob", "relay") as (alice, bob, relay):
+        source = alice
+        if by_relay:
+            source = relay
+            relay.stop()
+            config = relay.home / "config.toml"
+            config.write_text(config.read_text().replace("enabled = false", "enabled = true", 1))
+            relay.start()
+            alice.client.add_peer(relay.listen, str(relay.client.show_status()["node"]), relay=True)
+        repo, branch, link = _share(alice, tmp_path)
+        if by_relay:
+            run_ravel(alice, "repo", "sync", "shared", "--timeout", "60")
+            alice.stop()
+        enter(page, bob)
+        bob.client.join_repo(link)
+        until(lambda: _has_arriving(bob, repo, branch), "the newest posts are here")
+        os.kill(source.pid, signal.SIGSTOP)
+        window = bob.client.show_timeline(branch, before_position=2**52, limit=5)
+        assert window["total"] < _COUNT // 2
+        arriving = window["arriving"]
+        assert [item["text"] for item in arriving["items"]] == [
+            f"post {number}" for number in range(_COUNT - 5, _COUNT)
+        ]
+        assert arriving["waiting"] == 0
+        assert arriving["earlier"] + window["total"] >= _COUNT - 250
+        assert f"post {_COUNT - 1}" in run_ravel(bob, "log", branch).stdout
+        page.until(f"document.getElementById('arriving')?.innerText.includes('post {_COUNT - 1}')")
+        assert "earlier posts are on their way" in page.text()
+        picture(page, "arriving")
+        source.kill()
+        source.start()
+        if by_relay:
+            alice.start()
+        until_equal(alice, bob, branch, seconds=60)
+        assert "arriving" not in bob.client.show_timeline(branch, before_position=2**52, limit=5)
+        page.until("!document.getElementById('arriving')")
+        assert page.complaints() == []
+
+
+def _has_arriving(peer: Peer, repo: str, branch: str) -> bool:
+    """Whether the newest posts are here."""
+    known = any(one["repo"] == repo for one in peer.client.list_repos()["repos"])
+    if not known or not any(one["branch"] == branch for one in peer.client.list_branches(repo)["branches"]):
+        return False
+    return "arriving" in peer.client.show_timeline(branch, before_position=2**52, limit=5)

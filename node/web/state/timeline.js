@@ -6,6 +6,7 @@ const WINDOW = 200;
 const END = 2 ** 53; // behind every position
 const SHOWN_MAX = 2000; // rows after which the other end is forgotten, where one looks further and further
 const FOLLOWED_MAX = 2 * WINDOW; // the same while new ones come by themselves: each drawing looks at all of them
+const ARRIVING_MAX = 100; // posts whose past is on its way
 const VOID_SHOWN_MAX = 20;
 const DRAW_MS = 100; // between two drawings, however many edits come
 const DRAWN_MAX = 25; // new rows of one drawing: a key that is pressed meanwhile waits for all of them
@@ -30,6 +31,8 @@ export class Timeline {
     this.hasOlder = signal(false);
     this.hasNewer = signal(false);
     this.isLoading = signal(false);
+    /** Newest posts whose past is on its way: `{ items, earlier, waiting }`, the newest last. Null: none. */
+    this.arriving = signal(null);
     this.commits = new Map(); // id -> row
     this.start = 0; // position of the first that is shown
     this.total = 0;
@@ -65,6 +68,13 @@ export class Timeline {
     await this.#loadVoid();
     this.#draw();
     return window.cursor;
+  }
+
+  /** Asks which posts have come before their past. */
+  async loadArriving() {
+    const { branch } = this;
+    const { arriving } = await this.api.showTimeline({ branch, before_position: END, limit: ARRIVING_MAX });
+    this.arriving.value = arriving ?? null;
   }
 
   loadOlder() {

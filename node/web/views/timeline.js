@@ -13,6 +13,7 @@ import { showInTimeline, wanted } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "../vendor/preact-hooks.js";
 import { effect, signal } from "../vendor/signals.js";
+import { Arriving } from "./arriving.js";
 import { Changes, authorsOf } from "./changes.js";
 import { written } from "./compose.js";
 import { Post } from "./post_row.js";
@@ -72,6 +73,10 @@ export function Posts({ timeline, branch }) {
     if (timeline?.hasNewer.peek()) attemptItself(() => timeline.load().then(toEnd));
     else toEnd();
   }, [written.value]);
+  useEffect(() => {
+    const isComing = current.value?.repo.standing.state === "syncing";
+    if (timeline && (isComing || timeline.arriving.peek())) attemptItself(() => timeline.loadArriving());
+  }, [timeline, repos.value]);
   useKeyboardPlace();
   if (!rows) return html`<div class="scroll posts-wrap"><${Skeleton} lines=${6} /></div>`;
   const newer = () => timeline.hasNewer.value && attemptItself(() => timeline.loadNewer());
@@ -84,13 +89,14 @@ export function Posts({ timeline, branch }) {
   const reached = keys.get(focused.value) ?? focused.value;
   const has = groups.some(({ key }) => key === reached);
   const kept = keptOf(groups, current.value.repo);
+  const arriving = timeline.hasNewer.value ? null : timeline.arriving.value;
   const filled = Math.min(rows.length, FILLED_MAX);
   return html`
     <div class="scroll posts-wrap" id="posts" ref=${scroller} tabindex="-1" role="region" aria-label=${text.timeline}>
     <${Sentinel} reach=${older} filled=${filled}>
       ${timeline.hasOlder.value && html`<button id="older" type="button" class="quiet" onClick=${older}>${text.older}</button>`}
     <//>
-    ${rows.length < 2 && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p><//>`}
+    ${rows.length < 2 && !arriving && html`<${Empty}><${Icon} name="thread" size="l" /><p>${text.emptyTimeline}</p><//>`}
     <ol id="timeline" class="posts" ref=${list} tabindex="-1" onKeyDown=${(event) => walk(event, id)}>
       ${groups.map((group, index) => {
         const { key, main } = group;
@@ -110,6 +116,7 @@ export function Posts({ timeline, branch }) {
           isNext=${isNext} kept=${kept?.key === key ? kept.said : ""} />`;
       })}
     </ol>
+    ${arriving && html`<${Arriving} ...${arriving} names=${names} colors=${colors} />`}
     <${Sentinel} reach=${newer} filled=${filled}>
       ${timeline.hasNewer.value && html`<button type="button" class="quiet" onClick=${newer}>${text.newer}</button>`}
     <//></div>
