@@ -264,16 +264,14 @@ class Session:
 
     def accept_commits(self, event: events.CommitsAccepted) -> list[Output]:
         """Queue commits of a joined topic for the peer."""
-        progress = self._by_key.get(event.topic)
-        if progress is None or not progress.is_joined:
+        if not self.has_joined(event.topic):
             return []
-        return self.transfer.accepted(progress, event.nums)
+        return self.transfer.accepted(self._by_key[event.topic], event.nums)
 
     def release_commits(self, event: events.CommitsReleased) -> list[Output]:
         """Count commits that the peer had sent and that had waited."""
-        progress = self._by_key.get(event.topic)
-        if progress is not None and progress.is_joined:
-            progress.received += event.count
+        if self.has_joined(event.topic):
+            self._by_key[event.topic].received += event.count
         return []
 
     def tell_presence(self, event: events.PresenceTold) -> list[Output]:
@@ -480,18 +478,8 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             lambda s, topic, m: s.transfer.bodies_found(topic, m),
             "unasked_bodies",
         ),
-        _joined(
-            messages.WantWindow,
-            "say `window1`",
-            lambda s, topic, m: s.windows.handle_wanted(topic, m),
-            "too_many_windows",
-        ),
-        _joined(
-            messages.Window,
-            "keep the commits apart until they are confirmed",
-            lambda s, topic, m: s.windows.handle_window(topic, m),
-            "unasked_window",
-        ),
+        _joined(messages.WantWindow, "answer", lambda s, t, m: s.windows.wanted(t, m), "too_many_windows"),
+        _joined(messages.Window, "keep it apart", lambda s, t, m: s.windows.came(t, m), "unasked_window"),
         _joined(messages.Fetch, _SERVE, lambda s, topic, m: s.transfer.fetched(topic, m)),
         _joined(
             messages.Blocks,
@@ -549,11 +537,7 @@ MESSAGES: Final[Mapping[type[messages.Message], MessageRow]] = dict(
             "unasked_nodes",
             "too_many_nodes",
         ),
-        _joined(
-            messages.PresenceSaid,
-            "show who has the text open, where it is no forgery",
-            lambda s, topic, m: [PresenceSeen(topic.topic, m.box)],
-        ),
+        _joined(messages.PresenceSaid, "show it, if true", lambda s, t, m: [PresenceSeen(t.topic, m.box)]),
     )
 )
 """Every message: when the peer may say it, and what handles it. Else the peer is at fault: `unknown_topic`."""

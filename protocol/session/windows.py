@@ -29,7 +29,7 @@ class Windows:
         self._asked[key] = event
         return [Send(WantWindow(progress.blind, event.mark, event.rank, event.is_upwards, event.count))]
 
-    def handle_wanted(self, progress: TopicProgress, message: WantWindow) -> list[Output]:
+    def wanted(self, progress: TopicProgress, message: WantWindow) -> list[Output]:
         """Take a question of the peer's. Raises PeerFault."""
         key = progress.topic, message.mark
         self._taken_count += 1
@@ -45,7 +45,7 @@ class Windows:
         self._answering.discard((progress.topic, event.mark))
         return [Send(Window(progress.blind, event.mark, event.items, event.is_last))]
 
-    def handle_window(self, progress: TopicProgress, message: Window) -> list[Output]:
+    def came(self, progress: TopicProgress, message: Window) -> list[Output]:
         """Take the peer's answer. Raises PeerFault where it was not asked for, or is longer than that."""
         asked = self._asked.pop((progress.topic, message.mark), None)
         if asked is None or len(message.items) > asked.count:
