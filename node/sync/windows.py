@@ -19,8 +19,10 @@ from protocol.codec import DecodeError
 from protocol.formats.publication import decode_publication
 from protocol.ids import BranchMark, TopicKey, root_branch
 from protocol.limits.peers import (
+    WINDOW_ANSWER_SECONDS,
     WINDOW_ASK_COUNT,
     WINDOW_BEHIND_MIN,
+    WINDOW_BRANCHES_MAX,
     WINDOW_HOLD_SECONDS,
     WINDOW_PAGES_MAX,
     WINDOW_RANK_MAX,
@@ -104,7 +106,9 @@ class WindowPort:
 
     def came(self, output: WindowCame) -> None:
         """Hand an answer to who asked."""
-        self._answers[output.topic, output.asked.mark].send_nowait(output)
+        sender = self._answers.pop((output.topic, output.asked.mark), None)
+        if sender is not None:  # else nobody waits any more
+            sender.send_nowait(output)
 
     # --- tasks ---
 
@@ -197,7 +201,10 @@ class WindowPort:
             rank = max(ranks)
 
     def _fill(self, repo_num: int) -> None:
-        """Ask for windows of a repo's branches in the epoch in use, of each mark once on this connection."""
+        """Ask for windows of a repo's largest branches in the epoch in use, of each mark once on this connection.
+
+        Which of them have anything new is not known.
+        """
         tables = self._hub.replica.tables
         repo = tables.repos.get(repo_num)
         epoch = None if repo is None else tables.epochs.get(repo.epoch_num)
@@ -207,7 +214,8 @@ class WindowPort:
             topic = None if name is None else tables.by_topic.get(name)
             if topic is None or not self._conversation.has_joined(topic.topic):
                 continue
-            for branch in tables.branches_in(repo_num):
+            branches = sorted(tables.branches_in(repo_num), key=lambda one: (-one.commit_count, one.num))
+            for branch in branches[: WINDOW_BRANCHES_MAX + 1]:  # the root branch is one of them
                 key = topic.topic, branch_mark_in(epoch.key, branch.branch_id)
                 if not branch.facts.is_root_branch and key not in self._seen:
                     self._seen.add(key)
@@ -249,7 +257,7 @@ class WindowPort:
     async def _ask(
         self, topic: TopicKey, mark: BranchMark, rank: int, *, is_upwards: bool
     ) -> WindowCame | None:
-        """Ask the peer; None where it is not asked. Ends with the connection at the latest."""
+        """Ask the peer; None where it is not asked, or does not answer in time."""
         async with self._room:
             self._count += 1
             if self._count > WINDOWS_ASKED_MAX or not self._conversation.has_joined(topic):
@@ -259,7 +267,10 @@ class WindowPort:
             self._conversation.happen(
                 WindowWanted(topic, mark, rank, is_upwards=is_upwards, count=WINDOW_ASK_COUNT)
             )
-            return await receiver.receive()
+            with trio.move_on_after(WINDOW_ANSWER_SECONDS):
+                return await receiver.receive()
+            self._answers.pop((topic, mark), None)
+            return None
 
 
 def _ranks_of(items: Collection[bytes], mark: BranchMark) -> list[int] | None:

@@ -73,6 +73,10 @@ WINDOW_RANK_MAX: Final = 2**53 - 1
 """Rank below which all of a branch stands."""
 WINDOW_ASK_COUNT: Final = 200
 """Newest commits of a branch that are asked for at once: some 130 KB, a tenth of a second at 10 Mbit/s."""
+WINDOW_BRANCHES_MAX: Final = 16
+"""Branches of a repo that are asked for on one connection: 2 MB."""
+WINDOW_ANSWER_SECONDS: Final = 60.0
+"""Seconds for which an answer is awaited: batches that are on their way come before it."""
 WINDOW_PAGES_MAX: Final = 8
 """Such questions in a row about one branch, as long as nothing of the answers is confirmed: a writer who states huge ranks
 has to write as many posts."""
