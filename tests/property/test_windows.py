@@ -22,8 +22,10 @@ from tests.support.ids import as_commit_id
 from tests.support.reference_histories import ROOT
 from tests.support.windows import confirm_window, open_copy
 
-COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "40"))
-VIEWS: Final = 6
+COUNT: Final = int(os.environ.get("RAVEL_HISTORIES", "30"))
+FAULTY: Final = (305, 380, 468, 1224, 1304, 1313)
+"""Seeds of histories in which something stands on a post that is rejected."""
+VIEWS: Final = 12
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +36,7 @@ def founded(tmp_path_factory: pytest.TempPathFactory) -> Founded:
 @pytest.mark.slow
 def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, tmp_path: Path) -> None:
     confirmed = listed = waiting = rejected = 0
-    for seed in range(COUNT):
+    for seed in (*FAULTY, *range(COUNT)):
         tale, rng = tell(seed), Random(seed)
         commits = make_commits(founded, tale)
         steps = tale.steps[len(FOUNDING) :]
@@ -54,7 +56,15 @@ def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, 
         with open_copy(founded, tmp_path / "partial", of_root) as partial:
             for _ in range(VIEWS):
                 name, share = rng.choice(BRANCHES), rng.choice((0.3, 0.7, 1.0))
-                sent = [step for step in steps if step.branch == name and rng.random() < share]
+                # Who hides a fault shows what stands on it.
+                hidden = {one for one in fallen if rng.random() < 0.5}
+                sent = [
+                    step
+                    for step in steps
+                    if step.branch == name
+                    and rng.random() < share
+                    and as_commit_id(commits.ids[step.number]) not in hidden
+                ]
                 items = [commits.items[step.number] for step in sent]
                 rng.shuffle(items)
                 standing = confirm_window(partial, items, name, tale.malicious)
@@ -74,4 +84,4 @@ def test_what_a_window_confirms_is_accepted_by_a_full_replica(founded: Founded, 
                 listed += len(standing.listed)
                 waiting += len(standing.waiting)
                 rejected += len(standing.rejected)
-    assert min(confirmed, listed, waiting, rejected) > COUNT // 4, (confirmed, listed, waiting, rejected)
+    assert min(confirmed, listed, waiting, rejected) > COUNT // 4
