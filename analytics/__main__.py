@@ -73,6 +73,7 @@ def _analyze(
             engine=options.engine,
             names=names,
             given=given,
+            conf=dict(options.conf),
         )
     except analyze.NoSuchBranch as error:
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"

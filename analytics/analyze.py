@@ -54,7 +54,7 @@ GROUP BY fault
 """The order is that of (checkpoints passed, rank, id): where ranks are those that are stated, so is the order. An altered
 export may state no rank at all, which IS DISTINCT FROM alone tells from an equal one."""
 
-_NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
+_NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Progress = Callable[[str], None]
 Verification = Literal["ranks", "deep", "no"]
@@ -95,8 +95,9 @@ def run(
     giant_from: int | None = None,
     engine: str = ENGINES[0],
     spark: "SparkSession | None" = None,
-    names: Mapping[str, str] = _NO_NAMES,
+    names: Mapping[str, str] = _NOTHING_MORE,
     given: GivenExports | None = None,
+    conf: Mapping[str, str] = _NOTHING_MORE,
 ) -> AnalysisResult:
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
@@ -106,8 +107,8 @@ def run(
     as one with this. `draw` names the branch to draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from`
     commits and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a
     new one, and left running. `given` says whether a bad export stops the analysis, as it does by default, and has those set
-    aside. `names` says what the page calls users, nodes and repos, by their ids as text; where an
-    export has pseudonyms it calls none by a name.
+    aside. `conf` are settings of a new session. `names` says what the page calls users, nodes and repos, by their ids as
+    text; where an export has pseudonyms it calls none by a name.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -118,7 +119,7 @@ def run(
         drawn = None if draw is None else find_branch(exports, draw, names)
         out_dir.mkdir(parents=True, exist_ok=True)
     with step("start Spark" if engine == "spark" else "open DuckDB"):
-        runner = _start(engine, exports, out_dir, master, spark)
+        runner = _start(engine, exports, out_dir, master, spark, conf)
     try:
         called = NO_NAMES if any(export.pseudonyms for export in exports) else Names(names)
         return _Analysis(
@@ -140,6 +141,7 @@ def _start(
     out: Path,
     master: str,
     spark: "SparkSession | None",
+    conf: Mapping[str, str],
 ) -> Engine:
     # Imported here: neither engine needs what the other one is made of.
     if engine == "local":
@@ -148,7 +150,7 @@ def _start(
         return LocalEngine(exports, out)
     from analytics.engines.spark_engine import SparkEngine
 
-    return SparkEngine(exports, out, master=master, spark=spark)
+    return SparkEngine(exports, out, master=master, spark=spark, conf=conf)
 
 
 def sort_anew(chunk: int = _CHUNK) -> str:

@@ -166,10 +166,18 @@ def fail(options: argparse.Namespace, exit_code: int, code: str, message: str, n
 
 
 def add_common_options(parser: argparse.ArgumentParser, what: str) -> None:
-    """--out, --master, --json."""
+    """--out, --master, --conf, --json."""
     parser.add_argument("--out", type=Path, required=True, help=f"folder for {what}")
     parser.add_argument(
         "--master", default="local[*]", help="Spark master URL (default: all cores of this machine)"
+    )
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        type=_setting,
+        metavar="KEY=VALUE",
+        help="a setting of Spark's, which goes before Ravel's own; may be given several times",
     )
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -189,6 +197,13 @@ def add_strict_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="stop at a bad export, where others would be read without it"
     )
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not (key.startswith("spark.") and separator):
+        raise argparse.ArgumentTypeError(f"{text!r} is not spark.KEY=VALUE")
+    return key, value
 
 
 def _positive(text: str) -> int:

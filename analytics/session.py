@@ -12,9 +12,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Thread
+from types import MappingProxyType
 from typing import Any, Final
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # it has no types
@@ -42,6 +43,10 @@ _PARTITIONS_MAX: Final = 2_000
 _CHECKPOINTS: Final = ".spark-checkpoints"
 
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+_NO_CONF: Final[Mapping[str, str]] = MappingProxyType({})
+_FIXED: Final = frozenset({"spark.sql.session.timeZone"})
+"""Settings that are ours whatever the user sets: days begin in UTC."""
 
 _FOR_FEW_ROWS: Final = {
     # To compile a query takes longer than to interpret it.
@@ -77,8 +82,11 @@ def start_session(
     rows: int | None = None,
     log_path: Path | None = None,
     shared: Path | None = None,
+    conf: Mapping[str, str] = _NO_CONF,
 ) -> SparkSession:
     """Start Spark. Raises JavaMissing, UserUnknown, MasterRefused. `log_path` takes what the JVM prints; None drops it.
+
+    `conf` are the user's settings. What these, or the user's spark-defaults.conf, set stays so, but for the time zone.
 
     `rows` are those that exports have, if that is known. A session for few (SMALL_ROWS_MAX) spends little on planning,
     since that takes longer than the work itself. `shared` is a folder that all machines of a cluster see: there tables are
@@ -118,8 +126,8 @@ def start_session(
             # Nothing is kept there. Spark makes the folder, by default in the working folder; this one is there.
             "spark.sql.warehouse.dir": Path(tempfile.gettempdir()).absolute().as_uri(),
         }
-    builder = SparkSession.Builder().master(master).appName("ravel analyze")
-    for key, value in options.items():
+    builder = SparkSession.Builder().master(master)
+    for key, value in settings_with({"spark.app.name": "ravel analyze", **options}, conf).items():
         builder = builder.config(key, value)
     with _jvm_output_to(log_path or Path(os.devnull)):
         try:
@@ -132,6 +140,25 @@ def start_session(
     if shared is not None and not is_local:
         session.sparkContext.setCheckpointDir((shared / _CHECKPOINTS).absolute().as_uri())
     return session
+
+
+def settings_with(ours: Mapping[str, str], conf: Mapping[str, str]) -> dict[str, str]:
+    """Return our settings but for those that the user has set, and the user's of this run."""
+    given = _defaults() | dict(conf)
+    fixed = {key: value for key, value in ours.items() if key in _FIXED}
+    return {key: value for key, value in ours.items() if key not in given} | dict(conf) | fixed
+
+
+def _defaults() -> dict[str, str]:
+    """Return what the user's spark-defaults.conf sets, where Spark itself reads it."""
+    home = os.environ.get("SPARK_HOME")
+    folder = os.environ.get("SPARK_CONF_DIR") or (f"{home}/conf" if home else "")
+    try:
+        text = Path(folder, "spark-defaults.conf").read_text(encoding="utf-8") if folder else ""
+    except (OSError, UnicodeDecodeError):  # Spark says what is wrong with it
+        return {}
+    pairs = (re.split(r"[\s=:]+", line.strip(), maxsplit=1) for line in text.splitlines())
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and not pair[0].startswith("#")}
 
 
 def _check_user() -> None:

@@ -79,12 +79,13 @@ def run(
     giant_from: int | None = None,
     spark: SparkSession | None = None,
     given: GivenExports | None = None,
+    conf: Mapping[str, str] | None = None,
 ) -> AuditResult:
     """Audit exports into `out_dir`/tables. Raises ExportError, JavaMissing, MasterRefused, LargeBranchRefused, OSError.
 
     Branches of `giant_from` commits and more are ordered by many tasks. A session given as `spark` is used instead of a
-    new one, and left running. `given` says whether a bad export stops the audit, as it does by default, and has those set
-    aside.
+    new one, and left running; `conf` are settings of a new one. `given` says whether a bad export stops the audit, as it
+    does by default, and has those set aside.
     """
     started = time.monotonic()
     progress("1/4 check the exports")
@@ -96,7 +97,7 @@ def run(
     out_dir.mkdir(parents=True, exist_ok=True)
     progress("2/4 start Spark")
     session = spark or start_session(
-        master, rows=count_rows(exports), log_path=out_dir / "spark.log", shared=out_dir
+        master, rows=count_rows(exports), log_path=out_dir / "spark.log", shared=out_dir, conf=conf or {}
     )
     tables = TableWriter(session, out_dir, is_small=are_small(exports))
     try:

@@ -47,6 +47,7 @@ def _audit(options: argparse.Namespace) -> int:
         progress=progress,
         giant_from=options.giant_from,
         given=given,
+        conf=dict(options.conf),
     )
     show(json.dumps(_as_json(result)) if options.json else as_text(result))
     return EXIT_MISMATCH if result.findings or result.set_aside else EXIT_OK

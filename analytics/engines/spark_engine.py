@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from analytics.engines.engine import DIGESTS, EXPORTS_SCHEMA, PLACES, PLACES_CARRIED, export_rows
-from analytics.engines.spark_tables import TableWriter
+from analytics.engines.spark_tables import JOB_DESCRIPTION, TableWriter, describe
 from analytics.order.branch_tasks import CARRIED, BranchDigest
 from analytics.order.linearize import OrderedBranches, digest_giants, order_branches
 from analytics.reading.export_reader import (
@@ -105,8 +105,9 @@ class SparkEngine(SparkQueries):
         *,
         master: str = "local[*]",
         spark: SparkSession | None = None,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
-        """Start Spark, or take a session that is left running. Raises JavaMissing, MasterRefused."""
+        """Start Spark with settings, or take a session that is left running. Raises JavaMissing, MasterRefused."""
         self._is_small = are_small(exports)
         self._commits_max = sum(export.rows for export in exports)
         self._exports = exports
@@ -115,7 +116,10 @@ class SparkEngine(SparkQueries):
         self._scratch = out / _FOLDER
         shutil.rmtree(self._scratch, ignore_errors=True)  # of a run that was killed
         super().__init__(
-            spark or start_session(master, rows=count_rows(exports), log_path=out / "spark.log", shared=out)
+            spark
+            or start_session(
+                master, rows=count_rows(exports), log_path=out / "spark.log", shared=out, conf=conf or {}
+            )
         )
         self._tables = TableWriter(self._spark, out, is_small=self._is_small)
         self._kept: list[DataFrame] = []
@@ -150,6 +154,7 @@ class SparkEngine(SparkQueries):
 
     def order(self, giant_from: int | None) -> None:
         """See Engine."""
+        describe(self._spark, "order every branch")
         self._ordered = place_commits(self._need("commits"), giant_from, self._commits_max, self._scratch)
         placed = gather(self._ordered.order, self._exports)
         if self._ordered.giants:  # how a giant hangs together is found by joins, and all else is in files
@@ -173,6 +178,7 @@ class SparkEngine(SparkQueries):
 
     def write(self, queries: Mapping[str, str]) -> None:
         """See Engine."""
+        describe(self._spark, f"write {', '.join(queries)}")
         written = self._tables.write_all({name: self.frame(query) for name, query in queries.items()})
         for name, frame in written.items():
             self.name(name, frame)
@@ -183,6 +189,7 @@ class SparkEngine(SparkQueries):
         answered = self._tables.rows(query, read)
         if answered is not None:
             return answered
+        describe(self._spark, f"read {', '.join(sorted(read))}")
         return super().rows(query)
 
     def close(self) -> None:
@@ -192,6 +199,7 @@ class SparkEngine(SparkQueries):
         if self._is_own:
             stop_session(self._spark, self._out)
             return
+        self._spark.sparkContext.setLocalProperty(JOB_DESCRIPTION, None)  # type: ignore[arg-type]  # so it forgets
         for frame in self._kept:
             frame.unpersist()
         self.drop_views()

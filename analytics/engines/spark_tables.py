@@ -37,6 +37,14 @@ _NOT_A_NAME: Final = re.compile(r"\W+")
 _PART: Final = "part-00000.parquet"
 
 
+JOB_DESCRIPTION: Final = "spark.job.description"
+
+
+def describe(spark: SparkSession, step: str) -> None:
+    """Have Spark's pages and logs call the next jobs of this thread by what they do."""
+    spark.sparkContext.setJobDescription(f"ravel: {step}")
+
+
 class TableWriter:
     """Writes tables below one folder. Methods raise OSError."""
 
@@ -110,6 +118,7 @@ class TableWriter:
 
 
 def _write_there(table: DataFrame, folder: Path) -> None:
+    describe(table.sparkSession, f"write {folder.name}")  # of this thread's jobs
     table.write.mode("overwrite").parquet(str(folder))
 
 

@@ -9,9 +9,10 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Final
 
-from analytics.command import EXIT_OK, add_common_options, guarded, progress_of, show
+from analytics.command import EXIT_OK, add_common_options, add_strict_option, guarded, progress_of, show
 
 COMMITS_MAX: Final = 1 << 22
 """Of a tangle to make: eight times the paper's largest. A run of it may be an hour in one task, and takes 2 GB there."""
@@ -26,12 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _study(options: argparse.Namespace) -> int:
+    from analytics.reading.given_exports import GivenExports
     from analytics.session import start_session
     from analytics.study import page as study_page
     from analytics.study import study
     from analytics.study.real_branches import load_real_branches
-    from ravel.exports.checking import read_export
-    from ravel.exports.fetching import fetch_exports
 
     began = time.monotonic()
     base = study.QUICK if options.quick else study.FULL
@@ -41,10 +41,10 @@ def _study(options: argparse.Namespace) -> int:
         seeds=options.seeds or base.seeds,
     )
     progress = progress_of("study")
-    folders = fetch_exports(options.export_dir, options.out, progress)
-    exports = [read_export(folder, progress=progress) for folder in folders]
+    given = GivenExports(progress, strict=options.strict)
+    exports = given.read(given.fetch(options.export_dir, options.out)) if options.export_dir else []
     options.out.mkdir(parents=True, exist_ok=True)
-    session = start_session(options.master, log_path=options.out / "spark.log")
+    session = start_session(options.master, log_path=options.out / "spark.log", conf=dict(options.conf))
     try:
         real = load_real_branches(session, exports) if exports else []
         if exports and not real:
@@ -70,6 +70,7 @@ def _study(options: argparse.Namespace) -> int:
                     "report": str(page),
                     "figures": str(figures),
                     "tables": str(options.out / "tables"),
+                    "set_aside": [asdict(one) for one in given.set_aside],
                     "seconds": round(seconds, 3),
                 }
             )
@@ -79,6 +80,7 @@ def _study(options: argparse.Namespace) -> int:
             f"{len(result.runs):,} runs in {seconds:.0f} s: {study_page.scale_of(plan)}\n"
             f"report   {page}\nfigures  {figures}\ntables   {options.out / 'tables'}\n\n"
             f"{study_page.as_text(result)}"
+            + "".join(f"\nNOT READ: {one.source}: {one.reason}" for one in given.set_aside)
         )
     return EXIT_OK
 
@@ -97,6 +99,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seeds", type=_Number(1, SEEDS_MAX), help="runs of each scenario")
     parser.add_argument("--resume", action="store_true", help="go on with the study that lies in OUT")
     add_common_options(parser, "study.html and tables")
+    add_strict_option(parser)
     return parser.parse_args(arguments)
 
 

@@ -25,6 +25,12 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
 StrictOption = Annotated[
     bool, typer.Option("--strict", help="Stop at a bad export; else it is named, and others are read.")
 ]
+ConfOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="KEY=VALUE", help="Spark setting, which goes before Ravel's own. May be given several times."
+    ),
+]
 LargeBranchOption = Annotated[
     int | None,
     typer.Option(
@@ -60,6 +66,7 @@ def analyze(
         typer.Option(help="Compute with Spark at any size, or with DuckDB in one process, without Java."),
     ] = "spark",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    conf: ConfOption = None,
     verify: Annotated[
         Literal["ranks", "deep"],
         typer.Option(
@@ -88,6 +95,7 @@ def analyze(
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     options = ["--out", str(out), "--master", master, "--engine", engine]
+    options += _settings(conf)
     options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
@@ -108,6 +116,7 @@ def audit(
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the table of findings.")] = Path("audit"),
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    conf: ConfOption = None,
     giant_from: LargeBranchOption = None,
     strict: StrictOption = False,
     as_json: JsonOption = False,
@@ -119,7 +128,7 @@ def audit(
     own, environment = ("", {}) if export_folders else _own_export(context)
     destinations = export_folders or [own]
     arguments = [*destinations, "--out", str(out), "--master", master, *_large_branch_options(giant_from)]
-    arguments += ["--strict"] if strict else []
+    arguments += [*_settings(conf), *(["--strict"] if strict else [])]
     _run_job("analytics.audit.command", arguments, as_json, environment)
 
 
@@ -136,6 +145,8 @@ def study(
     seeds: Annotated[int | None, typer.Option(help="Runs of each scenario.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume the study in --out.")] = False,
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
+    conf: ConfOption = None,
+    strict: StrictOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Replay tangles in Spark and count the edits that keep a timeline in order. Needs Java 17 or newer."""
@@ -147,6 +158,7 @@ def study(
     options += [f"--widths={widths}"] if widths is not None else []
     options += [f"--seeds={seeds}"] if seeds is not None else []
     options += ["--resume"] if resume else []
+    options += [*_settings(conf), *(["--strict"] if strict else [])]
     _run_job("analytics.study.command", [name, *(exports or []), *options], as_json)
 
 
@@ -176,6 +188,10 @@ def _known_names(context: typer.Context) -> dict[str, str]:
         return {api.show_status()["node"]: "This node"} | names
     except ServiceError:
         return {}
+
+
+def _settings(conf: list[str] | None) -> list[str]:
+    return [f"--conf={one}" for one in conf or []]
 
 
 def _large_branch_options(giant_from: int | None) -> list[str]:
