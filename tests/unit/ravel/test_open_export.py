@@ -102,6 +102,17 @@ def test_ids_are_texts_where_they_are_asked_for(folders: list[Path]) -> None:
         export.table("commits", text_ids=True).spark(None)  # type: ignore[arg-type]  # before the session is used
 
 
+def test_some_columns_are_read_alone_and_rows_come_as_a_stream(folders: list[Path]) -> None:
+    export = ravel.open_export(folders)
+    table = export.table("commits", columns=["acks", "node", "commit_id"], text_ids=True)
+    rows = table.batches().read_all()
+    assert rows.column_names == ["acks", "node", "commit_id"]
+    assert rows["commit_id"].to_pylist() == [id_text(AnyId(id_of(name))) for name in "abcab"]
+    assert export.table("commits", columns=["node"]).arrow()["node"].to_pylist() == ["one"] * 3 + ["two"] * 2
+    with pytest.raises(KeyError, match="no column wrong; commits has sequence, commit_id"):
+        export.table("commits", columns=["wrong"])
+
+
 @pytest.mark.slow
 def test_pandas_polars_and_duckdb_get_the_same_rows(folders: list[Path]) -> None:
     commits = ravel.open_export(str(folders[0])).table("commits")

@@ -7,7 +7,7 @@ each row with the node that exported it.
 import re
 import shutil
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import mkdtemp
@@ -30,6 +30,8 @@ __all__ = ["ExportError", "OpenExport", "Table", "open_export"]
 
 NODE: Final = "node"
 """The column that each table gets."""
+_BATCH_ROWS: Final = 100_000
+"""Rows of a stream in memory at once: some MB."""
 
 
 def open_export(
@@ -98,8 +100,8 @@ class OpenExport:
     def _has_bodies(self) -> bool:
         return self._with_bodies and any(export.has_bodies for export in self.exports)
 
-    def table(self, name: str, *, text_ids: bool = False) -> "Table":
-        """Return a table of all exports. Raises KeyError for a name that is none of `tables`.
+    def table(self, name: str, *, columns: Sequence[str] | None = None, text_ids: bool = False) -> "Table":
+        """Return a table of all exports, with some of its `columns` or all. Raises KeyError for a name that is none.
 
         With `text_ids` ids are not bytes but texts, as `ravel` writes them; not for Spark. Timelines sort ids by their
         bytes, and texts sort otherwise.
@@ -113,16 +115,29 @@ class OpenExport:
             elif name in BLOCK_TABLES:
                 why = f"{name} are read after open_export(..., with_blocks=True)"
             raise KeyError(f"{why}; there are {', '.join(self.tables)}")
-        return Table(name, self.exports, self, text_ids=text_ids)
+        return Table(name, self.exports, self, columns=columns, text_ids=text_ids)
 
 
 class Table:
     """A table of all exports, with the column `node`. What an older export's schema lacks is null there."""
 
     def __init__(
-        self, name: str, exports: tuple[Export, ...], kept: object, *, text_ids: bool = False
+        self,
+        name: str,
+        exports: tuple[Export, ...],
+        kept: object,
+        *,
+        columns: Sequence[str] | None = None,
+        text_ids: bool = False,
     ) -> None:
         self.name: Final = name
+        whole = plain_schema(name)
+        if unknown := {*(columns or ())} - {*whole.names}:
+            raise KeyError(f"no column {', '.join(sorted(unknown))}; {name} has {', '.join(whole.names)}")
+        self._plain = whole
+        if columns is not None:
+            described: Any = whole.metadata
+            self._plain = pa.schema([whole.field(one) for one in columns], described)
         self._text_ids = text_ids
         self._exports = exports
         self._kept = kept  # with it would go what was fetched
@@ -133,31 +148,57 @@ class Table:
 
     def schema(self) -> pa.Schema:
         """Columns with their descriptions and units as metadata. Ids are of variable length, which all readers take."""
-        schema = plain_schema(self.name)
-        for place in _id_places(self.name) if self._text_ids else ():
+        schema = self._plain
+        for place in self._id_places() if self._text_ids else ():
             kind = pa.list_(pa.string()) if pa.types.is_list(schema.types[place]) else pa.string()
             schema = schema.set(place, schema.field(place).with_type(kind))
         return schema
 
+    def batches(self) -> pa.RecordBatchReader:
+        """Open the rows as a stream, read once, of which some MB are in memory: DuckDB and polars take it.
+
+        A part that an export replaced meanwhile is an ExportError.
+        """
+        return pa.RecordBatchReader.from_batches(self.schema(), self._read())
+
     def arrow(self) -> pa.Table:
-        """Read the rows as a table of Arrow, in memory. A part that an export replaced meanwhile is an ExportError."""
-        schema = plain_schema(self.name)
-        read = [schema.empty_table()]
+        """Read the rows as a table of Arrow, in memory. Raises as `batches`."""
+        return self.batches().read_all()
+
+    def _read(self) -> Iterator[pa.RecordBatch]:
         for export in self._exports:
             for part in export.tables[self.name]:
                 try:
-                    rows = pq.read_table(part.path, partitioning=None)
+                    file = pq.ParquetFile(part.path)
                 except FileNotFoundError:
                     raise ExportError(f"{part.path} is gone: open the export again") from None
-                read.append(fit_rows(rows, schema, export.node))
-        rows = pa.concat_tables(read)
-        if self._text_ids:
-            kinds: Any = self.schema().types
-            for place in _id_places(self.name):
-                chunks = [_as_texts(chunk) for chunk in rows.column(place).chunks]
-                texts: Any = pa.chunked_array(chunks, kinds[place])
-                rows = rows.set_column(place, rows.schema.names[place], texts)
-        return rows.cast(self.schema())
+                with file:
+                    there = file.schema_arrow.names
+                    wanted = [name for name in self._plain.names if name in there] or there[:1]
+                    for batch in file.iter_batches(_BATCH_ROWS, columns=wanted):
+                        rows = fit_rows(pa.Table.from_batches([batch]), self._plain, export.node)
+                        yield from self._with_texts(rows).cast(self.schema()).to_batches()
+
+    def _with_texts(self, rows: pa.Table) -> pa.Table:
+        kinds: Any = self.schema().types
+        for place in self._id_places() if self._text_ids else ():
+            chunks = [_as_texts(chunk) for chunk in rows.column(place).chunks]
+            texts: Any = pa.chunked_array(chunks, kinds[place])
+            rows = rows.set_column(place, rows.schema.names[place], texts)
+        return rows
+
+    def _id_places(self) -> list[int]:
+        """Return the columns that hold ids, or lists of them."""
+        kinds = TABLES[self.name]
+        return [
+            place
+            for place, name in enumerate(self._plain.names)
+            if name != NODE
+            and (
+                pa.types.is_fixed_size_binary(kinds.field(name).type)
+                or pa.types.is_list(kinds.field(name).type)
+            )
+        ]
 
     def pandas(self) -> "pd.DataFrame":
         """Read the rows as a DataFrame of pandas."""
@@ -198,7 +239,7 @@ class Table:
         united = found[0] if len(found) == 1 else found[1]
         for frame in found[2:]:
             united = united.unionByName(frame)
-        return united
+        return united.select(*self.schema().names)
 
 
 def plain_schema(table: str) -> pa.Schema:
@@ -223,16 +264,6 @@ def fit_rows(rows: pa.Table, schema: pa.Schema, node: str) -> pa.Table:
         else:
             columns.append(pa.chunked_array([pa.nulls(len(rows), field.type)]))
     return pa.Table.from_arrays(columns, schema=schema)
-
-
-def _id_places(table: str) -> list[int]:
-    """Return the columns that hold ids, or lists of them."""
-    kinds = TABLES[table].types
-    return [
-        place
-        for place, kind in enumerate(kinds)
-        if pa.types.is_fixed_size_binary(kind) or pa.types.is_list(kind)
-    ]
 
 
 def _as_texts(ids: Any) -> Any:  # noqa: ANN401  # arrays of ids, or of lists of them
