@@ -6,10 +6,11 @@ makes four posts in a branch, `a` on the branch's root, and gives their publicat
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import ClassVar
 
 from sqlalchemy import select
 
@@ -26,7 +27,7 @@ from protocol.formats.publication import decode_publication
 from protocol.ids import CommitId
 from storage.commits.commits import load_timeline
 from storage.repos.epochs import Topic
-from storage.repos.repos import Branch, Repo, add_repo
+from storage.repos.repos import Branch, add_repo
 from storage.schema.schema import commits
 from storage.topics.publishing import load_publications
 from tests.support.ids import as_commit_id
@@ -34,36 +35,48 @@ from tests.support.stores import KeptFolder
 
 NOW_MS = 1_700_000_000_000
 STORE_KEY = StoreKey(b"store key".ljust(32, b"-"))
-_FIRST: list[KeptFolder] = []
-"""The first node's folder, before anything is written: writing it takes half of a millisecond, making it 15."""
 
 
 class World:
     """A node that writes histories, and copies of its repo on other nodes."""
 
-    def __init__(self, folder: Path, *, is_another: bool = False) -> None:
-        """With `is_another`, its repo is not that of the other worlds of this process."""
+    _kept: ClassVar[dict[Callable[["World"], object], tuple[KeptFolder, dict[str, WrittenCommit]]]] = {}
+    """Folders and commits of earlier worlds, by what was told in them: founding one alone takes 15 ms."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        tell: "Callable[[World], object]" = lambda _: None,
+        is_another: bool = False,
+    ) -> None:
+        """World in which `tell` has told something. With `is_another`, its repo is not that of other worlds."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
-        is_alike = not is_another and KeptFolder.are_rows_kept()
-        if is_alike and _FIRST:
-            _FIRST[0].write_to(folder)
-        self._open()
-        if not self.replica.repos:
-            repo, _ = self.author.create_repo("world")
-            self.author.create_branch(repo, "main")
-        if is_alike and not _FIRST:
-            self.replica.close()
-            _FIRST.append(KeptFolder(folder))
-            self._open()
-        self.repo: Repo = next(iter(self.replica.repos.values()))
-        self.branch: Branch = next(it for it in self.replica.branches.values() if it.name == "main")
         self.commits: dict[str, WrittenCommit] = {}
         self._copies: list[Replica] = []
+        is_kept = not is_another and KeptFolder.are_rows_kept()
+        if is_kept and tell in self._kept:
+            kept, commits = self._kept[tell]
+            kept.write_to(folder)
+            self.commits |= commits
+            self._open()
+            return
+        self._open()
+        tell(self)
+        if is_kept:
+            self.replica.close()
+            self._kept[tell] = KeptFolder(folder), dict(self.commits)
+            self._open()
 
     def _open(self) -> None:
         self.replica = Replica(self.folder, STORE_KEY)
         self.author = Author(self.replica, UserSeed(b"w" * 32), lambda: NOW_MS)
+        if not self.replica.repos:
+            repo, _ = self.author.create_repo("world")
+            self.author.create_branch(repo, "main")
+        (self.repo,) = self.replica.repos.values()
+        self.branch: Branch = next(it for it in self.replica.branches.values() if it.name == "main")
 
     def close(self) -> None:
         """Close this node and all copies."""

@@ -39,12 +39,14 @@ from tests.support.relays import fill_relay
 
 def _world(folder: Path) -> World:
     """A fork and a merge, a checkpoint, and a commit that waits."""
-    world = World(folder)
+    return World(folder, tell=_tell)
+
+
+def _tell(world: World) -> None:
     world.name_quorum()
     world.write("a, a <- b, a <- c, b c <- d")
     world.checkpoint_one("k", ["d"])
     world.write("k <- e")
-    return world
 
 
 @pytest.mark.slow

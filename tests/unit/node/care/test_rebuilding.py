@@ -90,8 +90,7 @@ _QUICK = ("an index", "magic", "a statement in the schema")
     [pytest.param(name, marks=[] if name in _QUICK else pytest.mark.extended) for name in HEALED],
 )
 def test_what_follows_from_other_pages_is_put_right_here(tmp_path: Path, damage: str) -> None:
-    world = World(tmp_path)
-    world.tell_story()
+    world = World(tmp_path, tell=World.tell_story)
     digest = timeline(world.replica, world.branch)
     world.close()
     path = tmp_path / "ravel.sqlite"
@@ -127,8 +126,7 @@ def test_what_follows_from_other_pages_is_put_right_here(tmp_path: Path, damage:
     ],
 )
 def test_what_stood_on_a_damaged_page_is_asked_of_peers(tmp_path: Path, table: str, which: int) -> None:
-    world = World(tmp_path)
-    world.tell_story()
+    world = World(tmp_path, tell=World.tell_story)
     items = [item for branch in world.replica.branches.values() for item in world.publications(branch)]
     digest = timeline(world.replica, world.branch)
     world.close()
@@ -147,8 +145,7 @@ def test_what_stood_on_a_damaged_page_is_asked_of_peers(tmp_path: Path, table: s
 
 
 def test_a_repo_whose_secrets_are_gone_goes_with_all_of_it_and_can_be_joined_again(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.tell_story()
+    world = World(tmp_path, tell=World.tell_story)
     world.close()
     _on_page("repos", 0)(tmp_path / "ravel.sqlite")
     repair = _repair(tmp_path)

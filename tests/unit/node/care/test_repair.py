@@ -53,9 +53,7 @@ def _dump_of(folder: Path) -> dict[str, list[tuple[Any, ...]]]:
 
 def _story(folder: Path) -> World:
     """Forks and merges, a void commit, and two checkpoints."""
-    world = World(folder)
-    world.tell_story()
-    return world
+    return World(folder, tell=World.tell_story)
 
 
 def _topic_set(num: int, topic: TopicKey) -> TopicSet:

@@ -35,8 +35,7 @@ Rows = dict[str, list[tuple[Any, ...]]]
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
-    with closing(World(tmp_path)) as world:
-        world.tell_story()
+    with closing(World(tmp_path, tell=World.tell_story)) as world:
         world.author.start_epoch(world.repo)
         world.author.write(world.replica.root_branch(world.repo), BranchLink(world.branch.branch_id))
         world.write("j <- k, k <- l")

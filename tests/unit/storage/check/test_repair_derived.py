@@ -25,8 +25,7 @@ from tests.support.builders import STORE_KEY, World, give, timeline
 
 @pytest.mark.slow
 def test_rows_are_made_again_and_blocks_come_back(tmp_path: Path) -> None:
-    world = World(tmp_path)
-    world.tell_story()
+    world = World(tmp_path, tell=World.tell_story)
     world.author.start_epoch(world.repo)
     world.write("j <- k")
     items = [item for branch in world.replica.branches.values() for item in world.publications(branch)]
