@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Column, Connection, func, select
+from sqlalchemy import Column, Connection, func, select, table
+from sqlalchemy import column as named_column
 from sqlalchemy.exc import DBAPIError
 
 from protocol.codec import DecodeError
@@ -162,7 +163,7 @@ def _find_dangling(
     references: Sequence[tuple[Column[Any], Column[Any]]],
 ) -> None:
     for column, target in references:
-        targets = target.table.alias()
+        targets = table(target.table.name, named_column("num")).alias()  # all columns would be copied
         is_there = select(targets.c.num).where(targets.c.num == column).exists()
         names_one = column != 0 if column in ZERO_IS_NONE else column.is_not(None)
         dangling = select(column).where(names_one, ~is_there).distinct().limit(_BATCH)

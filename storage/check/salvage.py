@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, func, select, table, update
+from sqlalchemy import column as named_column
 
 from protocol.ids import BlockId
 from storage.blobs.reachability import mark_reached
@@ -91,7 +92,7 @@ def drop_dangling(connection: Connection) -> int:
     count = 0
     for column, target in REFERENCES:
         if column.table.name in _DERIVED:
-            targets = target.table.alias()
+            targets = table(target.table.name, named_column("num")).alias()
             dangling = column.is_not(None) & column.not_in(select(targets.c.num))
             count += connection.execute(delete(column.table).where(dangling)).rowcount
     # A place is told again by its commit, where that can be opened (`node.care.repair`).
