@@ -44,6 +44,7 @@ from protocol.session.outputs import (
     LearnPeers,
     LoadEarlier,
     LoadFileList,
+    LoadWindow,
     NodesLearned,
     OpenReconciliation,
     OpenTopics,
@@ -54,6 +55,7 @@ from protocol.session.outputs import (
     RendezvousAsked,
     RendezvousPossible,
     Send,
+    WindowCame,
 )
 from protocol.session.reconciliation.reconciler import FrameKind, Reconciler
 from protocol.session.reconciliation.riblt import Unreconciled
@@ -295,6 +297,8 @@ class Network:
                 | AccountAnswered()
             ):
                 raise AssertionError("nobody is a relay here")
+            case LoadWindow() | WindowCame():
+                raise AssertionError("nobody speaks of windows here")
             case _:
                 self.after(self.chance.uniform(*STORE_DELAY), lambda: self._look_up(link, end, output))
 
