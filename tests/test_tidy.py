@@ -44,7 +44,6 @@ DECISION_FORM: Final = re.compile(
 )
 DECISION_NAMED: Final = re.compile(r"\bdecision(?: \[?|s/)0*(\d+)")
 NAMING: Final = (".py", ".js", ".toml", ".md", "Makefile")
-INDEX_LINE: Final = re.compile(r"^- \d+: .*$", re.MULTILINE)
 
 
 @cache
@@ -96,12 +95,6 @@ def decision_faults(name: str, text: str) -> list[str]:
         "length": len(text.splitlines()) <= DECISION_LINE_COUNT_MAX,
     }
     return [part for part, is_right in holds.items() if not is_right]
-
-
-def index_lines(pages: dict[str, str]) -> list[str]:
-    """Return the lines of the index that these records must have."""
-    heads = {name: text.partition("\n")[0].partition(". ")[2] for name, text in pages.items()}
-    return sorted(f"- {int(name[:4])}: [{title}]({name})" for name, title in heads.items())
 
 
 def test_no_module_is_too_long() -> None:
@@ -167,11 +160,6 @@ def test_every_link_between_files_resolves() -> None:
 def test_every_decision_has_the_form_of_a_record() -> None:
     faults = {name: decision_faults(name, text) for name, text in decision_pages().items()}
     assert {name: found for name, found in faults.items() if found} == {}
-
-
-def test_every_decision_stands_once_in_the_index() -> None:
-    found = INDEX_LINE.findall((DECISIONS / "README.md").read_text(encoding="utf-8"))
-    assert sorted(found) == index_lines(decision_pages())
 
 
 def test_every_decision_that_a_file_names_has_a_record() -> None:
