@@ -48,7 +48,7 @@ def make_store(folder: Path, members: int, epochs: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, STORE_KEY)
     owner = Author(replica, UserSeed(b"o" * 32), clock_ms)
-    repo, _ = owner.create_repo("age")
+    repo, _ = owner.founding.create_repo("age")
     root = replica.root_branch(repo)
     invitation = Invite(key_pair(_INVITATION)[0], Permission.WRITE, members, 2**50)
     written, _ = owner.write(root, invitation)

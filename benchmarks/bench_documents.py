@@ -207,8 +207,8 @@ def measure(folder: Path, count: int) -> None:
     note(f"{count} commits of each")
     replica = Replica(folder, STORE_KEY)
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
-    repo, _ = author.create_repo("bench")
-    branch, _ = author.create_branch(repo, "main")
+    repo, _ = author.founding.create_repo("bench")
+    branch, _ = author.founding.create_branch(repo, "main")
     if count > _TEXT_UPDATES_MAX:
         measure_values(replica, author, branch, count)
         measure_json(Hub(replica, inline(), clock_ms), author, branch, count)

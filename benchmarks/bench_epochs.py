@@ -50,7 +50,7 @@ def _exclude_one_of(members: int, folder: Path) -> None:
     drafts = [Draft(Grant(user, Permission.WRITE)) for user in users]
     author.write_many(root, lambda _: drafts, lambda _connection, _written: None)
     excluding = timed(lambda: author.write(root, Remove(users[0], None, ())))
-    starting = timed(lambda: author.prepare(repo, IngestResult()))
+    starting = timed(lambda: author.preparation.prepare(repo, IngestResult()))
     assert len(replica.tables.epochs) == 2
     secret = bindings.crypto_sign_ed25519_sk_to_curve25519(key_pair(UserSeed(b"s" * 32))[1])
     boxing = timed(lambda: [_seal(user, secret) for user in users])
@@ -107,8 +107,8 @@ def _create(folder: Path) -> tuple[Replica, Author, Repo, Branch]:
     folder.mkdir(parents=True)
     replica = Replica(folder, STORE_KEY)
     author = Author(replica, UserSeed(b"o" * 32), clock_ms)
-    repo, _ = author.create_repo("bench")
-    branch, _ = author.create_branch(repo, "main")
+    repo, _ = author.founding.create_repo("bench")
+    branch, _ = author.founding.create_branch(repo, "main")
     return replica, author, repo, branch
 
 

@@ -83,8 +83,8 @@ class _Node:
         folder.mkdir()
         self.replica = Replica(folder, STORE_KEY)
         self.author = Author(self.replica, UserSeed(b"b" * 32), clock_ms)
-        repo, _ = self.author.create_repo("bench")
-        self.branch, _ = self.author.create_branch(repo, "main")
+        repo, _ = self.author.founding.create_repo("bench")
+        self.branch, _ = self.author.founding.create_branch(repo, "main")
         self.secret = self.replica.writing_epoch(repo).convergence_secret
 
     def files(self) -> FileService:

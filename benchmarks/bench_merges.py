@@ -74,8 +74,8 @@ def _import(folder: Path, items: list[ImportItem]) -> tuple[float, float, float]
     replica = Replica(folder, StoreKey(b"k" * 32))
     try:
         author = Author(replica, UserSeed(b"u" * 32), clock_ms)
-        repo, _ = author.create_repo("bench")
-        branch, _ = author.create_branch(repo, "main")
+        repo, _ = author.founding.create_repo("bench")
+        branch, _ = author.founding.create_branch(repo, "main")
         slowest, began, cpu_began = 0.0, time.perf_counter(), time.process_time()
         for start in range(0, len(items), IMPORT_BATCH_COUNT_MAX):
             batch_began = time.perf_counter()

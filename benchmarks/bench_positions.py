@@ -82,7 +82,7 @@ class Source:
         author = Author(replica, UserSeed(b"b" * 32), clock_ms)
         _raise_head(replica, branch, rank)
         write_posts(author, branch, _FURTHER)
-        flooded, _ = author.create_branch(repo, "flooded")
+        flooded, _ = author.founding.create_branch(repo, "flooded")
         for start in range(0, _FURTHER, 1000):
             texts = [f"post number {number}" for number in range(start, start + 1000)]
             drafts = [Draft(Post(one), (flooded.facts.root_id,)) for one in texts]

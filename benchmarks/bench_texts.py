@@ -91,8 +91,8 @@ def measure(folder: Path, count: int) -> None:
     note(f"{count} updates")
     replica = Replica(folder, STORE_KEY)
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
-    repo, _ = author.create_repo("bench")
-    branch, _ = author.create_branch(repo, "main")
+    repo, _ = author.founding.create_repo("bench")
+    branch, _ = author.founding.create_branch(repo, "main")
     user = text_clients(author.user, branch.branch_id) << TEXT_SESSION_BITS
     updates = type_together(count, [user | session for session in range(1, _EDITORS + 1)])
     write_all(author, branch, [TextUpdate(update, ()) for update in updates])

@@ -74,8 +74,8 @@ def write_history(
     folder.mkdir(parents=True, exist_ok=True)
     replica = Replica(folder, store_key)
     author = Author(replica, seed, clock_ms)
-    repo, _ = author.create_repo("bench")
-    branch, _ = author.create_branch(repo, "main")
+    repo, _ = author.founding.create_repo("bench")
+    branch, _ = author.founding.create_branch(repo, "main")
     write_posts(author, branch, commit_count, text)
     return replica, repo, branch
 

@@ -70,8 +70,8 @@ def copy_home(made: Peer, base: Path, fill: Callable[[Author], str]) -> Peer:
 
 
 def _fill(commit_count: int, author: Author) -> str:
-    repo, _ = author.create_repo(REPO)
-    branch, _ = author.create_branch(repo, "main")
+    repo, _ = author.founding.create_repo(REPO)
+    branch, _ = author.founding.create_branch(repo, "main")
     for start in range(0, commit_count, _AT_ONCE):
         texts = [f"post number {number}" for number in range(start, min(start + _AT_ONCE, commit_count))]
         drafts = [Draft(Post(text)) for text in texts]

@@ -30,9 +30,9 @@ def copy_wide_home(folder: Path, repo_count: int, branch_count: int, name: str =
 
 def _fill(repo_count: int, branch_count: int, author: Author) -> str:
     for repo_number in range(repo_count):
-        repo, _ = author.create_repo(f"repo {repo_number}")
+        repo, _ = author.founding.create_repo(f"repo {repo_number}")
         for number in range(branch_count):
-            branch, _ = author.create_branch(repo, f"branch {number}")
+            branch, _ = author.founding.create_branch(repo, f"branch {number}")
             author.write(branch, Post("the first"))
     return f"{repo_count} repos of {branch_count} branches"
 

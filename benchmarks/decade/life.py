@@ -138,12 +138,12 @@ class Life:
     def _play(self, event: Event) -> None:
         match event.what:
             case Found(repo):
-                self._admin.create_repo(_repo_name(repo))
+                self._admin.founding.create_repo(_repo_name(repo))
             case Admit(repo, members):
                 held = bodies.Permission.WRITE if repo else bodies.Permission.ADMIN
                 self._write_root(repo, 0, [bodies.Grant(self._user(one), held) for one in members])
             case AddBranch(repo, branch):
-                self._admin.create_branch(self._repo(repo), _branch_name(branch))
+                self._admin.founding.create_branch(self._repo(repo), _branch_name(branch))
             case Invite(member, admin):
                 key = key_pair(self._invitation_seed(member))[0]
                 body = bodies.Invite(key, bodies.Permission.WRITE, 1, TIMESTAMP_MAX_MS)
@@ -197,7 +197,7 @@ class Life:
         if renews:
             self._admin.start_epoch(repo, stored)
         else:
-            self._admin.prepare(repo, stored)
+            self._admin.preparation.prepare(repo, stored)
         now = self._at / 1000
         for _ in range(_KEPT_UP_MAX):
             wait = self._duties.perform(repo, now, stored)

@@ -1,4 +1,4 @@
-"""`Author`: everything that one user writes and signs: commits in groups, new repos and branches, epochs, seals."""
+"""`Author`: everything that one user writes and signs."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -23,26 +23,24 @@ from protocol.crypto.keys import EpochKey, UserSeed
 from protocol.formats.body import Body, Permission
 from protocol.ids import Digest, Mark, RepoId, Signature, UserId
 from storage.engine.database import Database
-from storage.repos.epochs import Epoch
 from storage.repos.repos import Branch, Repo
 
 
 class Author:
-    """Author of one user's commits. All methods run in worker threads (`node.authoring.writing` is for async callers)."""
+    """Author of one user's commits: `founding` makes repos and branches, `queue` groups writes, `preparation` epochs due.
+
+    All methods run in worker threads (`node.authoring.writing` is for async callers).
+    """
 
     def __init__(self, replica: Replica, user_seed: UserSeed, clock_ms: Callable[[], int]) -> None:
         self._replica = replica
         self._keys = AuthorKeys(*signing.key_pair(user_seed))
         replica.own_feeds.user = self._keys.user
-        self._writer = FeedWriter(replica, self._keys, clock_ms)
-        self._preparation = Preparation(self._writer)
-        self._queue = WriteQueue(self._writer, self._preparation)
-        founding = Founding(self._writer, self._preparation)
-        self.create_repo = founding.create_repo
-        self.create_branch = founding.create_branch
-        self.write_group = self._queue.write_group
-        self.prepare = self._preparation.prepare
-        self.lock = self._writer.lock
+        self.writer = FeedWriter(replica, self._keys, clock_ms)
+        self.preparation = Preparation(self.writer)
+        self.queue = WriteQueue(self.writer, self.preparation)
+        self.founding = Founding(self.writer, self.preparation)
+        self.lock = self.writer.lock
         """Held by a caller whose several commits rest on what it has read: nobody else writes as this user meanwhile."""
 
     @property
@@ -78,15 +76,11 @@ class Author:
         `stored` gets that even if the write is refused then. Raises as `write`, and what a plan raises.
         """
         stored = IngestResult() if stored is None else stored
-        [outcome], ingested = self.write_group([WriteRequest(branch, drafts, after)])
+        [outcome], ingested = self.queue.write_group([WriteRequest(branch, drafts, after)])
         stored.add(ingested)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome, stored
-
-    def write_in(self, branch: Branch, epoch: Epoch, draft: Draft) -> IngestResult:
-        """Write one commit in a given epoch, whatever the current one is. Raises as `write`."""
-        return self._writer.write_in(branch, epoch, draft)[1]
 
     def start_epoch(self, repo: Repo, stored: IngestResult | None = None) -> IngestResult:
         """Start an epoch after everything that this node knows of. Gives what was stored, as `write_many` does.
@@ -94,7 +88,7 @@ class Author:
         Raises ServiceError where the rules refuse it; StorageError.
         """
         stored = IngestResult() if stored is None else stored
-        self._preparation.start(repo, stored)
+        self.preparation.start(repo, stored)
         return stored
 
     def may_write(self, branch: Branch) -> bool:

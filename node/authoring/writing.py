@@ -38,7 +38,7 @@ async def write_commits(
     files_epoch: int | None = None,
 ) -> list[WrittenCommit]:
     """Write several commits, all or none. Raises as `write_commit`, and as a plan raises. The rest is of WriteRequest."""
-    return await hub.write_grouped(author.write_group, WriteRequest(branch, drafts, after, files_epoch))
+    return await hub.write_grouped(author.queue.write_group, WriteRequest(branch, drafts, after, files_epoch))
 
 
 async def write_each(
@@ -46,7 +46,7 @@ async def write_each(
 ) -> list[WrittenCommit | Exception]:
     """Write commits one after the other, each whole or not at all; returns each, or the error that `write_commit` raises."""
     requests = [WriteRequest(branch, [as_draft(body)]) for body in bodies]
-    outcomes = await hub.write_each(author.write_group, requests)
+    outcomes = await hub.write_each(author.queue.write_group, requests)
     return [outcome if isinstance(outcome, Exception) else outcome[0] for outcome in outcomes]
 
 
@@ -69,7 +69,7 @@ async def create_repo(
     others: Sequence[UserId] = (),
 ) -> Repo:
     """Create a repo and announce it. Arguments and exceptions are those of `Author.create_repo`."""
-    create = partial(author.create_repo, name, branch, is_unique=is_unique, others=others)
+    create = partial(author.founding.create_repo, name, branch, is_unique=is_unique, others=others)
     repo, ingested = await hub.write(create)
     hub.announce(ingested)
     return repo
@@ -86,5 +86,8 @@ async def create_branch(
 ) -> Branch:
     """Add a branch and announce it. Arguments and exceptions are those of `Author.create_branch`."""
     return await write_job(
-        hub, lambda stored: author.create_branch(repo, name, first, is_unique=is_unique, stored=stored)[0]
+        hub,
+        lambda stored: author.founding.create_branch(repo, name, first, is_unique=is_unique, stored=stored)[
+            0
+        ],
     )

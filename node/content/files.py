@@ -142,7 +142,7 @@ class FileService:
             raise ServiceError(
                 "not_permitted", "this node may read the branch and not write to it", READ_ONLY_ADVICE
             )
-        await write_job(self._hub, partial(self._author.prepare, repo))
+        await write_job(self._hub, partial(self._author.preparation.prepare, repo))
         return branch, replica.writing_epoch(repo)
 
     async def _write(

@@ -113,7 +113,7 @@ class EpochDuties:
             if left := timers.left(_START if is_due else _OPEN, delay, now):
                 return left
             timers.since.clear()
-            self._author.prepare(repo, stored)
+            self._author.preparation.prepare(repo, stored)
             return 0.0
         timers.since.pop(_START, None)
         timers.since.pop(_OPEN, None)
@@ -143,7 +143,7 @@ class EpochDuties:
         waits = {user: timers.left(user, delay, now) for user, delay in delays.items()}
         due = [one for one in lacking if not waits[one[0]]]
         if due:
-            self._author.prepare(repo, stored)
+            self._author.preparation.prepare(repo, stored)
             # What could not be handed over, since something is closed that is not held here, is tried again later.
             is_written = self._write_hands(repo, epoch, turns.membership, due, stored)
             return 0.0 if is_written else HAND_SECONDS
@@ -217,7 +217,7 @@ class EpochDuties:
                 if len(heads) > ACK_COUNT_MAX:
                     return False  # others wrote meanwhile: merged first, in the epoch in use, when it is tried again
                 body = make_epoch_hand(epoch, epoch_statement(started), list(part))
-                stored.add(self._author.write_in(root, place, Draft(body, heads)))
+                stored.add(self._author.writer.write_in(root, place, Draft(body, heads))[1])
                 heads = self._heads(membership)
         return bool(told)
 

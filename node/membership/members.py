@@ -195,7 +195,7 @@ class Members(RepoActions):
                 revoked = await self._hub.run_blocking(self._revocations, repo, user)
                 bodies += [body for body in revoked if body not in bodies]
         change = await self._write(repo, *bodies)
-        await write_job(self._hub, partial(self._author.prepare, repo))
+        await write_job(self._hub, partial(self._author.preparation.prepare, repo))
         return {**change, "epoch": id_text(self._hub.replica.writing_epoch(repo).epoch_id)}
 
     async def _write(self, repo: Repo, *bodies: Body) -> MembershipChange:

@@ -63,8 +63,8 @@ def found(folder: Path) -> Founded:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("secrets.token_bytes", Random(0).randbytes)
         author = Author(replica, _seed("ann"), lambda: NOW_MS)
-        repo = author.create_repo("histories")[0]
-        branches = {name: author.create_branch(repo, name)[0] for name in BRANCHES}
+        repo = author.founding.create_repo("histories")[0]
+        branches = {name: author.founding.create_branch(repo, name)[0] for name in BRANCHES}
     branches[ROOT] = replica.root_branch(repo)
     main, side = (branches[name].facts.root_id for name in BRANCHES)
     init, added_main, added_side = timeline(replica, branches[ROOT])

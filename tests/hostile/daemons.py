@@ -74,8 +74,8 @@ class Field:
         replica = Replica(self._home, keys.store_key)
         try:
             author = Author(replica, keys.user_seed, lambda: time.time_ns() // 1_000_000)
-            repo, _ = author.create_repo("besieged")
-            author.create_branch(repo, "main")
+            repo, _ = author.founding.create_repo("besieged")
+            author.founding.create_branch(repo, "main")
             granted = set_up(replica, author, repo, length)
             self.stage: Final[Stage] = stage_of(replica, public_key(keys.node_seed), repo, granted)
         finally:

@@ -197,7 +197,7 @@ class Checker:
             files = dict(hash_files(replica, branch))
         try:
             if branch is None:
-                author.create_repo("another")
+                author.founding.create_repo("another")
             else:
                 author.write(branch, Post("after the cut"))
         except (ServiceError, StorageError) as error:

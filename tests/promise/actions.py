@@ -78,7 +78,7 @@ async def text(world: World, person: Person, args: tuple[int | str, ...]) -> Non
 
 async def branch(world: World, person: Person, args: tuple[int | str, ...]) -> None:
     """Add a branch."""
-    made, ingested = person.author.create_branch(person.repo(), f"b{len(world.branches)}")
+    made, ingested = person.author.founding.create_branch(person.repo(), f"b{len(world.branches)}")
     person.hub.announce(ingested)
     world.branches.append(made.branch_id)
 

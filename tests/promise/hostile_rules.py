@@ -161,7 +161,7 @@ def forge_against(forge: Forge, name: str) -> str:
     person, rng = forge.person, forge.rng
     repo = person.repo()
     stored = IngestResult()
-    person.author.prepare(repo, stored)
+    person.author.preparation.prepare(repo, stored)
     person.hub.announce(stored)
     is_admin = (person.replica.permission(repo, person.user) or 0) >= Permission.ADMIN
     if is_admin and len(person.replica.tables.held_epochs(repo.num)) < _EPOCHS_NEEDED:

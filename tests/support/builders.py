@@ -73,8 +73,8 @@ class World:
         self.replica = Replica(self.folder, STORE_KEY)
         self.author = Author(self.replica, UserSeed(b"w" * 32), lambda: NOW_MS)
         if not self.replica.repos:
-            repo, _ = self.author.create_repo("world")
-            self.author.create_branch(repo, "main")
+            repo, _ = self.author.founding.create_repo("world")
+            self.author.founding.create_branch(repo, "main")
         (self.repo,) = self.replica.repos.values()
         self.branch: Branch = next(it for it in self.replica.branches.values() if it.name == "main")
 

@@ -63,9 +63,9 @@ class Node:
 
     def create_repo(self, name: str = "repo") -> tuple[Repo, Branch]:
         """A repo with a branch called main."""
-        repo, ingested = self.author.create_repo(name)
+        repo, ingested = self.author.founding.create_repo(name)
         self.hub.announce(ingested)
-        branch, ingested = self.author.create_branch(repo, "main")
+        branch, ingested = self.author.founding.create_branch(repo, "main")
         self.hub.announce(ingested)
         return repo, branch
 

@@ -48,7 +48,7 @@ async def test_a_bundle_has_the_branches_and_the_time_that_were_asked_for(tmp_pa
     """And a branch that is not there is said before anything is sent."""
     async with served(tmp_path) as one:
         repo, main = one.node.create_repo("notes")
-        one.node.author.create_branch(repo, "side")
+        one.node.author.founding.create_branch(repo, "side")
         one.node.write(main, "hello")
 
         async def count(**query: str | int) -> int:

@@ -28,8 +28,8 @@ class _NotWalked(dict[int, Branch]):
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
-    made.author.create_repo("other", "main")
-    made.author.create_branch(made.repo, "side")
+    made.author.founding.create_repo("other", "main")
+    made.author.founding.create_branch(made.repo, "side")
     tables = made.replica.tables
     yield made
     made.replica.shown.tables = tables
@@ -55,14 +55,14 @@ def test_a_name_an_id_and_a_repos_branch_are_looked_up(world: World, targets: Ta
 
 def test_a_name_is_found_whether_its_accents_are_on_the_letters_or_behind_them(world: World) -> None:
     composed, decomposed = "R\xe9sum\xe9", "Re\u0301sume\u0301"
-    world.author.create_repo(composed, composed)
-    world.author.create_repo("of macOS", decomposed + " 2")
+    world.author.founding.create_repo(composed, composed)
+    world.author.founding.create_repo("of macOS", decomposed + " 2")
     targets = Targets(world.replica, world.author.user)
     assert targets.branch(decomposed) == targets.branch(f"{decomposed}:{composed}")
     assert targets.branch(composed + " 2").name == decomposed + " 2"
     assert targets.repo(decomposed) == targets.repo(composed)
     with pytest.raises(ServiceError, match="there is a repo"):
-        world.author.create_repo(decomposed, is_unique=True)
+        world.author.founding.create_repo(decomposed, is_unique=True)
 
 
 def test_a_prefix_alone_is_compared_with_all(world: World) -> None:

@@ -159,7 +159,7 @@ def test_who_may_not_open_leaves_out_what_takes_the_own_membership_away(tmp_path
         alice.author.start_epoch(alice.repo)
         alice.remove(bob, keeps=Permission.WRITE)
         carol.remove(dave)
-        carol.author.prepare(carol.repo, IngestResult())
+        carol.author.preparation.prepare(carol.repo, IngestResult())
         bob.hear(carol)
         bob.remove(rose)
         rose.hear(alice, bob, carol)
@@ -221,14 +221,14 @@ def test_hand_overs_wait_where_others_wrote_more_heads_than_they_can_name(
     admit_without_rose(people)
     alice.act(0.0)
     alice.grant(carol)
-    before, prepare = len(alice.hands), alice.author.prepare
+    before, prepare = len(alice.hands), alice.author.preparation.prepare
 
     def prepare_and_hear(repo: Repo, stored: IngestResult) -> None:
         prepare(repo, stored)
         flood(rose, alice, 2 * ACK_COUNT_MAX)
 
     with monkeypatch.context() as patch:
-        patch.setattr(alice.author, "prepare", prepare_and_hear)
+        patch.setattr(alice.author.preparation, "prepare", prepare_and_hear)
         assert alice.act(0.0) == HAND_SECONDS
         assert len(alice.hands) == before
     alice.act(0.0)

@@ -164,7 +164,7 @@ def test_a_bit_that_flips_in_a_block_is_found_in_any_commit(
 def test_what_each_commit_has_wrong_is_found_by_the_first_write(
     world: World, monkeypatch: pytest.MonkeyPatch, damage: Callable[[WrittenCommit], WrittenCommit]
 ) -> None:
-    world.author._writer.opener = OwnOpener()
+    world.author.writer.opener = OwnOpener()
     _damage(monkeypatch, 0, damage)
     with pytest.raises(ServiceError, match="damaged while it was made"):
         world.author.write(world.branch, Post("words"))
@@ -174,7 +174,7 @@ def test_what_each_commit_has_wrong_is_found_by_the_first_write(
 def test_what_each_commit_has_wrong_is_found_each_time_that_a_client_tries_again(
     world: World, monkeypatch: pytest.MonkeyPatch, readings: list[bytes]
 ) -> None:
-    world.author._writer.opener = OwnOpener()
+    world.author.writer.opener = OwnOpener()
     with monkeypatch.context() as patch:
         patch.setattr(
             feed_encoder_module,
@@ -200,7 +200,7 @@ def test_a_damaged_commit_fails_its_own_request_alone(world: World, monkeypatch:
     )
     texts = ["one", "long" * 300, "three"]
     requests = [WriteRequest(world.branch, [Draft(Post(text))]) for text in texts]
-    (first, second, third), _ = world.author.write_group(requests)
+    (first, second, third), _ = world.author.queue.write_group(requests)
     assert isinstance(first, list)
     assert isinstance(second, ServiceError)
     assert isinstance(third, list)

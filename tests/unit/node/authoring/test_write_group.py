@@ -82,7 +82,9 @@ def test_requests_of_a_group_are_one_transaction_and_follow_one_another(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with counted(world.replica, monkeypatch) as transactions:
-        outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(9)])
+        outcomes, ingested = world.author.queue.write_group(
+            [_post(world, str(number)) for number in range(9)]
+        )
     assert len(transactions) == 1
     ids = _ids(outcomes)
     assert timeline(world.replica, world.branch)[-9:] == ids
@@ -93,14 +95,14 @@ def test_requests_of_a_group_are_one_transaction_and_follow_one_another(
 
 
 def test_others_take_a_group_as_they_take_single_commits(world: World) -> None:
-    outcomes, _ = world.author.write_group([_post(world, str(number)) for number in range(20)])
+    outcomes, _ = world.author.queue.write_group([_post(world, str(number)) for number in range(20)])
     replica, branch = world.copy()
     give(replica, [one.encoded for outcome in outcomes if isinstance(outcome, list) for one in outcome])
     assert timeline(replica, branch) == timeline(world.replica, world.branch)
 
 
 def test_several_branches_share_a_transaction(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     root = world.replica.root_branch(world.repo)
     grant = Grant(_USER, Permission.READ)
     requests = [
@@ -110,7 +112,7 @@ def test_several_branches_share_a_transaction(world: World, monkeypatch: pytest.
         _post(world, "c"),
     ]
     with counted(world.replica, monkeypatch) as transactions:
-        outcomes, _ = world.author.write_group(requests)
+        outcomes, _ = world.author.queue.write_group(requests)
     assert len(transactions) == 1
     ids = _ids(outcomes)
     assert timeline(world.replica, world.branch)[-2:] == [ids[0], ids[3]]
@@ -122,7 +124,7 @@ def test_one_that_the_rules_refuse_does_not_fail_the_others(world: World) -> Non
     root = world.replica.root_branch(world.repo)
     of_no_member = Remove(_USER, None, ())
     requests = [_post(world, "a"), WriteRequest(root, [Draft(of_no_member)]), _post(world, "b")]
-    outcomes, ingested = world.author.write_group(requests)
+    outcomes, ingested = world.author.queue.write_group(requests)
     assert isinstance(outcomes[1], ServiceError)
     assert outcomes[1].code == "already_exists"
     assert timeline(world.replica, world.branch)[-2:] == _ids([outcomes[0], outcomes[2]])
@@ -135,7 +137,7 @@ def test_one_that_cannot_be_encoded_does_not_fail_the_others(
     # Of its several commits none is written; the next request follows the one before.
     cut = WriteRequest(world.branch, [Draft(Post("x")), Draft(Post("y" * BODY_SIZE_MAX))])
     with counted(world.replica, monkeypatch) as transactions:
-        outcomes, _ = world.author.write_group([_post(world, "a"), cut, _post(world, "b")])
+        outcomes, _ = world.author.queue.write_group([_post(world, "a"), cut, _post(world, "b")])
     assert len(transactions) == 1
     assert isinstance(outcomes[1], ServiceError)
     assert outcomes[1].code == "bad_request"
@@ -148,7 +150,7 @@ def test_one_that_fails_at_the_end_does_not_fail_the_others(world: World) -> Non
 
     failing = WriteRequest(world.branch, [Draft(Post("x"))], fail)
     before = timeline(world.replica, world.branch)
-    outcomes, _ = world.author.write_group([_post(world, "a"), failing, _post(world, "b")])
+    outcomes, _ = world.author.queue.write_group([_post(world, "a"), failing, _post(world, "b")])
     assert isinstance(outcomes[1], StorageError)
     assert timeline(world.replica, world.branch) == [*before, *_ids([outcomes[0], outcomes[2]])]
 
@@ -164,7 +166,7 @@ def test_a_disk_that_cannot_be_read_while_a_request_is_encoded_is_a_failure_of_t
     if place != "plan":
         name = {"feed": "load_feed_tip", "heads": "load_heads"}[place]
         monkeypatch.setattr(feed_encoder_module, name, fail)
-    outcomes, _ = world.author.write_group([request])
+    outcomes, _ = world.author.queue.write_group([request])
     assert isinstance(outcomes[0], StorageError)
     assert "disk I/O error" in str(outcomes[0])
 
@@ -173,7 +175,7 @@ def test_a_plan_that_fails_is_its_own_affair(world: World) -> None:
     def fail(_connection: Connection) -> list[Draft]:
         raise ServiceError("not_found", "no such thing")
 
-    outcomes, _ = world.author.write_group([WriteRequest(world.branch, fail), _post(world, "a")])
+    outcomes, _ = world.author.queue.write_group([WriteRequest(world.branch, fail), _post(world, "a")])
     assert isinstance(outcomes[0], ServiceError)
     assert _ids(outcomes[1:]) == timeline(world.replica, world.branch)[-1:]
 
@@ -189,7 +191,7 @@ def test_a_plan_sees_what_the_group_wrote_before_it(world: World, monkeypatch: p
     before = len(timeline(world.replica, world.branch))
     planned = WriteRequest(world.branch, plan)
     with counted(world.replica, monkeypatch) as transactions:
-        outcomes, _ = world.author.write_group([planned, _post(world, "a"), planned, planned])
+        outcomes, _ = world.author.queue.write_group([planned, _post(world, "a"), planned, planned])
     assert len(transactions) == 1
     assert seen == [before, before + 2, before + 3]
     assert outcomes[3] == []
@@ -210,7 +212,7 @@ def test_what_a_client_asks_for_behind_a_plan_is_written_behind_it(world: World,
 
     before = [] if is_first else [_post(world, "a")]
     requests = [*before, WriteRequest(world.branch, plan), _post(world, "b"), _post(world, "c")]
-    outcomes, _ = world.author.write_group(requests)
+    outcomes, _ = world.author.queue.write_group(requests)
     assert timeline(world.replica, world.branch)[-len(requests) :] == _ids(outcomes)
 
 
@@ -220,7 +222,9 @@ def test_a_group_is_divided_into_transactions_of_a_bounded_size(
     monkeypatch.setattr(write_queue_module, "WRITE_GROUP_COMMITS_MAX", 3)
     plan = WriteRequest(world.branch, lambda _: [Draft(Post("p"))])
     with counted(world.replica, monkeypatch) as transactions:
-        outcomes, _ = world.author.write_group([_post(world, "a"), plan, *[_post(world, "b")] * 4, plan])
+        outcomes, _ = world.author.queue.write_group(
+            [_post(world, "a"), plan, *[_post(world, "b")] * 4, plan]
+        )
     assert len(transactions) == 3
     assert len(_ids(outcomes)) == 7
     assert timeline(world.replica, world.branch)[-7:] == _ids(outcomes)
@@ -241,7 +245,9 @@ def test_what_was_stored_is_told_where_the_store_fails_before_the_next_transacti
     plan = WriteRequest(world.branch, lambda _: [Draft(Post("p"))])
     with monkeypatch.context() as patch:
         patch.setattr(database, "read", fail_later)
-        outcomes, ingested = world.author.write_group([_post(world, "0"), _post(world, "1"), plan, plan])
+        outcomes, ingested = world.author.queue.write_group(
+            [_post(world, "0"), _post(world, "1"), plan, plan]
+        )
     assert timeline(world.replica, world.branch)[-2:] == _ids(outcomes[:2])
     assert [type(outcome) for outcome in outcomes[2:]] == [StorageError] * 2
     assert sum(map(len, ingested.accepted.values())) == 2
@@ -330,7 +336,9 @@ def test_a_long_feed_is_written_with_few_of_its_places_in_memory(
     monkeypatch.setattr(feed_encoder_module, "_REMEMBERED_MAX", 8)
     for number in range(60):
         world.author.write(world.branch, Post(str(number)))
-    assert world.author.write_group([_post(world, str(number)) for number in range(70)])[1].rejected == []
+    assert (
+        world.author.queue.write_group([_post(world, str(number)) for number in range(70)])[1].rejected == []
+    )
     assert len(timeline(world.replica, world.branch)) == 131
     opened = open_batch(world.topic(), world.publications(world.branch)).opened
     links = {one.signed.commit.content.feed_sequence: one.signed.commit for one in opened}
@@ -343,7 +351,7 @@ def test_an_epoch_that_is_due_is_started_once_for_all(world: World) -> None:
     root, before = world.replica.root_branch(world.repo), world.topic()
     world.author.write(root, Grant(_USER, Permission.READ))
     world.author.write(root, Remove(_USER, None, ()))
-    outcomes, ingested = world.author.write_group([_post(world, str(number)) for number in range(3)])
+    outcomes, ingested = world.author.queue.write_group([_post(world, str(number)) for number in range(3)])
     assert timeline(world.replica, world.branch)[-3:] == _ids(outcomes)
     after, epoch = world.topic(), world.replica.writing_epoch(world.repo)
     assert {topic: len(nums) for topic, nums in ingested.accepted.items()} == {

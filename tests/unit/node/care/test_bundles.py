@@ -142,7 +142,7 @@ async def test_a_bundle_of_some_branches_has_the_root_branch_and_these(tmp_path:
     """The others do not come, and nothing waits for them."""
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, main = alice.create_repo()
-        side, ingested = alice.author.create_branch(repo, "side")
+        side, ingested = alice.author.founding.create_branch(repo, "side")
         alice.hub.announce(ingested)
         alice.write(main, "on main")
         alice.write(side, "on side")
@@ -191,7 +191,7 @@ async def test_a_reading_that_is_cut_at_any_part_goes_on_and_takes_nothing_twice
     """Each time some more came, and the last time the rest."""
     with open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         repo, main = alice.create_repo()
-        side, ingested = alice.author.create_branch(repo, "side")
+        side, ingested = alice.author.founding.create_branch(repo, "side")
         alice.hub.announce(ingested)
         for number in range(4):
             alice.write(main, f"post {number}")

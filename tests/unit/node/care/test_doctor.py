@@ -374,7 +374,7 @@ def test_a_forecast_of_the_disk_is_made_of_what_the_store_has_got_lately(
     keys = open_keys(home, no_passphrase)
     replica = Replica(home, keys.store_key)
     author = Author(replica, keys.user_seed, lambda: int(NOW * 1000))
-    author.create_repo("repo", "main")
+    author.founding.create_repo("repo", "main")
     (branch,) = replica.tables.with_name("main")
     for number in range(6):
         author.write(branch, Post(f"post {number}"))

@@ -346,7 +346,7 @@ async def test_documents_of_several_branches_are_found_in_one_order_page_after_p
     async with served(tmp_path) as app:
         node = app.node
         repo, main = node.create_repo()
-        other, ingested = node.author.create_branch(repo, "other")
+        other, ingested = node.author.founding.create_branch(repo, "other")
         node.hub.announce(ingested)
         documents = Documents(node.hub, node.author, node.branch)
         for branch, name, votes in (

@@ -309,6 +309,6 @@ async def test_a_transaction_that_fails_leaves_nothing(
             raise StorageError("disk full")
 
         with monkeypatch.context() as patch, pytest.raises(StorageError):
-            patch.setattr(alice.author, "write_group", fail)
+            patch.setattr(alice.author.queue, "write_group", fail)
             await _files_of(alice).add_many("main", _stream(body))
         assert (_names(alice), _packs(tmp_path)) == ([], [])

@@ -109,7 +109,7 @@ async def test_an_add_whose_transaction_fails_leaves_nothing(
         def fail(*_: object, **__: object) -> None:
             raise StorageError("disk full")
 
-        monkeypatch.setattr(alice.author, "write_group", fail)
+        monkeypatch.setattr(alice.author.queue, "write_group", fail)
         with pytest.raises(StorageError):
             await _files_of(alice).add("main", "x", _stream(_content(LEAF_SIZE)))
         assert list((tmp_path / "alice" / "packs").iterdir()) == []

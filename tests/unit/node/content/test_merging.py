@@ -193,7 +193,7 @@ async def test_branches_without_a_common_ancestor_are_not_merged(
     alice, _ = nodes
     with fail_after(120):
         repo, _ = alice.create_repo()
-        alice.hub.announce(alice.author.create_branch(repo, "other")[1])
+        alice.hub.announce(alice.author.founding.create_branch(repo, "other")[1])
         with pytest.raises(ServiceError, match="no common ancestor"):
             await _merging(alice).merge("other", "main")
         with pytest.raises(ServiceError, match="no commit is called"):

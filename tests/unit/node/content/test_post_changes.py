@@ -199,7 +199,7 @@ async def test_an_edit_of_what_is_not_here_is_a_plain_post(room: Room) -> None:
 
 async def test_an_edit_in_another_branch_does_not_count(room: Room) -> None:
     post = await room.write("here")
-    other, _ = room.node.author.create_branch(room.node.repo(), "other")
+    other, _ = room.node.author.founding.create_branch(room.node.repo(), "other")
     tangles = (make_place(Relation.EDIT, _commit_id(post)),)
     room.node.author.write(other, Draft(Post("there"), tangles=tangles))
     reply, _ = room.node.author.write(

@@ -44,7 +44,7 @@ async def test_what_is_cut_says_what_is_durable(
     monkeypatch.setattr(posts_module, "WRITE_GROUP_COMMITS_MAX", 4)
     with open_nodes(tmp_path, "alice") as (alice,):
         alice.create_repo()
-        write_group, count = alice.author.write_group, 0
+        write_group, count = alice.author.queue.write_group, 0
 
         def fail_at_third(
             requests: Sequence[WriteRequest],
@@ -53,7 +53,7 @@ async def test_what_is_cut_says_what_is_durable(
             count += 1
             return ([error], IngestResult()) if count == 3 else write_group(requests)
 
-        monkeypatch.setattr(alice.author, "write_group", fail_at_third)
+        monkeypatch.setattr(alice.author.queue, "write_group", fail_at_third)
         with pytest.raises(ServiceError, match="the first 8 of 20 posts are written") as caught:
             await _posts_of(alice).write_many("main", [str(number) for number in range(20)])
         assert caught.value.code in ("storage_failed", "not_permitted")
@@ -67,6 +67,6 @@ async def test_what_fails_at_once_is_told_as_it_is(tmp_path: Path, monkeypatch: 
         def fail(_requests: object) -> object:
             raise StorageError("disk full")
 
-        monkeypatch.setattr(alice.author, "write_group", fail)
+        monkeypatch.setattr(alice.author.queue, "write_group", fail)
         with pytest.raises(StorageError):
             await _posts_of(alice).write_many("main", ["a"])

@@ -255,7 +255,7 @@ def test_damage_of_a_root_branch_that_nobody_knows_of_yet_stops_no_export(
     world: World, tmp_path: Path, damage: Callable[[Connection, Row[Any]], None]
 ) -> None:
     rights, folder = Counting(), tmp_path / "export"
-    other, _ = world.author.create_repo("other")
+    other, _ = world.author.founding.create_repo("other")
     with world.replica.database.write() as connection:
         damage(connection, _last_root_commit(world, connection))
     for at in (1, 2):
@@ -281,8 +281,8 @@ def test_a_database_that_fails_is_no_damage(
 def test_one_membership_is_in_memory_at_a_time(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.author.create_repo("other")
-    world.author.create_repo("third")
+    world.author.founding.create_repo("other")
+    world.author.founding.create_repo("third")
     loaded: list[weakref.ref[Membership]] = []
 
     def load(connection: Connection, tables: Tables, repo_id: RepoId) -> Membership:

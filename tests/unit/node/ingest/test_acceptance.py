@@ -418,7 +418,7 @@ def test_a_branch_is_seen_by_others_when_it_is_committed_and_never_if_it_is_not(
     root = world.replica.root_branch(world.repo)
     replica, _ = world.copy()
     items = world.publications(root)
-    added = world.author.create_branch(world.repo, "side")[0].branch_id
+    added = world.author.founding.create_branch(world.repo, "side")[0].branch_id
     (pin,) = [item for item in world.publications(root) if item not in items]
     meanwhile: list[bool] = []
 

@@ -73,7 +73,7 @@ async def test_a_node_tells_its_clock_from_those_who_write_now(
         async with connected(alice, bob):
             times = [NOW]
             alice.hub.clock_ms = alice.hub.intake._clock_ms = lambda: times[-1] + 3 * DAY
-            bob.hub.clock_ms = bob.hub.intake._clock_ms = bob.author._writer.clock_ms = lambda: times[-1]
+            bob.hub.clock_ms = bob.hub.intake._clock_ms = bob.author.writer.clock_ms = lambda: times[-1]
             for number in range(6):
                 times.append(NOW + number * 10_000)
                 bob.write(bob.branch(), f"post {number}")

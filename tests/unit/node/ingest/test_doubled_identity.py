@@ -122,7 +122,7 @@ async def test_a_user_who_wrote_elsewhere_forks_no_feed(
             await until_equal(again, bob)
         assert _forks(bob) == _forks(again) == 0
         # What comes by a further link is looked for, too: the user may have written there.
-        other, _ = bob.author.create_repo("other")
+        other, _ = bob.author.founding.create_repo("other")
         link = bob.invite(other)
         await again.joiner.begin(link)
         assert again.replica.own_feeds.uncertain == {other.repo_id}

@@ -135,7 +135,7 @@ def test_an_init_is_taken_on_the_topic_of_the_epoch_that_it_starts(world: World,
 
 def test_a_first_commit_waits_until_its_branch_is_added(world: World) -> None:
     replica, _ = world.copy()
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     (first,), pin = world.publications(side), world.publications(_root(world))[-1]
     ingested = give(replica, [first])
     assert (ingested.waiting, ingested.wanted) == (1, {}), "no peer can be asked for what adds it"
@@ -150,7 +150,7 @@ def test_a_first_commit_whose_branch_was_added_just_before_a_crash_is_judged_at_
     world: World,
 ) -> None:
     replica, _ = world.copy()
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     give(replica, world.publications(side))
     topic = writing_topic(replica, replica.branches[1])
     batch = open_batch(topic, world.publications(_root(world))[-1:])
@@ -168,7 +168,7 @@ def test_a_first_commit_whose_branch_was_added_just_before_a_crash_is_judged_at_
 def test_a_later_commit_needs_the_addition_in_the_past_of_its_place(world: World) -> None:
     replica, _ = world.copy()
     before = heads_of(world, _root(world))
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     give(replica, [*world.publications(_root(world)), *world.publications(side)])
     too_early = (TanglePlace(GROUP, world.repo.init_id, before),)
     for tangles, codes in ((too_early, ["unknown_branch"]), (None, [])):
@@ -180,7 +180,7 @@ def test_a_later_commit_needs_the_addition_in_the_past_of_its_place(world: World
 
 def test_a_place_has_all_that_the_places_of_acked_commits_have(world: World) -> None:
     before = heads_of(world, _root(world))
-    world.author.create_branch(world.repo, "side")
+    world.author.founding.create_branch(world.repo, "side")
     items = world.write("a, a <- b")
     replica, _ = world.copy()
     give(replica, items)
@@ -317,7 +317,7 @@ def test_a_link_topic_that_an_init_states_as_its_writers_topic_carries_both(worl
     target = target_in(world, root)
     epoch = _take(world, made, _publish(world, made, target, target.seed))
     assert epoch.writers_topic == link.topic
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     assert link.seed is not None
     for branch in (side, world.branch):
         written = replace(aim(branch.facts, branch.num, epoch), by_writer=True)
@@ -358,7 +358,7 @@ def _number(replica: Replica, item: bytes) -> int:
 
 
 def test_a_link_topic_carries_its_branch_alone(world: World) -> None:
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     world.author.write(_root(world), BranchLink(world.branch.branch_id))
     (link,) = world.replica.tables.links_of(world.branch.num)
     epoch = world.replica.writing_epoch(world.repo)

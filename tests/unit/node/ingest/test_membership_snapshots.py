@@ -36,7 +36,7 @@ class Home:
         self.folder = folder
         self._store_key = store_key
         with self.opened() as replica:
-            self._author(replica).create_repo("repo")
+            self._author(replica).founding.create_repo("repo")
 
     def _author(self, replica: Replica) -> Author:
         return Author(replica, UserSeed(b"w" * 32), lambda: 1_700_000_000_000)

@@ -69,7 +69,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpeningKeys, list[b
 def _world(folder: Path) -> World:
     world = World(folder)
     posts = [Draft(Post(f"post {number}")) for number in range(COUNT)]
-    world.author.write_group([WriteRequest(world.branch, posts)])
+    world.author.queue.write_group([WriteRequest(world.branch, posts)])
     return world
 
 

@@ -53,7 +53,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> "Counter[str]":
 def world(tmp_path: Path) -> Iterator[World]:
     made = World(tmp_path)
     for number in range(20):
-        made.author.create_repo(f"repo {number}", "main")
+        made.author.founding.create_repo(f"repo {number}", "main")
     yield made
     made.close()
 
@@ -76,7 +76,7 @@ def _statements(replica: Replica) -> Iterator[list[str]]:
 
 def test_a_new_repo_makes_none_of_the_others_again(world: World, made: "Counter[str]") -> None:
     made.clear()
-    world.author.create_repo("one more", "main")
+    world.author.founding.create_repo("one more", "main")
     # Its own are read twice: when it is there, and when its init has told the writers' topic; the branch once more, when
     # the names say that it is main.
     assert made == {"_repo": 2, "Epoch": 2, "Topic": 1 + 2, "_branch": 1 + 3}
@@ -84,9 +84,9 @@ def test_a_new_repo_makes_none_of_the_others_again(world: World, made: "Counter[
 
 def test_a_new_branch_makes_none_of_its_repo_again(world: World, made: "Counter[str]") -> None:
     for number in range(5):
-        world.author.create_branch(world.repo, f"side {number}")
+        world.author.founding.create_branch(world.repo, f"side {number}")
     made.clear()
-    world.author.create_branch(world.repo, "one more")
+    world.author.founding.create_branch(world.repo, "one more")
     assert made == {"_branch": 1}
 
 
@@ -103,7 +103,7 @@ def test_counts_are_those_of_the_store(world: World) -> None:
     world.author.write(world.branch, Post("a"))
     assert replica.read_tables().branches[num].commit_count == before + 1
     assert replica.tables.branches[num].commit_count == before, "a write makes no tables"
-    world.author.create_branch(world.repo, "side")
+    world.author.founding.create_branch(world.repo, "side")
     assert replica.tables.branches[num].commit_count == before + 1, "what makes them counts"
 
 
@@ -149,7 +149,7 @@ def test_an_undone_transaction_leaves_nothing(world: World, made: "Counter[str]"
     assert world.replica.repos[world.repo.num].name == "world"
     assert_tables_are_stored(world.replica)
     made.clear()
-    world.author.create_branch(world.repo, "side")
+    world.author.founding.create_branch(world.repo, "side")
     assert made == {"_branch": 1}, "what was undone is not read again"
 
 
@@ -176,7 +176,7 @@ def test_commits_are_summed_up_as_they_stand(world: World) -> None:
     with _statements(replica) as said:
         assert replica.read_tables().commit_count
     assert said == []
-    world.author.create_repo("more", "main")
+    world.author.founding.create_repo("more", "main")
     world.author.write(branches[3], Post("again"))
     assert replica.read_tables().commit_count == stored()
     counted = replica.shown.count_in(replica.database, [branches[3].repo_num])

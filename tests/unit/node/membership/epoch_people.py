@@ -91,7 +91,7 @@ class Person:
 
     def found(self) -> "Person":
         """Create the repo."""
-        self.author.create_repo("repo", "main")
+        self.author.founding.create_repo("repo", "main")
         return self
 
     def follow(self, other: "Person", *, epoch: Epoch | None = None, with_secret: bool = True) -> "Person":

@@ -75,7 +75,7 @@ async def test_a_link_opens_one_branch_and_tells_nothing_of_others_or_of_members
     alice, bob, carol = nodes
     with fail_after(120):
         await share(alice, bob)
-        alice.hub.announce(alice.author.create_branch(alice.repo(), "private")[1])
+        alice.hub.announce(alice.author.founding.create_branch(alice.repo(), "private")[1])
         alice.write(alice.branch("private"), "not for carol")
         alice.write(alice.branch(), "for carol too")
         link = await _link(alice)
@@ -138,7 +138,7 @@ async def test_the_first_link_states_the_topic_once_for_all_writers(
     alice, bob, carol = nodes
     with fail_after(120):
         await share(alice, bob)
-        alice.hub.announce(alice.author.create_branch(alice.repo(), "private")[1])
+        alice.hub.announce(alice.author.founding.create_branch(alice.repo(), "private")[1])
         assert _stated(alice) == []
         link = await _link(alice)
         assert _stated(alice) == [alice.branch().branch_id]

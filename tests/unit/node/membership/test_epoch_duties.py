@@ -156,7 +156,7 @@ def test_what_somebody_else_started_is_not_started_again(people: list[Person]) -
     alice.remove(dave)
     settle(alice, bob, carol)
     assert bob.act(0.0)
-    alice.author.prepare(alice.repo, IngestResult())
+    alice.author.preparation.prepare(alice.repo, IngestResult())
     count = len(alice.epochs)
     settle(alice, bob, carol)
     assert bob.act(1000.0) is None
@@ -171,7 +171,7 @@ def test_the_wait_begins_anew_with_what_is_due_anew(people: list[Person]) -> Non
     settle(alice, bob)
     wait = bob.act(0.0)
     assert wait is not None
-    alice.author.prepare(alice.repo, IngestResult())
+    alice.author.preparation.prepare(alice.repo, IngestResult())
     settle(alice, bob)
     bob.act(1.0)
     alice.remove(carol)
@@ -404,7 +404,7 @@ def test_who_started_the_epoch_hands_it_over_at_once(people: list[Person]) -> No
     carol.hear(alice)
     carol.author.write(carol.root, Post("hello"))
     bob.hear(alice, carol)
-    bob.author.prepare(bob.repo, IngestResult())  # what alice's epoch has is opened
+    bob.author.preparation.prepare(bob.repo, IngestResult())  # what alice's epoch has is opened
     bob.act(0.0)
     assert bob.user in {one[0] for one in handed(bob) if one[3] == carol.user}
 

@@ -294,7 +294,7 @@ async def test_a_branch_added_beside_an_epoch_is_written_in_it(
         await share(alice, bob, carol)
         await members_of(alice).grant("", id_text(bob.author.user), "manage")
         await together(alice, bob, carol)
-        branch, ingested = bob.author.create_branch(bob.repo(), "beside")
+        branch, ingested = bob.author.founding.create_branch(bob.repo(), "beside")
         bob.hub.announce(ingested)
         bob.write(branch, "in the old epoch")
         await members_of(alice).remove("", id_text(carol.author.user), "")

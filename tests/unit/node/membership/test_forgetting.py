@@ -90,7 +90,7 @@ async def test_a_repo_is_deleted_whole_and_its_feed_goes_on_once_it_is_back(
 def test_a_deletion_is_remembered_beside_a_loss(nodes: list[Node], tmp_path: Path) -> None:
     alice, _ = nodes
     repo, _ = alice.create_repo()
-    other, _ = alice.author.create_repo("other")
+    other, _ = alice.author.founding.create_repo("other")
     folder = tmp_path / "alice"
     write_loss(folder, Loss(9, 3, repos=[other.repo_id.hex()], has_past=False))
     alice.replica.own_feeds.load([])

@@ -439,8 +439,8 @@ async def test_an_offer_of_something_unrelated_is_not_merged_and_one_that_is_unr
     alice, bob, _ = nodes
     with fail_after(240):
         await share(alice, bob)
-        repo, _ = bob.author.create_repo("other")
-        bob.author.create_branch(repo, "main")
+        repo, _ = bob.author.founding.create_repo("other")
+        bob.author.founding.create_branch(repo, "main")
         bob.author.write(_branch(bob, "other:main"), Post("of another kind"))
         with pytest.raises(ServiceError, match="of one repo"):
             await _inbox(bob).offer("repo:main", "repo:main", "", pulls=True)

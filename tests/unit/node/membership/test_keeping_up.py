@@ -49,12 +49,12 @@ async def test_each_repo_that_has_changed_takes_one_job_of_a_thread(
         nursery.start_soon(alice.joiner.run)
         await wait_all_tasks_blocked()
         without = await count_round()
-        repos = [alice.author.create_repo(f"repo {number}")[0] for number in range(_REPOS)]
+        repos = [alice.author.founding.create_repo(f"repo {number}")[0] for number in range(_REPOS)]
         assert await count_round() == without + _REPOS
         assert await count_round() == without, "nothing has changed"
-        alice.author.create_repo("one more")
+        alice.author.founding.create_repo("one more")
         assert await count_round() == without + 1
-        branch, ingested = alice.author.create_branch(repos[0], "main")
+        branch, ingested = alice.author.founding.create_branch(repos[0], "main")
         jobs.clear()
         alice.hub.announce(ingested)
         await wait_all_tasks_blocked()

@@ -16,7 +16,7 @@ MINUTE_MS = 60_000
 
 
 def _set_clock(node: Node, minute: int) -> None:
-    node.author._writer.clock_ms = lambda: minute * MINUTE_MS
+    node.author.writer.clock_ms = lambda: minute * MINUTE_MS
 
 
 async def _named(node: Node, repo: Repo, name: str, minute: int) -> None:

@@ -74,7 +74,7 @@ async def test_what_a_removed_member_named_is_forgotten(nodes: list[Node], autoj
     with fail_after(60):
         await _share(alice, bob)
         await _names(bob).edit_branch("main", "mine", archived=True)
-        bob.hub.announce(bob.author.create_branch(bob.repo(), "spam")[1])
+        bob.hub.announce(bob.author.founding.create_branch(bob.repo(), "spam")[1])
         await members_of(alice).remove("", id_text(bob.author.user), "")
         await meet(bob, alice)
         assert _shown(alice) == _shown(bob) == [("main", False), ("root", False), ("spam", True)]
@@ -121,7 +121,7 @@ async def test_main_means_the_branch_that_it_points_at_and_the_earlier_one_stays
 
 async def _point_main(alice: Node) -> None:
     repo, earlier = alice.create_repo()
-    alice.author.create_branch(repo, "v2")
+    alice.author.founding.create_branch(repo, "v2")
     targets = Targets(alice.replica, alice.author.user)
     names = Names(alice.hub, alice.author, lambda _: alice.repo(), targets.branch)
     alice.write(earlier, "said before")
@@ -145,7 +145,7 @@ async def test_names_are_checked(nodes: list[Node], autojump_clock: MockClock) -
     alice, _ = nodes
     with fail_after(60):
         repo, _ = alice.create_repo()
-        alice.hub.announce(alice.author.create_branch(repo, "other")[1])
+        alice.hub.announce(alice.author.founding.create_branch(repo, "other")[1])
         for name, code in (("a:b", "bad_request"), ("", "bad_request"), ("other", "already_exists")):
             with pytest.raises(ServiceError) as caught:
                 await _names(alice).edit_branch("main", name, archived=None)
@@ -165,7 +165,7 @@ async def test_names_are_kept_composed_and_one_made_decomposed_elsewhere_is_the_
         repo, _ = alice.create_repo()
         await _names(alice).edit_branch("main", decomposed, archived=None)
         assert _shown(alice) == [(composed, False), ("root", False)]
-        alice.hub.announce(alice.author.create_branch(repo, "other " + decomposed)[1])
+        alice.hub.announce(alice.author.founding.create_branch(repo, "other " + decomposed)[1])
         with pytest.raises(ServiceError) as caught:
             await _names(alice).edit_branch(composed, "other " + composed, archived=None)
         assert caught.value.code == "already_exists"

@@ -76,7 +76,7 @@ def test_a_name_is_stated_once_in_each_repo_also_in_later_ones(nodes: list[Node]
     assert (names(alice, alice), count_root(alice)) == ("Alice", 3)
     keeper.state(IngestResult())
     assert count_root(alice) == 3
-    repo, ingested = alice.author.create_repo("second")
+    repo, ingested = alice.author.founding.create_repo("second")
     alice.hub.announce(ingested)
     assert [keeper.stand(one) for one in alice.replica.repos.values()] == ["stated", "due"]
     keeper.state(IngestResult())

@@ -40,7 +40,7 @@ async def test_who_joins_is_told_why_the_link_makes_no_member(
             await service.people.members.revoke_invitation("repo", id_text(link.invitation))
         if fate == "expired":
             bob.hub.clock_ms = lambda: link.expires_at
-            bob.author._writer.clock_ms = lambda: link.expires_at
+            bob.author.writer.clock_ms = lambda: link.expires_at
         await bob.joiner.begin(link)
         async with connected(bob, alice):
             await trio.sleep(10)

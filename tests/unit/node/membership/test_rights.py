@@ -96,7 +96,7 @@ async def test_what_the_rules_refuse_names_who_can_help(tmp_path: Path) -> None:
         await share(alice, bob)
         user = _user(bob)
         with pytest.raises(ServiceError, match="M2") as caught:
-            bob.author.create_branch(bob.repo(), "more", is_unique=True)
+            bob.author.founding.create_branch(bob.repo(), "more", is_unique=True)
         assert f"ravel member grant REPO {user} PERMISSION" in caught.value.advice
 
 

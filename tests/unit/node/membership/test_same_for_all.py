@@ -70,7 +70,7 @@ def test_who_joins_last_reads_all_though_a_renewal_did_not_know_a_branch(anyone:
         await share(alice, adm, bob, carol)
         await grant(alice, adm)
         await sync(alice, adm, bob, carol)
-        _, news = alice.author.create_branch(alice.repo(), "plans", is_unique=True)
+        _, news = alice.author.founding.create_branch(alice.repo(), "plans", is_unique=True)
         alice.hub.announce(news)
         await sync(alice, bob)
         await renewing_of(adm).renew("")

@@ -159,7 +159,7 @@ def test_an_epoch_is_started_once_though_duties_are_looked_after_meanwhile(
     assert duties.perform(repo, 0.0, IngestResult()), "it is due, and an admin waits a little"
     met = threading.Event()
     monkeypatch.setattr(alice.author, "lock", contended := _Contended(met))
-    monkeypatch.setattr(alice.author._writer, "lock", contended)
+    monkeypatch.setattr(alice.author.writer, "lock", contended)
 
     def look() -> None:
         duties.perform(repo, 1000.0, IngestResult())
@@ -203,7 +203,7 @@ def test_no_snapshot_is_held_while_a_commit_is_stored(
     monkeypatch.setattr(database, "read", counted)
     monkeypatch.setattr(feed_writer_module, "accept_own", watched)
     if write == "create_branch":
-        alice.author.create_branch(repo, "side")
+        alice.author.founding.create_branch(repo, "side")
     else:
         alice.author.start_epoch(repo)
     assert seen

@@ -572,7 +572,7 @@ async def test_what_others_hold_is_known_as_long_as_one_is_there_and_counted_aft
         assert _unheld(again, alice, restarted) == 1, "a restart forgets nobody"
         assert not again.is_held(alice.repo(), restarted)
         standings = again
-        alice.author.write_group(
+        alice.author.queue.write_group(
             [WriteRequest(alice.branch(), [Draft(Post(f"{number}")) for number in range(UNHELD_COUNTED_MAX)])]
         )
         assert _unheld(standings, alice, outlook) == UNHELD_COUNTED_MAX, "no further ones are counted"

@@ -532,6 +532,6 @@ async def test_a_new_repo_makes_a_connection_look_at_no_other_topic_and_a_new_br
             alice.hub.topics_changed()
             assert looked == []
             alice.write(alice.branch(), "of which only counts change")
-            alice.author.create_branch(next(iter(alice.replica.repos.values())), "another")
+            alice.author.founding.create_branch(next(iter(alice.replica.repos.values())), "another")
             alice.hub.topics_changed()
             assert looked == []

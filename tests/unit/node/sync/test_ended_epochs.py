@@ -134,7 +134,7 @@ async def test_what_comes_late_on_an_ended_epoch_goes_to_peers_that_had_the_same
     with fail_after(60), open_nodes(tmp_path, "alice", "bob", "carol") as (alice, bob, carol):
         await share(alice, bob, carol)
         drafts = [Draft(Post(f"written offline {number}")) for number in range(count)]
-        carol.author.write_group([WriteRequest(carol.branch(), drafts)])
+        carol.author.queue.write_group([WriteRequest(carol.branch(), drafts)])
         for _ in range(_RENEWALS):
             alice.author.start_epoch(alice.repo())
         await meet(alice, bob)

@@ -147,7 +147,7 @@ async def test_a_peer_that_follows_one_topic_of_an_epoch_gets_what_is_on_it_alon
 
 
 def test_a_link_topic_is_a_view_of_one_branch_in_one_epoch(alice: Node) -> None:
-    branch, other = alice.branch(), alice.author.create_branch(alice.repo(), "other")[0]
+    branch, other = alice.branch(), alice.author.founding.create_branch(alice.repo(), "other")[0]
     alice.write(branch, "before the link")
     link = _link(alice, branch)
     alice.write(other, "nothing of it is there")
@@ -174,7 +174,7 @@ def test_a_link_topic_that_an_init_stated_before_is_followed_as_one(alice: Node)
     branch, epoch, root = alice.branch(), alice.epoch(), alice.replica.root_branch(alice.repo())
     assert epoch.writers_secret is not None
     stated = public_key(link_topic_seed(epoch.writers_secret, branch.branch_id))
-    other = alice.author.create_repo("other")[0]
+    other = alice.author.founding.create_repo("other")[0]
     with alice.replica.change() as change:
         of_other = alice.replica.writing_epoch(other)
         state_writers_topic(alice.replica.database, change.connection, of_other, stated)
@@ -288,7 +288,7 @@ async def test_a_member_gets_commits_from_who_follows_a_branch_by_a_link(
 
 @pytest.mark.slow
 def test_the_root_branch_is_sent_first_and_the_others_in_turns(alice: Node) -> None:
-    branch, other = alice.branch(), alice.author.create_branch(alice.repo(), "other")[0]
+    branch, other = alice.branch(), alice.author.founding.create_branch(alice.repo(), "other")[0]
     topic = writing_topic(alice.replica, branch)
     _write(alice, branch, 2 * _TURN)
     _write(alice, other, _TURN + 10)
@@ -309,7 +309,7 @@ def test_the_root_branch_is_sent_first_and_the_others_in_turns(alice: Node) -> N
 
 @pytest.mark.slow
 def test_what_a_peer_lacks_is_sent_in_turns_too(alice: Node) -> None:
-    branch, other = alice.branch(), alice.author.create_branch(alice.repo(), "other")[0]
+    branch, other = alice.branch(), alice.author.founding.create_branch(alice.repo(), "other")[0]
     topic = writing_topic(alice.replica, branch)
     (before,) = read_summaries(alice.replica, [topic], of_publications=False)
     _write(alice, other, _TURN + 10)

@@ -37,8 +37,8 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 async def _share_repos(alice: Node, bob: Node) -> None:
     """Both know the same topics; Bob lacks a commit on half of them."""
     for number in range(_REPOS):
-        repo, _ = alice.author.create_repo(f"repo {number}")
-        alice.author.create_branch(repo, f"branch {number}")
+        repo, _ = alice.author.founding.create_repo(f"repo {number}")
+        alice.author.founding.create_branch(repo, f"branch {number}")
         await bob.joiner.begin(alice.invite(repo))
     async with connected(bob, alice):
         for repo in alice.replica.repos.values():
@@ -79,7 +79,7 @@ async def test_topics_of_no_use_to_a_peer_take_no_room_from_those_that_it_shares
     with fail_after(300), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await _share_repos(alice, bob)
         for number in range(_REPOS):
-            alice.author.create_repo(f"own repo {number}")
+            alice.author.founding.create_repo(f"own repo {number}")
         alice.hub.topics_changed()
         async with connected(bob, alice) as (ours, theirs):
             await wait_all_tasks_blocked()
@@ -123,7 +123,7 @@ async def test_a_stranger_is_told_of_no_more_topics_than_have_room_however_often
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
         for number in range(3):
-            alice.author.create_repo(f"repo {number}")
+            alice.author.founding.create_repo(f"repo {number}")
         alice.hub.topics_changed()
         async with met(alice):
             await wait_all_tasks_blocked()
@@ -140,7 +140,7 @@ async def test_an_epoch_that_begins_goes_before_all_topics_that_wait(
     tmp_path: Path, autojump_clock: MockClock
 ) -> None:
     with open_nodes(tmp_path, "alice") as (alice,):
-        repo, _ = alice.author.create_repo("repo")
+        repo, _ = alice.author.founding.create_repo("repo")
         for _ in range(3):
             alice.author.start_epoch(repo)
         alice.hub.topics_changed()
@@ -159,7 +159,7 @@ async def test_topics_of_epochs_that_are_written_in_are_announced_before_those_o
 ) -> None:
     """Own topics first, and older ones first."""
     with open_nodes(tmp_path, "alice") as (alice,):
-        older, later = (alice.author.create_repo(f"repo {number}")[0] for number in range(2))
+        older, later = (alice.author.founding.create_repo(f"repo {number}")[0] for number in range(2))
         for _ in range(3):
             alice.author.start_epoch(later)
         alice.hub.topics_changed()

@@ -287,7 +287,7 @@ async def test_they_go_on_the_own_topic_of_the_epoch_that_is_written_in_and_on_n
 
 
 async def test_what_a_peer_says_is_of_the_branch_that_it_names(alice: Node) -> None:
-    presences, other = _presences(alice), alice.author.create_branch(alice.repo(), "other")[0]
+    presences, other = _presences(alice), alice.author.founding.create_branch(alice.repo(), "other")[0]
     line = Line(alice.epoch())
     port = line.port()
     presences.connect(port)

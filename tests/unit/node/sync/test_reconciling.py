@@ -214,9 +214,9 @@ async def test_many_topics_that_differ_are_reconciled_a_few_at_a_time(
     with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         names = [f"branch {number}" for number in range(20)]
         for name in names:
-            repo, ingested = alice.author.create_repo(name)
+            repo, ingested = alice.author.founding.create_repo(name)
             alice.hub.announce(ingested)
-            alice.hub.announce(alice.author.create_branch(repo, name)[1])
+            alice.hub.announce(alice.author.founding.create_branch(repo, name)[1])
             await bob.joiner.begin(alice.invite(repo))
         async with connected(bob, alice):
             for name in names:

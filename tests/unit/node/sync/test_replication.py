@@ -67,7 +67,7 @@ async def test_a_writer_who_adds_a_branch_or_invites_is_refused_and_nothing_chan
         repo = next(iter(bob.replica.repos.values()))
         before = bob.digest(bob.branch("root"))
         with pytest.raises(ServiceError) as caught:
-            bob.author.create_branch(repo, "second")
+            bob.author.founding.create_branch(repo, "second")
         assert caught.value.code == "not_permitted"
         with pytest.raises(ServiceError) as caught:
             bob.invite(repo, Permission.READ)

@@ -111,9 +111,9 @@ async def test_a_repo_and_its_branch_are_made_in_one_transaction_under_a_free_na
     assert sum(statement.startswith("BEGIN IMMEDIATE") for statement in said) == 1
     assert alice.branch().facts.is_root_branch is False
     with pytest.raises(ServiceError, match="there is a repo called"):
-        alice.author.create_repo("notes", "main", is_unique=True)
+        alice.author.founding.create_repo("notes", "main", is_unique=True)
     with pytest.raises(ServiceError, match="there is a branch called"):
-        alice.author.create_branch(alice.repo(), "main", is_unique=True)
+        alice.author.founding.create_branch(alice.repo(), "main", is_unique=True)
     assert len(alice.replica.repos) == 1
     alice.write(alice.branch(), "it can be written to")
     alice.create_repo("another")  # to whose user names of other repos are nothing

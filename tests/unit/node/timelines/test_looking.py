@@ -104,7 +104,7 @@ def _message(author: str, content: dict[str, object]) -> Imported:
 
 
 def test_threads_of_imported_messages_are_tangles_across_branches(world: World) -> None:
-    other = world.author.create_branch(world.repo, "other")[0]
+    other = world.author.founding.create_branch(world.repo, "other")[0]
     root = _message("@a", {})
     stated = {"root": root.source_id, "previous": [root.source_id]}
     first = _message("@b", {"root": root.source_id, "branch": root.source_id})

@@ -144,7 +144,7 @@ async def test_one_list_opens_only_so_many_commits_of_all_branches(
     monkeypatch.setattr("node.timelines.unseen.load_numbered", load)
     with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
-        alice.hub.announce(alice.author.create_branch(alice.repo(), "side")[1])
+        alice.hub.announce(alice.author.founding.create_branch(alice.repo(), "side")[1])
         async with connected(bob, alice):
             await until_equal(alice, bob, "side")
             for branch in ("main", "side"):
@@ -178,8 +178,8 @@ async def test_a_list_looks_at_what_has_changed(tmp_path: Path, monkeypatch: pyt
     with open_nodes(tmp_path, "alice") as (alice,):
         repo, _ = alice.create_repo()
         for number in range(5):
-            alice.author.create_branch(repo, f"side {number}")
-        other, _ = alice.author.create_repo("other", "elsewhere")
+            alice.author.founding.create_branch(repo, f"side {number}")
+        other, _ = alice.author.founding.create_repo("other", "elsewhere")
         news = _news(alice)
         visits: list[int] = []
         monkeypatch.setattr(news, "_look_at", _counted(news._look_at, visits))

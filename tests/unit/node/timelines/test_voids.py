@@ -223,7 +223,7 @@ async def test_an_adoption_for_another_branch_adopts_nothing(
     alice, bob, carol = nodes
     with fail_after(120):
         await share(alice, bob, carol)
-        other, ingested = alice.author.create_branch(alice.repo(), "other")
+        other, ingested = alice.author.founding.create_branch(alice.repo(), "other")
         alice.hub.announce(ingested)
         bob.write(bob.branch(), "unseen")
         await members_of(alice).remove("", id_text(bob.author.user), "")

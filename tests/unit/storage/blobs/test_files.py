@@ -84,7 +84,7 @@ def test_a_file_is_removed_though_it_comes_after_what_removes_it(world: World, *
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_no_file_of_another_branch_is_removed_whichever_comes_first(world: World, *, is_late: bool) -> None:
-    side = world.author.create_branch(world.repo, "side")[0]
+    side = world.author.founding.create_branch(world.repo, "side")[0]
     added = _add(world, world.branch, "a", (world.branch.facts.root_id,))
     removed = _remove(world, side, added, (side.facts.root_id,))
     replica, branch = world.copy()

@@ -34,7 +34,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
 
 def _write(world: World, count: int) -> None:
     drafts = [Draft(Post(f"{number}")) for number in range(count)]
-    world.author.write_group([WriteRequest(world.branch, drafts)])
+    world.author.queue.write_group([WriteRequest(world.branch, drafts)])
 
 
 def _own(world: World) -> Topic:
