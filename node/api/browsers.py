@@ -4,10 +4,7 @@ A paired browser has a token of its own (`tokens`), with all actions but what ne
 """
 
 import secrets
-from collections.abc import Callable
 from typing import Final
-
-import trio
 
 from node.api.codes import OneTimeCodes
 from node.api.tokens import Tokens
@@ -31,15 +28,9 @@ _NAME: Final = "browser"
 
 
 class Browsers:
-    """The paired browsers of a node; `remote` is where they come in, None if nowhere. `clock` counts seconds."""
+    """The paired browsers of a node; `remote` is where they come in, None if nowhere."""
 
-    def __init__(
-        self,
-        tokens: Tokens,
-        remote: Remote | None,
-        run_blocking: RunBlocking,
-        clock: Callable[[], float] = trio.current_time,
-    ) -> None:
+    def __init__(self, tokens: Tokens, remote: Remote | None, run_blocking: RunBlocking) -> None:
         self._tokens = tokens
         self._remote = remote
         self._run_blocking = run_blocking
@@ -49,7 +40,6 @@ class Browsers:
             count_max=PAIRING_CODES_MAX,
             tries_max=PAIRING_TRIES_MAX,
             advice="`ravel open --remote` on the node's machine makes another",
-            clock=clock,
         )
 
     async def make_code(self, maker: str = "") -> PairingCode:

@@ -70,15 +70,14 @@ class Outcome:
 
 
 class Fields:
-    """Printer of some fields, one a line; of all where none are named, but for those to leave out."""
+    """Printer of some fields, one a line; of all where none are named."""
 
-    def __init__(self, *shown: Column, without: Sequence[str] = ()) -> None:
+    def __init__(self, *shown: Column) -> None:
         self.columns = shown
-        self._without = without
 
     def __call__(self, answer: Item) -> None:
         """Print the fields of an answer."""
-        columns = self.columns or [name for name in answer if name not in self._without]
+        columns = self.columns or list(answer)
         print_fields((_heading(one), _value(answer, one)) for one in columns)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.values import SyncProgress
 
 _IMPORTED: Final = " (imported)"
+_AUTHOR_WIDTH: Final = 24
 _MARK: Final = re.compile(r" \[[a-z2-7]+\]$")
 _SIZE_UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 _TIME_UNITS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
@@ -31,18 +32,18 @@ def person(name: str, user: str, width: int = 24) -> str:
     return (plain if len(plain) <= room else plain[: max(room - 1, 1)] + "…") + mark
 
 
-def author_of(item: Mapping[str, Any], width: int = 24) -> str:
+def author_of(item: Mapping[str, Any]) -> str:
     """Return the author to show: of imported or merged commits the one there, else the person whose device wrote it.
 
     An author that an importer names is marked, so that it cannot pass for a member's name.
     """
     imported = item.get("imported_author")
     if imported:
-        return person(f"{imported}", "", width - len(_IMPORTED)) + _IMPORTED
+        return person(f"{imported}", "", _AUTHOR_WIDTH - len(_IMPORTED)) + _IMPORTED
     origin = item.get("origin")
     if origin:
-        return person(origin["author_name"], origin["author"], width)
-    return person(item["author_name"], item.get("person", item["author"]), width)
+        return person(origin["author_name"], origin["author"], _AUTHOR_WIDTH)
+    return person(item["author_name"], item.get("person", item["author"]), _AUTHOR_WIDTH)
 
 
 def author(item: Mapping[str, Any]) -> str:
@@ -50,9 +51,9 @@ def author(item: Mapping[str, Any]) -> str:
     return person(item["author_name"], item["author"])
 
 
-def time_of(field: str, none: str = "never") -> Any:  # noqa: ANN401  # a column's function
-    """Return a function that gives a field's Unix seconds as a date, or a word where there are none."""
-    return lambda item: none if item[field] is None else moment(item[field])
+def time_of(field: str) -> Any:  # noqa: ANN401  # a column's function
+    """Return a function that gives a field's Unix seconds as a date, or "never"."""
+    return lambda item: "never" if item[field] is None else moment(item[field])
 
 
 def first_line(text: str | None, width: int) -> str:

@@ -130,14 +130,11 @@ class NewUpdate(NamedTuple):
 class TextReader:
     """Reads what is said of texts. Thread-safe."""
 
-    def __init__(
-        self, replica: Replica | Tables, *, cached_max: int = DOCUMENT_OPERATIONS_CACHED_MAX
-    ) -> None:
+    def __init__(self, replica: Replica | Tables) -> None:
         self._replica = replica
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept | None] = {}  # by the commit's number; None: it says nothing of a text
         self._weight = 0
-        self._cached_max = cached_max
         # By branch: for which bodies, in which snapshots, nothing was found.
         self._unfound: dict[int, tuple[frozenset[CommitId], frozenset[int]]] = {}
 
@@ -387,9 +384,9 @@ class TextReader:
     def _keep(self, fresh: Mapping[int, _Kept | None]) -> None:
         weight = sum(1 if one is None else one.weight for one in fresh.values())
         with self._lock:
-            if self._weight + weight > self._cached_max:  # rather begin anew than choose
+            if self._weight + weight > DOCUMENT_OPERATIONS_CACHED_MAX:  # rather begin anew than choose
                 self._kept, self._weight = {}, 0
-            if weight <= self._cached_max:
+            if weight <= DOCUMENT_OPERATIONS_CACHED_MAX:
                 self._kept.update(fresh)
                 self._weight += weight
 

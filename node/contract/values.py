@@ -67,10 +67,10 @@ def among(*values: str, description: str) -> Meta:
     return Meta(description=description, extra_json_schema={"pattern": f"^({'|'.join(values)})$"})
 
 
-def link_of(*kinds: str, description: str = "The link.", size_max: int = LINK_SIZE_MAX) -> Meta:
+def link_of(*kinds: str, description: str = "The link.") -> Meta:
     """Return the annotation of a link in a request. Spaces in it are ignored; the service explains faults."""
     pattern = rf"^\s*ravel:({'|'.join(kinds)}):[a-z2-7\s]+$"
-    return Meta(description=description, max_length=2 * size_max, extra_json_schema={"pattern": pattern})
+    return Meta(description=description, max_length=2 * LINK_SIZE_MAX, extra_json_schema={"pattern": pattern})
 
 
 HeldPermission = Annotated[

@@ -108,15 +108,13 @@ class Hub:
         clock_ms: Callable[[], int],
         workers: ReadingWorkers | None = None,
         cpu_clock: Callable[[], float] = time.thread_time,
-        clock: Callable[[], float] = trio.current_time,
     ) -> None:
-        """`workers` read batches; without them all is read here. `cpu_clock` counts what a thread used of the processor, in
-        seconds; `clock` those that pass."""
+        """`workers` read batches; without them all is read here. `cpu_clock` counts a thread's processor seconds."""
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
         self.cpu_clock = cpu_clock
-        self.ledger = Ledger(clock)
+        self.ledger = Ledger(trio.current_time)
         workers = workers or ReadingWorkers(0)
         self.intake = Intake(
             replica,
@@ -149,7 +147,7 @@ class Hub:
         self.refusing: dict[PeerId, Backoff] = {}
         """Relays that refused topics in the last session, and when these are offered again. Only to relays that this user or
         a link has chosen are topics offered."""
-        self.useless_sources = UselessSources(clock)
+        self.useless_sources = UselessSources(trio.current_time)
         self.owners = Owners(replica, self.clock_ms)
         """Whose nodes peers are."""
         self.presences = Presences(replica, self.owners)
