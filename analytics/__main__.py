@@ -79,7 +79,7 @@ def _analyze(
         advice = "give NAME, REPO:NAME, or the start of an id; `ravel branch list REPO` shows names and ids"
         return fail(options, EXIT_BAD_REQUEST, "bad_request", str(error), advice)
     show(json.dumps(_as_json(result)) if options.json else _as_text(result))
-    return EXIT_MISMATCH if (options.verify != "no" or expected) and not result.is_right else EXIT_OK
+    return EXIT_MISMATCH if (options.verify or expected) and not result.is_right else EXIT_OK
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -97,17 +97,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help="what computes: Spark at any size, or DuckDB inside this process, without Java (default: spark)",
     )
     parser.add_argument(
-        "--verify",
-        choices=("ranks", "deep"),
-        default="ranks",
-        help="compare with the node's ranks; deep: also with the engine's own sort by them (default: ranks)",
-    )
-    parser.add_argument(
-        "--no-verify",
-        dest="verify",
-        action="store_const",
-        const="no",
-        help="do not compare with the node's ranks",
+        "--no-verify", dest="verify", action="store_false", help="do not compare with the node's ranks"
     )
     parser.add_argument(
         "--expected", type=Path, help="a digests.json of another run, whose orders must be the same"

@@ -21,7 +21,7 @@ from importlib import import_module
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from analytics.command import ENGINES
 from analytics.engines.engine import FIRST, Catalog, Engine
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 __all__ = ["AnalysisResult", "NoSuchBranch", "run"]
 
 _STEPS: Final = 6
-_CHUNK: Final = 100_000
-"""Places that one task sorts anew: no task holds a branch, and few are compared across chunks."""
 
 _COUNTED: Final = """
 SELECT
@@ -57,7 +55,6 @@ export may state no rank at all, which IS DISTINCT FROM alone tells from an equa
 _NOTHING_MORE: Final[Mapping[str, str]] = MappingProxyType({})
 
 Progress = Callable[[str], None]
-Verification = Literal["ranks", "deep", "no"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +83,7 @@ def run(
     out_dir: Path,
     *,
     master: str = "local[*]",
-    verify: Verification = "ranks",
+    verify: bool = True,
     progress: Progress,
     expected: Mapping[str, str] | None = None,
     merge: Sequence[Path] = (),
@@ -102,13 +99,13 @@ def run(
     """Analyze an export into `out_dir`. Raises ExportError, JavaMissing, MasterRefused, NoSuchBranch, LargeBranchRefused,
     OSError, and the engine's own errors.
 
-    `verify` compares the ranks that were found with those that the export states; "deep" also the places, by the engine's
-    own sort. `expected` maps branch ids to timeline digests, both hex. `merge` names more exports, of other nodes, to read
-    as one with this. `draw` names the branch to draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from`
-    commits and more are ordered by many tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a
-    new one, and left running. `given` says whether a bad export stops the analysis, as it does by default, and has those set
-    aside. `conf` are settings of a new session. `names` says what the page calls users, nodes and repos, by their ids as
-    text; where an export has pseudonyms it calls none by a name.
+    `verify` compares the ranks that were found with those that the export states. `expected` maps branch ids to timeline
+    digests, both hex. `merge` names more exports, of other nodes, to read as one with this. `draw` names the branch to
+    draw: its name, REPO:NAME, or the start of its id. Branches of `giant_from` commits and more are ordered by many
+    tasks. `engine` is one of ENGINES. A session given as `spark` is used instead of a new one, and left running. `given`
+    says whether a bad export stops the analysis, as it does by default, and has those set aside. `conf` are settings of a
+    new session. `names` says what the page calls users, nodes and repos, by their ids as text; where an export has
+    pseudonyms it calls none by a name.
     """
     started = time.monotonic()
     step = _Steps(progress)
@@ -151,48 +148,6 @@ def _start(
     from analytics.engines.spark_engine import SparkEngine
 
     return SparkEngine(exports, out, master=master, spark=spark, conf=conf)
-
-
-def sort_anew(chunk: int = _CHUNK) -> str:
-    """Return a query that counts what stands elsewhere than by the engine's own sort by what is stated.
-
-    Each branch is sorted in chunks of places; and chunks must follow one another.
-    """
-    return f"""
-WITH keyed AS (
-    SELECT
-        branch_id, passed, exported_rank, commit_id, position, position - position % {chunk} AS chunk,
-        rank IS DISTINCT FROM exported_rank OR is_disputed AS is_other
-    FROM ordered
-), compared AS (
-    SELECT
-        is_other,
-        position - chunk AS place,
-        row_number() OVER (PARTITION BY branch_id, chunk ORDER BY passed, exported_rank NULLS FIRST, commit_id) - 1
-            AS exported_place
-    FROM keyed
-), before AS (
-    SELECT
-        branch_id, position + 1 AS position, passed AS passed_before, exported_rank AS rank_before,
-        commit_id AS commit_before
-    FROM keyed
-    WHERE position % {chunk} = {chunk - 1}
-), crossings AS (
-    SELECT
-        coalesce(
-            passed_before < passed
-            OR (passed_before = passed AND rank_before < exported_rank)
-            OR (passed_before = passed AND rank_before = exported_rank AND commit_before < commit_id),
-            false
-        ) AS is_after
-    FROM keyed
-    LEFT JOIN before USING (branch_id, position)
-    WHERE position > 0 AND position % {chunk} = 0
-)
-SELECT count(*) AS mismatches FROM compared WHERE is_other OR place <> exported_place
-UNION ALL
-SELECT count(*) AS mismatches FROM crossings WHERE NOT is_after
-"""
 
 
 class _Steps:
@@ -239,7 +194,7 @@ class _Analysis:
     def run(
         self,
         started: float,
-        verify: Verification,
+        verify: bool,
         expected: Mapping[str, str],
         drawn: bytes | None,
         giant_from: int | None,
@@ -256,11 +211,8 @@ class _Analysis:
             voids = faults.pop(VOID, 0)
             if voids:
                 self._step.note(f"{voids:,} commits are void: they stand in the graph and in no timeline")
-        with self._step("verify" if verify != "no" else "verify (left out)"):
-            differ = (
-                counted if verify == "ranks" else self._engine.rows(sort_anew()) if verify == "deep" else []
-            )
-            mismatches = sum(row["mismatches"] for row in differ if row.get("fault") is None)
+        with self._step("verify" if verify else "verify (left out)"):
+            mismatches = sum(row["mismatches"] for row in counted if verify and row["fault"] is None)
             wrong = tuple(
                 branch for branch, digest in expected.items() if digests.get(branch, ("", 0))[0] != digest
             )
@@ -272,7 +224,7 @@ class _Analysis:
 
         with self._step("count"):
             verdict = OrderVerdict(
-                verify != "no", mismatches, faults, tuple((one.source, one.reason) for one in self._set_aside)
+                verify, mismatches, faults, tuple((one.source, one.reason) for one in self._set_aside)
             )
             before = load_summary(self._out)
             findings = Findings(self._engine, self._catalog, self._exports, before, self._names)

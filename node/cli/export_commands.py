@@ -67,12 +67,6 @@ def analyze(
     ] = "spark",
     master: Annotated[str, typer.Option(help="Spark master.")] = "local[*]",
     conf: ConfOption = None,
-    verify: Annotated[
-        Literal["ranks", "deep"],
-        typer.Option(
-            help="Compare computed ranks with the node's own; deep: sort by these, and compare places too."
-        ),
-    ] = "ranks",
     no_verify: Annotated[
         bool, typer.Option("--no-verify", help="Compare nothing with the node's ranks.")
     ] = False,
@@ -96,7 +90,7 @@ def analyze(
     destinations = export_folders or [own]
     options = ["--out", str(out), "--master", master, "--engine", engine]
     options += _settings(conf)
-    options += ["--no-verify"] if no_verify else [f"--verify={verify}"]
+    options += ["--no-verify"] if no_verify else []
     options += [f"--draw={draw}"] if draw is not None else []
     options += ["--csv"] if csv else []
     options += [*_large_branch_options(giant_from), *(["--strict"] if strict else [])]

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from blake3 import blake3
 from pyspark.sql import DataFrame, SparkSession
 
-from analytics import analyze
 from analytics.analyze import AnalysisResult, NoSuchBranch, run
 from analytics.engines.spark_engine import place_commits
 from analytics.order.linearize import digest_orders
@@ -48,7 +46,7 @@ def _analyze(
     spark: SparkSession,
     export: Path,
     *,
-    verify: analyze.Verification = "ranks",
+    verify: bool = True,
     expected: Mapping[str, str] | None = None,
     merge: Sequence[Path] = (),
     draw: str | None = None,
@@ -201,7 +199,6 @@ def test_a_rank_that_the_acks_do_not_give_is_a_mismatch(spark: SparkSession, tmp
     forged = [*DIAMOND[:4], Row("tip", ("right",), rank=7)]
     export = write_export(tmp_path / "export", forged)
     assert _analyze(spark, export).mismatches == 1
-    assert _analyze(spark, export, verify="deep").mismatches == 1
 
 
 @pytest.mark.extended
@@ -228,7 +225,7 @@ def test_of_two_nodes_what_contradicts_and_what_has_no_place_is_counted(
 def test_an_empty_export_has_a_report_too_and_it_says_that_nothing_was_compared(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    result = _analyze(spark, write_export(tmp_path / "export"), verify="no")
+    result = _analyze(spark, write_export(tmp_path / "export"), verify=False)
     assert result.is_right
     assert (result.commits, result.branches) == (0, 0)
     assert json.loads(result.digests.read_bytes()) == {}
@@ -323,32 +320,3 @@ def _jobs(spark: SparkSession) -> int:
     """How many jobs a session has run."""
     spark.range(1).collect()  # so that there is one
     return max(spark.sparkContext.statusTracker().getJobIdsForGroup())
-
-
-Place = tuple[int, int, int, int, bytes, bool]
-"""Checkpoints passed, rank, stated rank, position, id, whether copies disagree."""
-
-
-def _sorted_anew(places: list[Place]) -> int:
-    """What a deep verification says of places of one branch, sorted by seven."""
-    with duckdb.connect() as database:
-        database.execute(
-            "CREATE TABLE ordered (branch_id BLOB, passed BIGINT, rank BIGINT, exported_rank BIGINT, position BIGINT, "
-            "commit_id BLOB, is_disputed BOOLEAN)"
-        )
-        database.executemany("INSERT INTO ordered VALUES ('b', ?, ?, ?, ?, ?, ?)", places)
-        return sum(row[0] for row in database.execute(analyze.sort_anew(7)).fetchall())
-
-
-def test_a_deep_verification_sorts_anew_and_finds_what_stands_elsewhere() -> None:
-    sound: list[Place] = [(at // 20, at // 2, at // 2, at, bytes([at]), False) for at in range(40)]
-    assert _sorted_anew(sound) == 0
-    for one, other in ((1, 2), (6, 7), (3, 30), (38, 39)):
-        swapped = list(sound)
-        for place, of in ((one, other), (other, one)):
-            swapped[place] = (*sound[of][:3], place, *sound[of][4:])
-        assert _sorted_anew(swapped) > 0, (one, other)
-    twice = [*sound, (*sound[10][:4], b"x", False)]
-    assert _sorted_anew(twice) > 0
-    assert _sorted_anew(sound[:20] + sound[21:]) > 0, "a place is empty"
-    assert _sorted_anew([*sound[:39], (1, 19, 18, 39, b"x", False)]) > 0
