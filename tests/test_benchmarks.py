@@ -36,7 +36,6 @@ _SMALL = {
     "bench_start": ("50",),
     "bench_streams": ("3", "10", "2"),
     "bench_texts": ("100",),
-    "bench_timelines": ("100", "4"),
     "bench_websocket": ("1",),
     "bench_writes": ("2", "2"),
 }

@@ -36,8 +36,6 @@ BOUNDARY_SIZE_MAX: Final = 512 * MIB
 """Bytes of what ranges of a giant tell each other, which the driver holds and every task gets."""
 WAVE_COUNT_MAX: Final = 10_000
 """Rounds in which ranges of a giant are ranked one after another: hours. Only a forged export needs more."""
-TIMELINE_PENDING_COUNT_MAX: Final = 10_000
-"""Commits of a timeline in memory that lack causes; as many as are pending in a branch's store. Any more are refused."""
 LOCAL_ORDER_COMMITS: Final = 1_000_000
 """Commits of many branches that the local engine orders at once: 0.7 GB of Python."""
 LOCAL_BRANCH_COMMITS_MAX: Final = 10_000_000
