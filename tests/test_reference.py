@@ -29,9 +29,9 @@ def test_the_page_of_figures_is_that_of_the_data_file() -> None:
     assert figures_page.PAGE.read_text() == figures_page.figures_page(MADE), "make reference"
 
 
-def test_the_data_file_has_twenty_figures_of_benchmarks_and_machines_that_exist() -> None:
+def test_the_data_file_has_at_most_twenty_figures_of_benchmarks_and_machines_that_exist() -> None:
     data = figures_page.read_figures()
-    assert len(data["figures"]) == 20
+    assert 15 <= len(data["figures"]) <= 20
     for one in data["figures"]:
         assert (figures_page.DATA.parent / f"{one['by'].split()[0]}.py").is_file()
         assert one["machine"] in data["machines"]

@@ -200,7 +200,7 @@ async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
         assert ids(bob) == ids(alice)
         for number in range(_POSTS):
             alice.write(branch, str(number))
-        added, ingested = alice.author.create_branch(alice.repo(), "side")
+        added, ingested = alice.author.founding.create_branch(alice.repo(), "side")
         alice.hub.announce(ingested)
         for number in range(_POSTS):
             alice.write(added, str(number))
