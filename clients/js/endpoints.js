@@ -88,6 +88,7 @@ export const ENDPOINTS = {
   listOffers: {"method": "GET", "path": "/repos/{repo}/offers", "query": ["limit", "status"], "body": null, "events": false, "key": false, "seconds": 60},
   makeOffer: {"method": "POST", "path": "/branches/{branch}/offers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   answerOffer: {"method": "POST", "path": "/repos/{repo}/offers/{offer}/answers", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  fetchOffer: {"method": "PUT", "path": "/repos/{repo}/offers/{offer}/fetch", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   previewOffer: {"method": "GET", "path": "/repos/{repo}/offers/{offer}/preview", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   mergeOffer: {"method": "POST", "path": "/repos/{repo}/offers/{offer}/merges", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   writeComment: {"method": "POST", "path": "/branches/{branch}/comments", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},

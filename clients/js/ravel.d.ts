@@ -1513,12 +1513,20 @@ export interface OfferAnswerRequest {
 
 /** Content that a merge of an offer would write now. */
 export interface OfferPreview {
+  authors: OfferedAuthor[];
   carried: number;
   files_left: string[];
   kinds: OfferedKind[];
   left: number;
   offer: string;
   posts: OfferedPost[];
+}
+
+/** A user who wrote commits that a merge would write again, as the offer says. */
+export interface OfferedAuthor {
+  author: string;
+  author_name: string;
+  count: number;
 }
 
 /** Commits of one kind that a merge would write. */
@@ -2571,7 +2579,9 @@ export class Ravel {
   makeOffer(values: { branch: string } & OfferRequest, options?: RequestOptions): Promise<OfferMade>;
   /** Accept an offer, refuse it, or withdraw it. */
   answerOffer(values: { repo: string; offer: string } & OfferAnswerRequest, options?: RequestOptions): Promise<OfferAnswer>;
-  /** Show what a merge of an accepted offer would write. */
+  /** Have this node alone follow the branch of an offer of commits, to look at it before it is answered. */
+  fetchOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<Empty>;
+  /** Show what a merge of an offer would write, once it is accepted and as far as it is here. */
   previewOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<OfferPreview>;
   /** Write again in its branch what an accepted offer has and the branch has not. */
   mergeOffer(values: { repo: string; offer: string }, options?: RequestOptions): Promise<MergeResult>;

@@ -121,6 +121,7 @@ def _branch_answers(service: BranchService) -> tuple[Answer, ...]:
         answer(inbox.LIST_OFFERS, service.inbox.list_offers),
         answer(inbox.MAKE_OFFER, service.inbox.offer),
         answer(inbox.ANSWER_OFFER, service.inbox.answer),
+        answer(inbox.FETCH_OFFER, service.inbox.fetch),
         answer(inbox.PREVIEW_OFFER, service.inbox.preview),
         answer(inbox.MERGE_OFFER, service.inbox.merge),
         answer(inbox.WRITE_COMMENT, service.comments.write),

@@ -1,5 +1,6 @@
 """CLI: inbox commands: comments, and branches that others offer to merge."""
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,14 +9,18 @@ import typer
 from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument, print_merge
-from node.cli.printing import id_text_shown
+from node.cli.hints import command
+from node.cli.printing import id_text_shown, print_next
 from node.cli.repo_commands import RepoArgument
 from node.cli.wording import author, first_line, post_text, time_of, with_branch_names
+from node.runtime.errors import ServiceError
+from node.runtime.wording import counted
+from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.branches import MergeResult
-    from ravel.types.inbox import CommentList, OfferAnswer, OfferMade
+    from ravel.types.inbox import CommentList, OfferAnswer, OfferMade, OfferPreview
 
 inbox = typer.Typer(no_args_is_help=True, help="Comments on documents, and commits offered by others.")
 
@@ -26,12 +31,35 @@ CommentArgument = Annotated[
     str, typer.Argument(help="Its whole id, as `ravel inbox show` or `comment` prints it.")
 ]
 _TEXT_WIDTH = 72
+_POLL_SECONDS = 0.5
 
 
 def _status(item: Mapping[str, Any]) -> str:
     """Return what became of an offer, and that its link cannot be read."""
     status = "merged" if item["merged"] else str(item["status"])
     return status if item["readable"] else f"{status}, unreadable"
+
+
+def _print_look(answer: "OfferPreview") -> None:
+    """Print counts, by whom, and the first posts."""
+    if not answer["carried"] and not answer["left"]:
+        print("It brings nothing that is not here already.")
+        return
+    kinds = ", ".join(f"{one['count']} {one['kind']}" for one in answer["kinds"])
+    names = ", ".join(author(one) for one in answer["authors"])
+    print(display_safe(f"It brings {counted(answer['carried'], 'commit')} ({kinds}), by {names}."))
+    for one in answer["posts"]:
+        print(display_safe(f"  {author(one)}: {first_line(one['text'], _TEXT_WIDTH)}"))
+    if files := answer["files_left"]:
+        print(display_safe(f"Files that do not come with it: {', '.join(files)}."))
+    if answer["left"]:
+        print(f"{counted(answer['left'], 'commit')} cannot come: too large, or not readable.")
+    print_next(
+        [
+            (command(f"inbox {verb} REPO {answer['offer'][:ID_WIDTH]}"), what)
+            for verb, what in (("accept", "then merge"), ("refuse", "leave it"))
+        ]
+    )
 
 
 @inbox.command("list")
@@ -140,6 +168,29 @@ def offer(
 def accept(api: "Client", repo: RepoArgument, offer: OfferArgument) -> "OfferAnswer":
     """Accept an offer: all nodes that follow the repo then follow the offered branch. A comment is shown as you read it."""
     return api.answer_offer(repo, offer, accepts=True)
+
+
+@inbox.command("look")
+@prints(_print_look)
+def look(
+    api: "Client",
+    repo: RepoArgument,
+    offer: OfferArgument,
+    timeout: Annotated[float, typer.Option(min=0, help="Wait this many seconds for its commits.")] = 30.0,
+) -> "OfferPreview":
+    """Show what a merge of an offer would write, before you accept or refuse it. Nothing is written.
+
+    Your computer alone fetches the offered branch for it, from those that have it.
+    """
+    api.fetch_offer(repo, offer)
+    until = time.monotonic() + timeout
+    while True:
+        try:
+            return api.preview_offer(repo, offer)
+        except ServiceError as error:
+            if error.code != "incomplete" or time.monotonic() >= until:
+                raise
+        time.sleep(_POLL_SECONDS)
 
 
 @inbox.command("refuse")

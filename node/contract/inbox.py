@@ -8,12 +8,14 @@ from node.contract.access import ADMIN_REPO, READ_BRANCH, READ_REPO, WRITE_BRANC
 from node.contract.branches import MergeResult
 from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
-from node.contract.values import Count, Id, Name, PersonText, Request, Text, UnixSeconds, one_of
+from node.contract.values import Count, Empty, Id, Name, PersonText, Request, Text, UnixSeconds, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
 from protocol.limits.users import COMMENT_SIZE_MAX, TIMELINE_WINDOW_MAX
 
 OFFERED_POSTS_SHOWN_MAX: Final = 20
 """Posts of an offer that a look shows: one reads some, and decides; all stand in the offered branch."""
+OFFERED_AUTHORS_SHOWN_MAX: Final = 20
+"""Authors of an offer that a look names, those of the most commits."""
 OfferStatus = Annotated[str, one_of("open", "accepted", "refused", description="What became of the offer.")]
 
 
@@ -104,12 +106,23 @@ class OfferedPost(TypedDict):
     text: Text
 
 
+class OfferedAuthor(TypedDict):
+    """A user who wrote commits that a merge would write again, as the offer says."""
+
+    author: Id
+    author_name: PersonText
+    count: Annotated[int, Meta(ge=1)]
+
+
 class OfferPreview(TypedDict):
     """Content that a merge of an offer would write now."""
 
     offer: Id
     carried: Annotated[Count, Meta(description="Count of commits.")]
     kinds: list[OfferedKind]
+    authors: Annotated[
+        list[OfferedAuthor], Meta(description=f"{OFFERED_AUTHORS_SHOWN_MAX} at most, the most commits first.")
+    ]
     posts: Annotated[
         list[OfferedPost], Meta(description=f"The first {OFFERED_POSTS_SHOWN_MAX}, in their order.")
     ]
@@ -184,12 +197,21 @@ ANSWER_OFFER: Final = Endpoint(
     answer=OfferAnswer,
     errors=WRITE_ERRORS,
 )
+FETCH_OFFER: Final = Endpoint(
+    name="fetch_offer",
+    method="PUT",
+    path="/repos/{repo}/offers/{offer}/fetch",
+    scopes=ADMIN_REPO,
+    summary="Have this node alone follow the branch of an offer of commits, to look at it before it is answered.",
+    answer=Empty,
+    errors=("not_permitted", "bad_request"),
+)
 PREVIEW_OFFER: Final = Endpoint(
     name="preview_offer",
     method="GET",
     path="/repos/{repo}/offers/{offer}/preview",
     scopes=READ_REPO,
-    summary="Show what a merge of an accepted offer would write.",
+    summary="Show what a merge of an offer would write, once it is accepted and as far as it is here.",
     answer=OfferPreview,
     errors=("not_permitted", "bad_request", "incomplete", "too_large"),
 )

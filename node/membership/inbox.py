@@ -7,6 +7,7 @@ commits are merged by a member who may write (`node.content.merging`).
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from hmac import compare_digest
 from typing import Final
 
@@ -19,6 +20,7 @@ from node.content.documents import Documents
 from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
 from node.contract.inbox import (
+    OFFERED_AUTHORS_SHOWN_MAX,
     OFFERED_POSTS_SHOWN_MAX,
     OfferAnswer,
     OfferedPost,
@@ -27,8 +29,16 @@ from node.contract.inbox import (
     OfferPreview,
     OfferView,
 )
+from node.contract.values import Empty
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import STATED_COMMENTS, AcceptedOffer, decode_link, find_accepted, name_offered
+from node.membership.offers import (
+    STATED_COMMENTS,
+    AcceptedOffer,
+    decode_link,
+    find_accepted,
+    follow_offers,
+    name_offered,
+)
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
 from node.runtime.errors import ServiceError
@@ -41,7 +51,7 @@ from protocol.formats.body import Answer, Merge, Offer, Permission, UnknownBody,
 from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text
-from protocol.ids import BranchId, CommitId, TopicKey
+from protocol.ids import BranchId, CommitId, TopicKey, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
 from protocol.limits.users import MERGES_LOOKED_MAX
 from storage.commits.commits import load_last_of_kinds
@@ -109,14 +119,32 @@ class Inbox(RepoActions):
             "status": STATUS[accepts],
         }
 
+    async def fetch(self, repo: str, offer: str) -> Empty:
+        """Have this node alone follow a branch with offered commits, to look at it before it is answered. Costs O(1)."""
+        of_repo = self._find_repo(repo)
+        found = await self._find_pull(of_repo, offer)
+        if await self._hub.write(follow_offers, self._hub.replica, of_repo, [AcceptedOffer.of(found)]):
+            self._hub.topics_changed()
+        return {}
+
     async def preview(self, repo: str, offer: str) -> OfferPreview:
-        """Show what `merge` would write now. Costs as a merge does, O(commits of both branches)."""
-        found, merge = await self._plan(repo, offer)
+        """Show what `merge` would write now, or would once it is accepted. Costs O(commits of both branches)."""
+        of_repo = self._find_repo(repo)
+        found, merge = await self._plan(of_repo, await self._find_pull(of_repo, offer))
         return await self._hub.run_blocking(self._look, found, merge)
 
     async def merge(self, repo: str, offer: str) -> MergeResult:
         """Write again, as this user, what an accepted offer has and its document has not."""
-        _, merge = await self._plan(repo, offer)
+        of_repo = self._find_repo(repo)
+        found = await self._find_pull(of_repo, offer)
+        if found.is_accepted is not True:
+            ids = f"{id_text(of_repo.repo_id)[:12]} {id_text(found.operation.commit_id)[:12]}"
+            raise ServiceError(
+                "bad_request",
+                f"the offer is {STATUS[found.is_accepted]}: it is merged once an admin has accepted it",
+                f"an admin runs `ravel inbox accept {ids}`",
+            )
+        _, merge = await self._plan(of_repo, found)
         return await run_merge(self._hub, self._author, merge)
 
     # --- for comments ---
@@ -204,9 +232,8 @@ class Inbox(RepoActions):
                     found.append(one)
         return found
 
-    async def _plan(self, repo: str, offer: str) -> tuple[FoundOffer, MergePlan]:
-        """Find an accepted offer of commits, and plan its merge. Raises ServiceError."""
-        of_repo = self._find_repo(repo)
+    async def _find_pull(self, of_repo: Repo, offer: str) -> FoundOffer:
+        """Find an offer of commits. Raises ServiceError."""
         found = await self._find_offer(of_repo, offer)
         if not found.body.pulls:
             raise ServiceError(
@@ -214,13 +241,10 @@ class Inbox(RepoActions):
                 "that offer is a comment, and only commits are merged",
                 "it is shown below its document once it is accepted",
             )
-        if found.is_accepted is not True:
-            ids = f"{id_text(of_repo.repo_id)[:12]} {id_text(found.operation.commit_id)[:12]}"
-            raise ServiceError(
-                "bad_request",
-                f"the offer is {STATUS[found.is_accepted]}: it is merged once an admin has accepted it",
-                f"an admin runs `ravel inbox accept {ids}`",
-            )
+        return found
+
+    async def _plan(self, of_repo: Repo, found: FoundOffer) -> tuple[FoundOffer, MergePlan]:
+        """Plan the merge of an offer of commits. Raises ServiceError."""
         source = await self._hub.run_blocking(self.offered_branch, found.body)
         if source is None or not source.commit_count:
             raise ServiceError(
@@ -239,17 +263,17 @@ class Inbox(RepoActions):
             merge.plan(connection)
         posts: list[OfferedPost] = []
         kinds: Counter[str] = Counter()
-        name = self._hub.replica.people.name
+        authors: Counter[UserId] = Counter()
+        name = partial(self._hub.replica.people.name, self._hub.replica.repos[merge.target.repo_num].repo_id)
         for carried in merge.carried_bodies:
             body = content_of(carried)
+            authors[carried.author] += 1
             kinds["unknown" if isinstance(body, UnknownBody) else kind_name(type(body))] += 1
             if isinstance(body, Post) and len(posts) < OFFERED_POSTS_SHOWN_MAX:
                 posts.append(
                     {
                         "author": id_text(carried.author),
-                        "author_name": name(
-                            self._hub.replica.repos[merge.target.repo_num].repo_id, carried.author
-                        ),
+                        "author_name": name(carried.author),
                         "time": carried.time // 1000,
                         "text": body.text,
                     }
@@ -258,6 +282,10 @@ class Inbox(RepoActions):
             "offer": id_text(found.operation.commit_id),
             "carried": merge.carried,
             "kinds": [{"kind": kind, "count": count} for kind, count in sorted(kinds.items())],
+            "authors": [
+                {"author": id_text(author), "author_name": name(author), "count": count}
+                for author, count in authors.most_common(OFFERED_AUTHORS_SHOWN_MAX)
+            ],
             "posts": posts,
             "left": merge.left,
             "files_left": merge.files_left,

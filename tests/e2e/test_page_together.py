@@ -100,12 +100,17 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     by_command(page, "comments and")
     page.until(says("please take it", "document.getElementById('offers')"), 60)
     picture(page, "offer")
-    press_on(page, "#offers button")
+    press_on(page, "#offers .look")
     look = "document.querySelector('#offers .look-at')"
     page.until(look, 60)  # once its commits have come
     page.until(says("a better step two", look))
-    page.until(says("Merge 1 post", look))
+    page.until(says("Written by Bob", look))
+    assert not page.evaluate(says("Merge 1 post", "document.getElementById('offers')")), (
+        "nobody has accepted it"
+    )
     picture(page, "offer-look")
+    press_on(page, "#offers li > .buttons .main")
+    page.until(says("Merge 1 post", look))
     press_on(page, "#offers .merge")
     page.until(says("Merged: 1 commit", "document.querySelector('.notices')"), 60)
     posts(page)

@@ -76,6 +76,12 @@ function Comment({ item, names, repo, branch, answer, again }) {
 
 function Offer({ offer, repo, again }) {
   const branch = repo.branches.find((one) => one.branch === offer.branch);
+  const [isFetched, setFetched] = useState(false);
+  const isDue = may(repo, "admin") && offer.status === "open";
+  const fetch = async () => {
+    await api.fetchOffer({ repo: repo.repo, offer: offer.offer });
+    setFetched(true);
+  };
   const answer = (accepts) => async () => {
     await api.answerOffer({ repo: repo.repo, offer: offer.offer, accepts });
     await again();
@@ -85,14 +91,16 @@ function Offer({ offer, repo, again }) {
       <span class="facts">${text.offerStates[offer.status]}${offer.commits ? ` · ${text.commits(offer.commits)}` : ""}</span></p>
     ${offer.note && html`<p dir="auto">${offer.note}</p>`}
     ${!offer.readable && html`<p class="alarm">${text.offerUnknown}</p>`}
-    ${may(repo, "admin") && offer.kind === "pull" && offer.status === "open" && html`<p class="facts">${text.acceptAbout}</p>`}
-    ${may(repo, "admin") && offer.status === "open" && html`<p class="buttons"><${Action} class="main" act=${answer(true)}>${offer.kind === "pull" ? text.acceptAndLook : text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//></p>`}
+    ${isDue && offer.kind === "pull" && !offer.commits && (isFetched ? html`<p class="facts">${text.offerComes}</p>` : html`<p class="facts">${text.lookAbout}</p>`)}
+    ${isDue && offer.kind === "pull" && offer.commits > 0 && html`<${Look} offer=${offer} repo=${repo} again=${again} />`}
+    ${isDue && html`<p class="buttons">${offer.kind === "pull" && !offer.commits && !isFetched && html`<${Action} class="main look" act=${fetch}>${text.lookFirst}<//>`}
+      <${Action} class=${offer.kind === "pull" && !offer.commits ? "" : "main"} act=${answer(true)}>${text.accept}<//><${Action} act=${answer(false)}>${text.refuse}<//></p>`}
     ${may(repo, "write") && offer.kind === "pull" && offer.status === "accepted" && (offer.merged ? html`<p class="facts">${text.offerMerged}</p>` : !offer.commits ? html`<p class="facts">${text.offerComes}</p>`
       : html`<${Look} offer=${offer} repo=${repo} again=${again} refuse=${may(repo, "admin") ? answer(false) : null} />`)}
   </li>`;
 }
 
-/** What an accepted offer would bring, before it is merged. */
+/** What an offer would bring, before it is accepted or merged. */
 function Look({ offer, repo, again, refuse }) {
   const loaded = useLoaded(() => api.previewOffer({ repo: repo.repo, offer: offer.offer }), [offer.offer, offer.commits]);
   const merge = async () => {
@@ -100,18 +108,19 @@ function Look({ offer, repo, again, refuse }) {
     await again();
     tellMerge(done);
   };
-  return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, posts, left, files_left: files }) => {
+  return html`<${Loaded} of=${loaded} lines=${2}>${({ carried, kinds, authors, posts, left, files_left: files }) => {
     const count = kinds.find(({ kind }) => kind === "post")?.count ?? 0;
     return html`<div class="link-box look-at" data-offer=${offer.offer}>
       <ul class="counts">${kinds.map(({ kind, count: number }) => html`<li><b>${number}</b><span class="facts">${text.offeredKinds[kind] ?? text.kinds[kind] ?? kind}</span></li>`)}</ul>
+      ${authors.length > 0 && html`<p class="facts">${text.offeredBy(authors.map((one) => one.author_name || short(one.author)))}</p>`}
       <ol class="posts-offered">${posts.map((one) => html`<li class="for"><${Face} id=${one.author} name=${one.author_name} size="s" /><div class="grow">
         <p class="by"><b class="who"><bdi>${one.author_name || short(one.author)}</bdi></b> <span class="facts">${when(one.time)}</span></p>
         <div class="said" dir="auto"><${Markdown} source=${one.text} tab=${0} /></div></div></li>`)}</ol>
       ${count > posts.length && html`<p class="facts">${text.andMore(count - posts.length)}</p>`}
       ${left > 0 && html`<p class="alarm">${text.mergedNothing(left)}</p>`}
       ${files.length > 0 && html`<p class="alarm">${text.filesLeft(namesOf(files))}</p>`}
-      <p class="buttons"><${Action} class="main merge" act=${merge}>${carried ? text.mergeThem(count, carried - count) : text.merge}<//>
-        ${refuse && html`<${Action} act=${refuse}>${text.refuse}<//>`}</p></div>`;
+      ${offer.status === "accepted" && html`<p class="buttons"><${Action} class="main merge" act=${merge}>${carried ? text.mergeThem(count, carried - count) : text.merge}<//>
+        ${refuse && html`<${Action} act=${refuse}>${text.refuse}<//>`}</p>`}</div>`;
   }}<//>`;
 }
 

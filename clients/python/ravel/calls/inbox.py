@@ -10,6 +10,7 @@ from ravel.operations import Operation
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from ravel.types.branches import MergeResult
     from ravel.types.inbox import CommentList, OfferAnswer, OfferList, OfferMade, OfferPreview
+    from ravel.types.values import Empty
 
 LIST_OFFERS: Final[Operation[OfferList]] = Operation(
     name="list_offers",
@@ -33,6 +34,9 @@ ANSWER_OFFER: Final[Operation[OfferAnswer]] = Operation(
     path="/repos/{repo}/offers/{offer}/answers",
     answer="inbox.OfferAnswer",
     body=("accepts",),
+)
+FETCH_OFFER: Final[Operation[Empty]] = Operation(
+    name="fetch_offer", method="PUT", path="/repos/{repo}/offers/{offer}/fetch", answer="values.Empty"
 )
 PREVIEW_OFFER: Final[Operation[OfferPreview]] = Operation(
     name="preview_offer",
@@ -95,8 +99,12 @@ class InboxCalls(SyncCaller):
         """Accept an offer, refuse it, or withdraw it."""
         return self._call(ANSWER_OFFER, {"repo": repo, "offer": offer, "accepts": accepts})
 
+    def fetch_offer(self, repo: str, offer: str) -> Empty:
+        """Have this node alone follow the branch of an offer of commits, to look at it before it is answered."""
+        return self._call(FETCH_OFFER, {"repo": repo, "offer": offer})
+
     def preview_offer(self, repo: str, offer: str) -> OfferPreview:
-        """Show what a merge of an accepted offer would write."""
+        """Show what a merge of an offer would write, once it is accepted and as far as it is here."""
         return self._call(PREVIEW_OFFER, {"repo": repo, "offer": offer})
 
     def merge_offer(self, repo: str, offer: str) -> MergeResult:
@@ -141,8 +149,12 @@ class AsyncInboxCalls(AsyncCaller):
         """Accept an offer, refuse it, or withdraw it."""
         return await self._call(ANSWER_OFFER, {"repo": repo, "offer": offer, "accepts": accepts})
 
+    async def fetch_offer(self, repo: str, offer: str) -> Empty:
+        """Have this node alone follow the branch of an offer of commits, to look at it before it is answered."""
+        return await self._call(FETCH_OFFER, {"repo": repo, "offer": offer})
+
     async def preview_offer(self, repo: str, offer: str) -> OfferPreview:
-        """Show what a merge of an accepted offer would write."""
+        """Show what a merge of an offer would write, once it is accepted and as far as it is here."""
         return await self._call(PREVIEW_OFFER, {"repo": repo, "offer": offer})
 
     async def merge_offer(self, repo: str, offer: str) -> MergeResult:

@@ -37,6 +37,8 @@ class OfferPreview(TypedDict):
     carried: int
     """Count of commits."""
     kinds: list[OfferedKind]
+    authors: list[OfferedAuthor]
+    """20 at most, the most commits first."""
     posts: list[OfferedPost]
     """The first 20, in their order."""
     left: int
@@ -85,6 +87,17 @@ class OfferedKind(TypedDict):
 
     kind: str
     """The kind of the body: `post`, `imported`, `files`, ..."""
+    count: int
+
+
+class OfferedAuthor(TypedDict):
+    """A user who wrote commits that a merge would write again, as the offer says."""
+
+    author: str
+    author_name: str
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
+    """
     count: int
 
 

@@ -63,6 +63,7 @@ CASES = (
     Case("approve_proposal", "/repos/notes/proposals/ID/approvals"),
     Case("make_checkpoint", "/repos/notes/proposals/ID/checkpoint"),
     Case("answer_offer", "/repos/notes/offers/ID/answers", body={"accepts": True}),
+    Case("fetch_offer", "/repos/notes/offers/ID/fetch"),
     Case("preview_offer", "/repos/notes/offers/ID/preview"),
     Case("merge_offer", "/repos/notes/offers/ID/merges"),
     Case("get_file", "/branches/notes:main/files/ID", "file"),

@@ -397,15 +397,24 @@ async def test_a_fork_of_a_repo_offers_commits_back(nodes: list[Node], autojump_
             (one,) = await _offers(alice)
             return one["merged"]
 
-        for ask in (_inbox(alice).merge, _inbox(alice).preview):
+        async def refuses_to_merge() -> None:
             with pytest.raises(ServiceError, match="the offer is open: it is merged once") as refused:
-                await ask("repo", offer)
+                await _inbox(alice).merge("repo", offer)
             of_repo = id_text(_repo(alice, "repo").repo_id)[:12]
             assert f"`ravel inbox accept {of_repo} {offer[:12]}`" in refused.value.advice
+
+        await refuses_to_merge()
+        with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
+            await _inbox(alice).preview("repo", offer)
+        for _ in range(2):
+            await _inbox(alice).fetch("repo", offer)
+        await meet(alice, bob)
+        ((shown,), early) = await _offers(alice), await _inbox(alice).preview("repo", offer)
+        assert (shown["status"], [one["text"] for one in early["posts"]]) == ("open", ["better"])
+        assert [(one["author"], one["count"]) for one in early["authors"]] == [(id_text(bob.author.user), 1)]
+        await refuses_to_merge()
         await _inbox(alice).answer("repo", offer, accepts=True)
         assert _inbox(alice).count_waiting(_repo(alice, "repo")) == 0
-        with pytest.raises(ServiceError, match="nothing of the offered branch is here"):
-            await _inbox(alice).merge("repo", offer)
         await meet(alice, bob)
         assert not await is_merged()
         look = await _inbox(alice).preview("repo", offer)
