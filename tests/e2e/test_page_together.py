@@ -69,6 +69,8 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     choose_by_key(page, "#choose-files", plan)
     page.until(says("plan.txt", "document.querySelector('.chosen-files')"))
     write_by_keys(page, "the plan, step one")
+    page.until(says("Bob joined", "document.getElementById('timeline')"))
+    picture(page, "joined")
     bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
     bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
     by_command(bobs, "shared : main")

@@ -3,6 +3,7 @@
 import { batch, computed, effect, signal } from "../vendor/signals.js";
 import { actions, api, attemptItself, forgetAbsence, onOpen, session } from "./session.js";
 
+const MEMBER_CHANGES = 100; // shown among posts: who looks further back sees them in `ravel log`
 const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
 /** Null until the first list came. Each repo has its `branches`. */
@@ -15,6 +16,8 @@ export const me = signal(null);
 export const isLive = signal(true);
 /** Members of the chosen repo; null where they cannot be known. */
 export const members = signal([]);
+/** Who came to the chosen repo, left, was excluded, may do something else or has another name: the latest, by time. */
+export const memberChanges = signal([]);
 /** Counted up when repos changed: what was loaded of them is to be looked at again. */
 export const changes = signal(0);
 
@@ -120,7 +123,8 @@ onOpen(async (signal) => {
   cursor = "";
   batch(() => {
     repos.value = peers.value = status.value = me.value = null;
-    members.value = [];
+    members.value = memberChanges.value = [];
+    membersRead = "";
   });
   const onState = (live) => {
     isLive.value = live;
@@ -172,6 +176,8 @@ effect(() => {
   });
 });
 
+let membersRead = ""; // the repo and its members when their changes were read
+
 effect(() => {
   const repo = chosenRepo.value;
   if (session.value !== "open" || !repo || !changes.value) return;
@@ -185,7 +191,12 @@ effect(() => {
       // A token may be for a branch alone, or who is a member cannot be computed for damage: the timeline is shown all the same.
       if (!["not_permitted", "damaged"].includes(error.code)) throw error;
     }
-    if (chosenRepo.value === repo) members.value = found;
+    if (chosenRepo.value !== repo) return;
+    members.value = found;
+    const key = repo + JSON.stringify(found);
+    if (key === membersRead) return; // each look at the changes costs as much as there is of the membership
+    const read = found ? (await api.listMemberChanges({ repo, limit: MEMBER_CHANGES })).changes : [];
+    if (chosenRepo.value === repo) [memberChanges.value, membersRead] = [read, key];
   });
 });
 

@@ -1,7 +1,7 @@
 // One row of the posts: a post with its files, or a line on what a commit did.
 
 import { Face, Icon } from "../parts/face.js";
-import { clock, dayName, whenExactly } from "../parts/format.js";
+import { clock, cut, dayName, dayOf, short, when, whenExactly } from "../parts/format.js";
 import { documentOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
 import { Markdown } from "../parts/markdown.js";
@@ -19,14 +19,14 @@ const SIGNS = { text: "text", set: "list", dict: "sheet", merge: "merge", fork: 
 /** Drawn again only if something of it changed: there may be 2,000. */
 export class Post extends Component {
   shouldComponentUpdate(next, state) {
-    const names = ["row", "who", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place"];
+    const names = ["row", "came", "last", "who", "color", "branch", "isReached", "isFresh", "isSince", "isNext", "day", "kept", "place"];
     const [old, now] = [this.props.rows, next.rows];
     const isSame = old.length === now.length && old.every((row, at) => row === now[at]);
     return !isSame || state !== this.state || names.some((name) => next[name] !== this.props[name]);
   }
 
   render(props, { isWhole }) {
-    const { row, who, branch, isReached, isFresh, isSince, day, reach } = props;
+    const { row, who, branch, isReached, isFresh, isSince, day, came, last, reach } = props;
     const { item, isVoid, isNew } = row;
     const tab = isReached ? 0 : -1;
     const classes = [isVoid && "void", isNew && "new", isFresh && "fresh"].filter(Boolean).join(" ");
@@ -35,7 +35,7 @@ export class Post extends Component {
     const body = isSaid ? this.post(props, tab, isWhole, common) : html`<article class="event" ...${common}>
       <${Icon} name=${SIGNS[documentOf(item.kind) || item.kind] ?? "info"} size="s" />
       <p><b class="who"><bdi>${who}</bdi></b> <span class="said kind"><${What} item=${item} branch=${branch} tab=${tab} /></span> <${Time} item=${item} branch=${branch} tab=${tab} /></p></article>`;
-    return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} />${body}</li>`;
+    return html`<li class=${classes}><${Marks} day=${day} isSince=${isSince} came=${came} />${body}<${Came} changes=${last} /></li>`;
   }
 
   post({ rows, row, who, color, branch, isFresh, isNext, kept }, tab, isWhole, common) {
@@ -69,9 +69,20 @@ export class Post extends Component {
   }
 }
 
-/** What stands before a row: its day, and that from here on all is new. */
-export function Marks({ day, isSince }) {
-  return html`${day && html`<div class="day"><h2>${dayName(day)}</h2></div>`}${isSince && html`<p class="day fresh since">${text.newSince}</p>`}`;
+/** What stands before a row: who came or went meanwhile, its day, and that from here on all is new. */
+export function Marks({ day, isSince, came }) {
+  const earlier = day ? came.filter((one) => dayOf(one.time) !== day) : came;
+  return html`<${Came} changes=${earlier} />${day && html`<div class="day"><h2>${dayName(day)}</h2></div>`}
+    ${earlier.length < came.length && html`<${Came} changes=${came.slice(earlier.length)} />`}${isSince && html`<p class="day fresh since">${text.newSince}</p>`}`;
+}
+
+/** Changes of members, a line each. */
+export function Came({ changes }) {
+  return changes.map((one) => {
+    const [who, by] = [cut(one.user_name || short(one.user)), cut(one.author_name || short(one.author))];
+    const said = text.memberChanges[one.kind]?.(who, by, text.permissions[one.permission] ?? "", cut(one.earlier_name ?? ""));
+    return said && html`<div class="event came" key=${one.commit}><${Icon} name="person" size="s" /><p><bdi>${said}</bdi> <span class="when" title=${whenExactly(one.time)}>${when(one.time)}</span></p></div>`;
+  });
 }
 
 function Time({ item, branch, tab }) {

@@ -6,7 +6,7 @@ import { Icon } from "../parts/face.js";
 import { useArrivals, useEye } from "../parts/eye.js";
 import { groupsOf, keysOf } from "../parts/groups.js";
 import { html } from "../parts/html.js";
-import { chosenBranch, current, go, me, members, repos, status } from "../state/node.js";
+import { chosenBranch, current, go, me, memberChanges, members, repos, status } from "../state/node.js";
 import { fresh } from "../state/news.js";
 import { attemptItself } from "../state/session.js";
 import { showInTimeline, wanted } from "../state/timeline.js";
@@ -21,6 +21,7 @@ import { Post } from "./post_row.js";
 const NEAR = "800px"; // to the end of what is shown: then more is loaded
 const FILLED_MAX = 1000; // commits up to which more are loaded by themselves where few rows show them
 const RUN_SECONDS = 300; // within which posts of one author stand together under one name
+const NONE = []; // one for all rows: what stays the same is not drawn again
 const FRAMES_MAX = 60; // of the screen, in which what was asked for is drawn
 
 /** The window that is shown, and which of its rows has the keyboard. */
@@ -90,6 +91,7 @@ export function Posts({ timeline, branch }) {
   const has = groups.some(({ key }) => key === reached);
   const kept = keptOf(groups, current.value.repo);
   const arriving = timeline.hasNewer.value ? null : timeline.arriving.value;
+  const came = comings(groups, timeline.hasOlder.value);
   const filled = Math.min(rows.length, FILLED_MAX);
   return html`
     <div class="scroll posts-wrap" id="posts" ref=${scroller} tabindex="-1" role="region" aria-label=${text.timeline}>
@@ -104,6 +106,8 @@ export function Posts({ timeline, branch }) {
         const day = dayOf(main.item.time);
         const common = { key, place: key, branch: id, isFresh: isFresh(group) };
         common.day = previous && dayOf(previous.main.item.time) === day ? "" : day;
+        common.came = came[index];
+        common.last = index === groups.length - 1 && !timeline.hasNewer.value ? came.at(-1) : NONE;
         common.isSince = index === oldest && oldest > 0;
         common.isReached = has ? key === reached : index === groups.length - 1;
         common.reach = () => (focused.value = key);
@@ -143,6 +147,20 @@ function isRun(previous, group) {
 
 function isSaid({ item, isVoid }) {
   return !isVoid && ["post", "files", "imported", "carried"].includes(item.kind) && !item.edits && !item.deletes;
+}
+
+/** Changes of members before each group, and last those after all. Before the first one none, where older ones are not shown. */
+function comings(groups, hasOlder) {
+  const all = memberChanges.value;
+  const found = [];
+  let at = hasOlder && groups.length ? all.findIndex((one) => one.time > groups[0].main.item.time) : 0;
+  if (at < 0) at = all.length;
+  for (const { main } of groups) {
+    const from = at;
+    while (at < all.length && all[at].time <= main.item.time) at += 1;
+    found.push(at > from ? all.slice(from, at) : NONE);
+  }
+  return [...found, at < all.length ? all.slice(at) : NONE];
 }
 
 /** Of the newest own post: whether others have it, where that is known. */
