@@ -12,6 +12,7 @@ import typer
 from node.cli.answers import Fields, Outcome, Table, prints
 from node.cli.branch_commands import BranchArgument
 from node.cli.document_commands import NameOption
+from node.cli.hints import command
 from node.cli.inputs import read_input
 from node.cli.shared import say
 from node.runtime.errors import ServiceError
@@ -48,6 +49,13 @@ def _print_value(view: "JsonDocumentView") -> None:
 @prints(_print_value)
 def get(api: "Client", branch: BranchArgument, name: NameOption = "") -> "JsonDocumentView":
     """Show a document's value."""
+    found = api.follow_json_documents(branch, prefix=name, limit=1) if name else None
+    if found and name not in [*(one["name"] for one in found["documents"]), *found["unreadable"]]:
+        raise ServiceError(
+            "not_found",
+            f"no JSON document here is called {name!r}",
+            f"{command(f'json query {branch}')} lists them; `json put` makes one",
+        )
     return api.follow_json(branch, name=name)
 
 

@@ -22,6 +22,8 @@ CREDENTIAL_NAME: Final = "ravel-passphrase"
 _PURPOSE: Final = (
     "A passphrase seals your key on this disk. Nobody can restore it: if you lose it, only the 24 words help."
 )
+_TRIES: Final = 3
+"""Times that a new passphrase is asked for: a script at a terminal of its own would go on for ever."""
 _READ_SIZE: Final = len(BOM_UTF8) + PASSPHRASE_SIZE_MAX + 3
 """Bytes that are read of a file: a passphrase, what may stand around it, and one more, which is too many."""
 _CREDENTIALS_VARIABLE: Final = "CREDENTIALS_DIRECTORY"
@@ -64,17 +66,26 @@ def ask_passphrase(prompt: str) -> bytes:
 
 
 def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
-    """Ask for a new passphrase, typed twice. Raises ServiceError `bad_request`, `locked`."""
+    """Ask for a new passphrase, typed twice, until both are the same. Raises ServiceError `bad_request`, `locked`."""
     if may_be_empty and is_terminal():
         print(_PURPOSE, file=sys.stderr)
     prompt = "Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: "
-    first = ask_passphrase(prompt)
-    if may_be_empty and not first:
-        return first
-    check_new(first)
-    if ask_passphrase("The same again: ") != first:
-        raise ServiceError("bad_request", "the two passphrases differ", "try again; nothing was changed")
-    return first
+    for _ in range(_TRIES):
+        first = ask_passphrase(prompt)
+        if may_be_empty and not first:
+            return first
+        try:
+            check_new(first)
+        except ServiceError as error:
+            said = f"{error}; {error.advice}"
+        else:
+            if ask_passphrase("The same again: ") == first:
+                return first
+            said = "the two passphrases differ"
+        print(f"Again: {said}.", file=sys.stderr)
+    raise ServiceError(
+        "bad_request", f"no passphrase was typed twice in {_TRIES} tries", "nothing was changed"
+    )
 
 
 def check_new(passphrase: bytes) -> None:

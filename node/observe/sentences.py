@@ -108,7 +108,7 @@ _ID_SHOWN_LENGTH: Final = 12
 _PEOPLE_NAMED_MAX: Final = 3
 _QUIET_MAX_SECONDS: Final = 600
 """Seconds from which on the node counts no further (`node.observe.standing_view.BELIEVED_SECONDS`)."""
-_HERE_ALONE: Final = "on this node alone, as far as known"
+_HERE_ALONE: Final = "on this computer only, as far as known"
 _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
     "membership_damaged": lambda _: (
         "who is a member cannot be told: commits of the membership are damaged here"

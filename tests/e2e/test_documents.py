@@ -116,6 +116,10 @@ def test_json_documents_are_put_shown_and_found_by_command(tmp_path: Path) -> No
         assert (value["2026"], value["todo"][0]["t"]) == ({"0": 2}, "milk"), "places in lists, keys in maps"
         run_ravel(alice, "json", "rm", "main", "todo.0", "--name", "b")
         assert _ask(alice, "json", "get", "main", "--name", "b")["value"]["todo"] == []
+        absent = run_ravel(
+            alice, "json", "get", "main", "--name", "absent", code=ERROR_KINDS["not_found"].exit_code
+        )
+        assert "no JSON document here is called 'absent'" in absent.stderr
         refused = run_ravel(alice, "json", "put", "main", "a", "no JSON", code=bad_input)
         assert "in quotes" in refused.stderr
         for name, due in (("card/a", 2), ("card/b", 1)):

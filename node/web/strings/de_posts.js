@@ -124,6 +124,7 @@ export const ofPosts = {
   previousFile: "Vorige Datei",
   nextFile: "Nächste Datei",
   filesOfPost: "Alle Dateien neben dieser",
+  pdfOutside: "Ein PDF kann Programme enthalten, darum öffnet es sich nicht in dieser Seite. Speichere es, und öffne es mit deinem PDF-Programm.",
   cannotShow: "Diese Datei lässt sich hier nicht zeigen. Speichere sie, und öffne sie mit einem anderen Programm.",
   asList: "Als Liste",
   asGrid: "Als Raster",

@@ -30,7 +30,7 @@ const linkRefusedBecause = {
 
 export const ofNode = {
   // Settings
-  settingsAbout: "Changes are written to the configuration file at once. The node reads it when it starts.",
+  settingsAbout: "Changes are written to the configuration file at once. Ravel reads it when it starts.",
   settingsOfNode: "This computer",
   allSettings: "All settings",
   plainSettings: {
@@ -42,7 +42,7 @@ export const ofNode = {
     "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
   },
   filter: "Find",
-  needsRestart: "Some changes wait for a restart. In a terminal on the node's machine:",
+  needsRestart: "Some changes wait for a restart. In a terminal on the computer with Ravel:",
   afterRestart: "Used after the next start.",
   configFile: (path) => `In ${path}`,
   noSetting: "No setting fits.",
@@ -58,7 +58,7 @@ export const ofNode = {
   },
   sources: { default: "default", file: "set in the file", environment: "set by the environment", option: "given at the start" },
   defaultOf: (value) => `default: ${value || "empty"}`,
-  overridden: (variable) => (variable ? `The environment variable ${variable} overrides the file.` : "It was given when the node was started."),
+  overridden: (variable) => (variable ? `The environment variable ${variable} overrides the file.` : "It was given when Ravel was started."),
   flags: { true: "yes", false: "no" },
   nowHidden: (value) => `now ${value}`,
   newValue: "new value",
@@ -70,7 +70,7 @@ export const ofNode = {
   noticesAbout: "When this tab is hidden: a person mentions you, joins a repo, or asks to be let in.",
   noticesOn: "Notifications are on in this browser.",
   noticesRefused: "This browser refuses them. Allow notifications for this page in its settings.",
-  noticesImpossible: "This browser has none, or gives them only to pages over TLS or on the node's own machine.",
+  noticesImpossible: "This browser has none, or gives them only to pages over TLS or on the computer itself.",
   turnOn: "Turn on",
   turnOff: "Turn off",
   mentionedYou: (who) => `${who} mentions you`,
@@ -94,7 +94,7 @@ export const ofNode = {
   whatToDo: (advice) => `What to do: ${advice}`,
 
   // Backup and keys
-  backupAbout: "A backup is a folder on the node's machine, best on another disk. It has the store, files, settings and keys: keep it as safe as your keys.",
+  backupAbout: "A backup is a folder on the computer with Ravel, best on another disk. It has the store, files, settings and keys: keep it as safe as your keys.",
   backupFolder: "Folder to create",
   startBackup: "Back up now",
   backingUp: (folder) => `Backing up into ${folder}…`,
@@ -102,27 +102,27 @@ export const ofNode = {
   sizeOf: (size, expected) => `${size} of about ${expected}`,
   backupFailed: (why) => `The backup failed. ${why}`,
   backedUp: (folder, size, time) => `Backed up into ${folder}: ${size}, ${time}.`,
-  restoreAbout: "To restore it, run this on a machine with Ravel; NEW is a folder for the new node:",
-  restoreWarning: "Never run the restored node beside this one: it is the same node and the same person.",
+  restoreAbout: "To restore it, run this on a computer with Ravel; NEW is a folder for the new node:",
+  restoreWarning: "Never run the restored one beside this one: it is the same node and the same person.",
   restoreTitle: "Restore a backup",
-  restoreWhy: "A restored node is the same node and the same person, and the two must never run at once. So this one is stopped first, in a terminal on its machine. NEW is a folder for the restored node, BACKUP the folder of the backup.",
+  restoreWhy: "What is restored is the same node and the same person, and the two must never run at once. So this one is stopped first, in a terminal on its computer. NEW is a folder for the restored one, BACKUP the folder of the backup.",
   restoreSteps: (stop) => [
-    ["Stop this node:", stop],
+    ["Stop Ravel:", stop],
     ["Check the backup, and make a node of it:", "ravel --home NEW restore BACKUP"],
     ["Start that node and open its page:", "ravel --home NEW up && ravel --home NEW open"],
   ],
-  restoreAfter: "The restored node writes to a repo once it has met a peer that follows the repo: what was written after the backup comes from there.",
-  restoreWords: "Without a backup, your 24 words make you yourself again on a new node. Other members then let you in again.",
+  restoreAfter: "The restored one writes to a repo once it has met a peer that follows the repo: what was written after the backup comes from there.",
+  restoreWords: "Without a backup, your 24 words make you yourself again on a new computer. Other members then let you in again.",
   restoreWordsCommand: "ravel --home NEW init --words",
-  restoreDevice: "If another device of yours still works, you need neither: make this node a device of it.",
+  restoreDevice: "If another device of yours still works, you need neither: make this computer a device of it.",
   copyCommand: (command) => `Copy ${command}`,
   keys: "Keys",
   protections: {
-    none: "The keys lie in the clear. Anyone who copies the node's folder is you.",
+    none: "The keys lie in the clear. Anyone who copies the folder of Ravel is you.",
     passphrase: "The keys are sealed with a passphrase.",
-    keyring: "The keys are sealed by the keyring of the node's machine.",
+    keyring: "The keys are sealed by the keyring of the computer with Ravel.",
   },
-  sealAbout: "A passphrase seals them. In a terminal on the node's machine:",
+  sealAbout: "A passphrase seals them. In a terminal on the computer with Ravel:",
   start: {
     steps: "Steps",
     step: { name: "Your name", key: "Your key", begin: "First repo" },
@@ -153,7 +153,7 @@ export const ofNode = {
   passphrase: "Passphrase",
 
   // Tokens
-  tokensAbout: "Apps use this node with a token. Each may do only what you tick.",
+  tokensAbout: "Apps use this computer with a token. Each may do only what you tick.",
   tokensForPersons: "Only a page that ravel open opened makes and revokes tokens.",
   noTokens: "No tokens yet. Make the first one below.",
   newToken: "New token",
@@ -209,7 +209,7 @@ export const ofNode = {
   importSourceHint: "empty: the file's name",
   importedSoFar: (imported, already) => `${many(imported, "commit")} imported${already ? `, ${already} were there` : ""}…`,
   importDone: (imported, already) => `${many(imported, "commit")} imported${already ? `; ${already} were there before` : ""}.`,
-  importElsewhere: "A git repository or a log of Scuttlebutt is imported on the node's machine, in a terminal:",
+  importElsewhere: "A git repository or a log of Scuttlebutt is imported on the computer with Ravel, in a terminal:",
   importCommands: (repo, branch) => [`ravel import git PATH --branch ${branch}`, `ravel import ssb LOG.jsonl --repo ${repo}`],
   fileUnreadable: (name) => `${name} is no text in UTF-8, or not packed by gzip.`,
   lineTooLong: (name) => `A line of ${name} has over 2 MiB. Nothing after it was imported.`,
@@ -217,12 +217,12 @@ export const ofNode = {
 
   // An account at a relay
   joinRelay: "Use a relay by its link",
-  joinRelayAbout: "For a link with which the operator of a relay gives you an account. It is good once, for this node.",
+  joinRelayAbout: "For a link with which the operator of a relay gives you an account. It is good once, for this computer.",
   relayLinkHint: "ravel:relay:…",
-  joinedRelay: (address, quota) => `This node uses ${address} now. You may keep ${quota} there.`,
+  joinedRelay: (address, quota) => `This computer uses ${address} now. You may keep ${quota} there.`,
 
   // Report
-  reportAbout: "An analysis of all that this node holds: members, activity, branches, how long commits took to spread. It is computed on the node's machine.",
+  reportAbout: "An analysis of all that this computer holds: members, activity, branches, how long commits took to spread. It is computed on that computer.",
   reportSteps: { "": "", export: "Exporting what is new…", analyze: "Computing the order and the tables…" },
   reportMade: (time) => `Made ${time}.`,
   reportFile: (path) => `As a file: ${path}`,
@@ -278,12 +278,12 @@ export const ofNode = {
   deny: "Deny",
 
   // The node does not answer
-  away: "This node does not answer",
+  away: "Ravel does not answer",
   awayAbout: "It is not running, or restarts. This page tries again by itself and goes on where you were.",
-  awayHow: "If it stays so, start it on its machine:",
+  awayHow: "If it stays so, start it on its computer:",
   awayCommand: "ravel up",
   tryNow: "Try now",
-  lostSince: (time) => `The node does not answer since ${time}. You see what came until then; the page goes on by itself.`,
+  lostSince: (time) => `Ravel does not answer since ${time}. You see what came until then; the page goes on by itself.`,
 
   // Join by a picture of a QR code
   scan: "Scan with the camera",

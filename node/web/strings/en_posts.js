@@ -124,6 +124,7 @@ export const ofPosts = {
   previousFile: "Previous file",
   nextFile: "Next file",
   filesOfPost: "All files beside this one",
+  pdfOutside: "A PDF may hold programs, so it is not opened in this page. Save it, and open it with your PDF program.",
   cannotShow: "This file cannot be shown here. Save it, and open it with another program.",
   asList: "As a list",
   asGrid: "As a grid",

@@ -14,7 +14,7 @@ export const lasting = (seconds) => {
 
 const some = (part, one) => `${part.least ? "at least " : ""}${many(part.count, one)}`;
 const yours = (part, what) =>
-  `${part.least ? "at least " : ""}${part.count} of your ${what} ${part.count === 1 ? "is" : "are"} on this node alone, as far as known`;
+  `${part.least ? "at least " : ""}${part.count} of your ${what} ${part.count === 1 ? "is" : "are"} on this computer only, as far as known`;
 const are = (part) => (part.count === 1 ? "is" : "are");
 const pace = ({ rate, seconds }) => (rate ? ` (${rate} a second${seconds === undefined ? "" : `, ${lasting(seconds)} left`})` : "");
 
@@ -41,7 +41,7 @@ function helpers({ people }, one, several) {
 /** Code of a part -> its words; `since` is " since TIME", or nothing. */
 const WORDS = {
   membership_damaged: () => "who is a member cannot be told: commits of the membership are damaged here",
-  ask_sending: () => "asking to join: the request goes out when a node of the link is met",
+  ask_sending: () => "asking to join: the request goes out when a computer of the link is met",
   ask_waiting: (one) => `asked ${one.people[0]} to be let in, and waiting for an answer; code: ${one.reason}`,
   ask_accepted: () => "let in: the repo has not come yet",
   ask_refused: (one) => `${one.people[0]} refused the request`,
@@ -50,8 +50,8 @@ const WORDS = {
   ask_failed: (one) => `the link lets you ask nothing: ${one.reason}`,
   joining: () => "joining: the membership has not come yet",
   secrets_missing: (one, since) =>
-    `waiting for secrets${since}: members have gone on to new ones, and none has handed them to this node yet${helpers(one, "has", "have")}`,
-  excluded: (_, since) => `cut off${since}: you are no member any more, and what members write since is not for this node`,
+    `waiting for secrets${since}: members have gone on to new ones, and none has handed them to this computer yet${helpers(one, "has", "have")}`,
+  excluded: (_, since) => `cut off${since}: you are no member any more, and what members write since is not for this computer`,
   former: () => "you are no member any more, and read what was shared with you",
   link_ended: (_, since) =>
     `cut off${since}: the repo got new secrets by an exclusion or a renewal, and your link opens nothing newer; ask a member for a new one`,

@@ -18,7 +18,8 @@ const MENTIONS_MAX = 50; // branches whose latest mention is shown
 /** How many things wait for this user: what the badge says. */
 export const waiting = computed(() => {
   const mentions = [...news.value.values()].reduce((sum, one) => sum + one.mentions, 0);
-  return (repos.value ?? []).reduce((sum, repo) => sum + repo.requests + repo.offers, mentions);
+  const seesRequests = actions.value.includes("node");
+  return (repos.value ?? []).reduce((sum, repo) => sum + (seesRequests ? repo.requests : 0) + (may(repo, "admin") ? repo.offers : 0), mentions);
 });
 
 export function ForYou() {

@@ -49,17 +49,17 @@ export function NotesStrip({ repo, branch, panel, argument }) {
     ${loaded.data?.next != null && html`<button type="button" class="chip" onClick=${loaded.more}>${text.moreNotes}</button>`}
     ${may(repo, "write") && !branch.archived && html`<button type="button" id="new-note" class="chip" aria-label=${text.newNote} title=${text.newNote} onClick=${() => setNew(true)}><${Icon} name="plus" size="s" /></button>`}
   </nav>
-  ${isNew && html`<${NewNote} branch=${branch} again=${loaded.again} taken=${documents} end=${() => setNew(false)} />`}`;
+  ${isNew && html`<${NewNote} branch=${branch} again=${loaded.again} end=${() => setNew(false)} />`}`;
 }
 
 /** A list and a table begin with what is written first into them: an empty one is nowhere. */
-function NewNote({ branch, again, taken, end }) {
+function NewNote({ branch, again, end }) {
   const dialog = useRef(null);
   const [kind, setKind] = useState("set");
   useEffect(() => dialog.current.showModal(), []);
   const make = async ({ title, first, value = "" }) => {
-    const name = nameFor(title.trim(), kind, taken);
     const id = branch.branch;
+    const name = await nameFor(id, kind, title.trim());
     if (kind === "set") await api.editSet({ branch: id, name, add: [first] });
     else await api.editDict({ branch: id, name, put: { [first]: value } });
     if (name !== title.trim()) await api.renameDocument({ branch: id, kind, name, title: title.trim() });
@@ -77,19 +77,23 @@ function NewNote({ branch, again, taken, end }) {
       ${kind === "dict" && html`<label>${text.value} <input name="value" type="text" maxlength="262144" autocomplete="off" /></label>`}<//></div></dialog>`;
 }
 
-/** A name that no list or table of the kind has here. One with a dot in front is of programs. */
-function nameFor(title, kind, taken) {
+/** A name that no list or table of the kind has in the branch. One with a dot in front is of programs. */
+async function nameFor(branch, kind, title) {
   const base = title.replace(/^\.+/, "") || "1";
-  const names = new Set(taken.filter((one) => one.kind === kind).map((one) => one.name));
   for (let number = 1; ; number += 1) {
     const name = number === 1 ? base : `${base} ${number}`;
-    if (!names.has(name)) return name;
+    if (!(await find(branch, kind, name))) return name;
   }
+}
+
+async function find(branch, kind, name) {
+  const { documents } = await api.listDocuments({ branch, kind, prefix: name, limit: SHOWN });
+  return documents.find((one) => one.name === name);
 }
 
 /** The head of a list or table that has a name: its title, and what one does with all of it. */
 export function NoteHead({ repo, branch, kind, name }) {
-  const loaded = useLoaded(async () => (await api.listDocuments({ branch: branch.branch, kind, prefix: name, limit: SHOWN })).documents.find((one) => one.name === name), [branch.branch, kind, name]);
+  const loaded = useLoaded(() => find(branch.branch, kind, name), [branch.branch, kind, name]);
   const one = loaded.data ?? { name, title: "", other_titles: [] };
   const title = titleOf(one);
   const id = branch.branch;

@@ -137,7 +137,7 @@ function Big({ branch, one }) {
     readText(branch, one.file, stop.signal).catch(() => null).then((found) => (found === null ? setNone(true) : setSaid(found)));
     return () => stop.abort();
   }, []);
-  if (isNone) return html`<p role="status">${text.cannotShow}</p>`;
+  if (isNone) return html`<p role="status">${/\.pdf$/i.test(one.name) ? text.pdfOutside : text.cannotShow}</p>`;
   if (said !== null) return html`<pre class="document" tabindex="0" aria-label=${one.name} dir="auto">${said}</pre>`;
   return address ? html`<img src=${address} alt=${text.picture(one.name)} />` : html`<p role="status">${text.loading}</p>`;
 }

@@ -82,7 +82,7 @@ def _with(link: Link) -> Outlook:
 
 
 UNKNOWN = "no other computer is known to have what you wrote"
-TWO = "2 of your commits are on this node alone, as far as known"
+TWO = "2 of your commits are on this computer only, as far as known"
 SINCE = "since 1970-01-01 00:00 UTC"
 LAST = Holder(PEER, 0, 5)
 LEVEL = Outlook((LINK,), 1, {PEER: 0}, LAST)
@@ -132,14 +132,14 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         NO_OUTLOOK,
         1,
         "alone",
-        "no peer is connected; 1 of your commits is on this node alone, as far as known",
+        "no peer is connected; 1 of your commits is on this computer only, as far as known",
     ),
     "more_unheld_than_are_counted": (
         MEMBER,
         NO_OUTLOOK,
         UNHELD_COUNTED_MAX,
         "alone",
-        "no peer is connected; at least 1000 of your commits are on this node alone, as far as known",
+        "no peer is connected; at least 1000 of your commits are on this computer only, as far as known",
     ),
     "held_before": (MEMBER, Outlook((), 0, {}, LAST), 0, "alone", f"no peer is connected; {HELD}"),
     "held_by_a_relay_before_and_not_since": (
@@ -155,29 +155,29 @@ CASES: dict[str, tuple[RepoFacts, Outlook, Unheld | int | None, str, str]] = {
         Unheld(0, 1),
         "alone",
         f"no peer is connected; {HELD.replace('peer', 'relay')}; "
-        "1 of your files is on this node alone, as far as known",
+        "1 of your files is on this computer only, as far as known",
     ),
     "level_but_for_files": (
         MEMBER,
         LEVEL,
         Unheld(0, UNHELD_COUNTED_MAX),
         "in_sync",
-        f"in sync with peer {SHORT} {SINCE}; at least 1000 of your files are on this node alone, as far as known",
+        f"in sync with peer {SHORT} {SINCE}; at least 1000 of your files are on this computer only, as far as known",
     ),
     "commits_and_files": (
         MEMBER,
         NO_OUTLOOK,
         Unheld(2, 3),
         "alone",
-        "no peer is connected; 2 of your commits are on this node alone, as far as known; "
-        "3 of your files are on this node alone, as far as known",
+        "no peer is connected; 2 of your commits are on this computer only, as far as known; "
+        "3 of your files are on this computer only, as far as known",
     ),
     "nothing_known_but_a_file": (
         MEMBER,
         NO_OUTLOOK,
         Unheld(None, 1),
         "alone",
-        f"no peer is connected; {UNKNOWN}; 1 of your files is on this node alone, as far as known",
+        f"no peer is connected; {UNKNOWN}; 1 of your files is on this computer only, as far as known",
     ),
     "not_shared": (
         MEMBER,
