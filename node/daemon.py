@@ -2,8 +2,8 @@
 
 Order of start: lock the folder, open the store, listen, write the run file, serve the API, dial kept peers, say ready (to
 the service manager too).
-SIGTERM and SIGINT stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged is
-durable at any moment, so SIGKILL costs nothing but the goodbye.
+SIGTERM, SIGINT and SIGHUP stop it: connections say goodbye, the store is closed, the run file removed. What was acknowledged
+is durable at any moment, so SIGKILL costs nothing but the goodbye.
 """
 
 import errno
@@ -56,7 +56,7 @@ from node.relay.relay import RelayService
 from node.runtime import logs
 from node.runtime.blocking import threads, tune_interpreter
 from node.runtime.clock import now_ms, now_seconds
-from node.runtime.errors import UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
+from node.runtime.errors import EXIT_RESTART, UNKNOWN_SCHEMA_ADVICE, ServiceError, storage_failed
 from node.runtime.installation import check_installation
 from node.runtime.process import READY, STOPPING, allow_open_files, find_holder, notify
 from node.sync.addresses import AddressSource
@@ -118,10 +118,12 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
         workers = ReadingWorkers(worker_count(home.config.node.workers))
         try:
-            trio.run(_serve, home, keys, replica, workers)
+            ended_by = trio.run(_serve, home, keys, replica, workers)
         finally:
             workers.close()
             replica.close()
+    if ended_by == signal.SIGHUP:
+        sys.exit(EXIT_RESTART)
 
 
 def _advice(home: Home) -> str:
@@ -137,8 +139,8 @@ def _advice(home: Home) -> str:
     )
 
 
-async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> None:
-    """Open all that can fail, then run: what is wrong is said before anything has begun."""
+async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> int:
+    """Open all that can fail, then run: what is wrong is said before anything has begun. Return the signal that ended it."""
     tokens = TokenFile(home.path, now_seconds)
     callers = Callers(home.api_token, tokens)
     hub = Hub(replica, threads(), now_ms, workers)
@@ -186,7 +188,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
     run = new_run()
     with (
         # Before anybody can see that it runs, and tell it to stop.
-        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals,
         run_file(home.path, api=api, listen=listen, peer=id_text(node_key), run=run),
     ):
         async with trio.open_nursery() as nursery:
@@ -217,7 +219,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             print(
                 f"ready: peer {id_text(node_key)} listens on {listen}{also}, API on http://{api}", flush=True
             )
-            await _wait_for(signals)
+            ended_by = await _wait_for(signals)
             notify(STOPPING)
             with trio.move_on_after(_STREAMS_END_SECONDS):
                 await streams.close()
@@ -225,6 +227,7 @@ async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorke
             await services.branches.standings.save(is_last=True)
             nursery.cancel_scope.cancel()
     print("stopped", file=sys.stderr, flush=True)
+    return ended_by
 
 
 def _make_network(home: Home, keys: Keys, hub: Hub, addresses: OwnAddresses) -> Network:
@@ -407,7 +410,7 @@ def _circuit_switch(
     return CircuitSwitch(node_key, quotas, relay.visitor, refused=refused)
 
 
-async def _wait_for(signals: AsyncIterator[int]) -> None:
-    async for number in signals:
-        log.info("stopping", signal=signal.Signals(number).name)
-        return
+async def _wait_for(signals: AsyncIterator[int]) -> int:
+    number = await anext(signals)
+    log.info("stopping", signal=signal.Signals(number).name)
+    return number

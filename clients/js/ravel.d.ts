@@ -994,6 +994,7 @@ export interface CommitView {
   deleted?: boolean;
   deletes?: string;
   deps?: string[];
+  document?: string;
   edited_at?: number;
   edits?: string;
   epoch?: string;
@@ -1123,6 +1124,7 @@ export interface PostVersion {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -1159,6 +1161,7 @@ export interface TimelineItem {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -1207,6 +1210,7 @@ export interface CommitItem {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -1257,6 +1261,7 @@ export interface EditItem {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -1307,6 +1312,7 @@ export interface StateItem {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -1579,6 +1585,7 @@ export interface CommentView {
   damaged?: boolean;
   deleted?: boolean;
   deletes?: string;
+  document?: string;
   edited_at?: number;
   edits?: string;
   erased?: boolean;
@@ -2291,6 +2298,7 @@ export interface RemoteView {
 export interface SettingList {
   config: string;
   restart_command: string;
+  restarts: boolean;
   settings: SettingView[];
 }
 
@@ -2724,6 +2732,8 @@ export class Ravel {
   listSettings(values?: {}, options?: RequestOptions): Promise<SettingList>;
   /** Change a setting in the configuration file, whose comments stay. */
   changeSetting(values: { setting: string } & SettingChangeRequest, options?: RequestOptions): Promise<SettingChange>;
+  /** End the daemon, for the service of `ravel up --service` to start it again. */
+  restartNode(values?: {}, options?: RequestOptions): Promise<Empty>;
   /** Find what stops the node from working now or soon, as `ravel doctor` does. */
   checkHealth(values?: {}, options?: RequestOptions): Promise<HealthReport>;
   /** Show how the keys are kept. */

@@ -236,6 +236,7 @@ def _node_answers(service: NodeService) -> tuple[Answer, ...]:
         answer(browsers.REVOKE_BROWSER, service.revoking.revoke_browser),
         answer(care.LIST_SETTINGS, service.settings.list_all),
         answer(care.CHANGE_SETTING, service.settings.change),
+        answer(care.RESTART_NODE, service.settings.restart),
         answer(care.CHECK_HEALTH, service.health.check),
         answer(care.SHOW_KEYS, service.own_keys.show),
         answer(care.SHOW_KEY_WORDS, service.own_keys.words),

@@ -5,6 +5,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
@@ -12,10 +13,12 @@ from typing import Final, Literal
 import trio
 
 from node.contract.care import SettingChange, SettingList, SettingView
+from node.contract.values import Empty
 from node.home.config import CONFIG_NAME
 from node.home.config_editing import find_key, overriding_variable, set_key
 from node.home.config_layers import Setting, describe_keys, load_settings
 from node.home.config_sections import CONFIG_KEYS
+from node.home.service import is_started_again
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
 from ravel.home import command_for
@@ -61,6 +64,19 @@ class SettingsService:
             "overridden_by": overriding_variable(change.after.key, os.environ) or None,
         }
 
+    async def restart(self) -> Empty:
+        """End the daemon once this is answered, where systemd starts it again. Raises ServiceError `bad_config`."""
+        if not await self._run_blocking(is_started_again, self._home):
+            raise ServiceError(
+                "bad_config", "nothing starts this daemon again by itself", self._restart_command()
+            )
+        os.kill(os.getpid(), signal.SIGHUP)
+        return {}
+
+    def _restart_command(self) -> str:
+        command = command_for(self._home)
+        return f"{command} down && {command} up"
+
     def _list(self) -> SettingList:
         path = self._home / CONFIG_NAME
         _, settings = load_settings(path, os.environ, ())
@@ -91,11 +107,11 @@ class SettingsService:
                     "restart": not is_given and running.value != said.value,
                 }
             )
-        command = command_for(self._home)
         return {
             "config": str(path),
             "settings": views,
-            "restart_command": f"{command} down && {command} up",
+            "restart_command": self._restart_command(),
+            "restarts": is_started_again(self._home),
         }
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
 from node.contract.node import PageCode
-from node.contract.values import ByteCount, Count, Id, Request, one_of
+from node.contract.values import ByteCount, Count, Empty, Id, Request, one_of
 from protocol.limits.users import (
     BACKUP_PATH_SIZE_MAX,
     CHECKS_SECONDS_MAX,
@@ -84,6 +84,9 @@ class SettingList(TypedDict):
     config: Annotated[str, Meta(description="The configuration file.")]
     settings: list[SettingView]
     restart_command: _Command
+    restarts: Annotated[
+        bool, Meta(description="A service of the person's starts the daemon again: `restart_node`.")
+    ]
 
 
 class SettingChange(TypedDict):
@@ -181,6 +184,16 @@ CHANGE_SETTING: Final = Endpoint(
     details="What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.",
     request=SettingChangeRequest,
     answer=SettingChange,
+)
+RESTART_NODE: Final = Endpoint(
+    name="restart_node",
+    method="POST",
+    path="/settings/restart",
+    scopes=PERSON,
+    summary="End the daemon, for the service of `ravel up --service` to start it again.",
+    details="It ends with exit code 75, as on the signal SIGHUP.",
+    answer=Empty,
+    errors=("bad_config",),
 )
 CHECK_HEALTH: Final = Endpoint(
     name="check_health",

@@ -136,8 +136,9 @@ class ReplyTo(TypedDict):
 
 
 class PostFields(TypedDict, total=False):
-    """Relations of a post to others."""
+    """Relations of a commit to others, and to a document."""
 
+    document: Annotated[str, Meta(description="Name of the document that it changes, if that has one.")]
     edited_at: Annotated[
         int, Meta(description="Unix seconds, as the author states them. `text` is that of the last edit.")
     ]

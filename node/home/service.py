@@ -127,6 +127,13 @@ class Service:
         _demand("daemon-reload")
 
 
+def is_started_again(home: Path, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if systemd runs this process itself by Ravel's unit of the folder, which starts it again if it fails."""
+    return (
+        environment.get("SYSTEMD_EXEC_PID") == str(os.getpid()) and service_of(home, environment).is_installed
+    )
+
+
 def service_of(home: Path, environment: Mapping[str, str] = os.environ) -> Service:
     """Return the unit of a folder: `ravel.service` for the default one, another name for each other folder."""
     # RAVEL_HOME names the folder of a shell, and so no default.

@@ -23,6 +23,8 @@ class ErrorKind:
 
 EXIT_OK: Final = 0
 EXIT_UNEXPECTED: Final = 1
+EXIT_RESTART: Final = 75
+"""Exit code of a daemon that a service is to start again: `EX_TEMPFAIL` of sysexits.h."""
 
 ERROR_KINDS: Final[dict[str, ErrorKind]] = {
     "bad_request": ErrorKind(3, 400, "the request is not of the expected form"),

@@ -21,6 +21,7 @@ from protocol.formats.body import (
 )
 from protocol.formats.commit import Commit
 from protocol.formats.content import Files, Imported, Post
+from protocol.formats.declared_kind import document_name
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, UserId
 from storage.commits.blocks import DamagedBlock
@@ -68,6 +69,8 @@ def opened_fields(
     """`body_fields` of an accepted commit, and what it answers; `node.timelines.post_views` fills in the rest."""
     branch = replica.branches[row.branch_num]
     fields = cast("ContentFields", body_fields(replica, branch, body, row.timestamp))  # the rest is optional
+    if document := document_name(commit, is_root_branch=branch.facts.is_root_branch):
+        fields["document"] = document
     if row.relation == Relation.REPLY:
         stated = find_relation(commit, is_root_branch=branch.facts.is_root_branch)
         if stated is not None and stated.answers is not None:

@@ -41,6 +41,12 @@ test("groups that become one have one key", () => {
   assert.deepEqual([...keysOf(joined).values()], ["c", "c", "c", "c"]);
 });
 
+test("changes of another list of the branch are a group of their own", () => {
+  const [d, c, b, a] = rowsOf("d", "c", "b", "a");
+  for (const row of [d, c]) row.item.document = "shopping";
+  assert.deepEqual(groupsOf([d, c, b, a]).map(({ rows }) => rows.length), [2, 2]);
+});
+
 /** A commit of a message: files, or a post. */
 function part(commit, kind, time, author = "ann", more = {}) {
   return { item: { commit, kind, time, author, ...(kind === "files" && { files: ["a.png"] }), ...more } };

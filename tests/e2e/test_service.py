@@ -1,12 +1,16 @@
 """`ravel up --service` has systemd run the daemon, and `ravel uninstall` takes all of it away again."""
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
 from node.home.service import service_of
+from node.runtime.errors import EXIT_RESTART
+from ravel import RavelError
 from ravel.home import is_locked
+from tests.e2e.cluster import peers
 from tests.support.processes import run_command
 from tests.support.systemctl import fake_systemctl
 
@@ -42,6 +46,15 @@ def test_a_service_takes_over_the_daemon_and_is_removed_with_all_that_it_ran(
     assert not is_locked(home)
     assert not home.exists()
     assert not service_of(home).path.exists()
+
+
+@pytest.mark.slow
+def test_a_daemon_ends_for_a_restart_only_where_something_starts_it_again(tmp_path: Path) -> None:
+    with peers(tmp_path, "alice") as (alice,):
+        assert not alice.client.list_settings()["restarts"]
+        with pytest.raises(RavelError, match="nothing starts this daemon again"):
+            alice.client.restart_node()
+        assert alice.stop(signal.SIGHUP) == EXIT_RESTART
 
 
 @pytest.mark.slow

@@ -29,7 +29,7 @@ export function groupsOf(rows, before = new Set()) {
 }
 
 function isNextChange(group, item, document) {
-  return group.document === document && Math.abs(group.rows.at(-1).item.time - item.time) <= PAUSE_SECONDS;
+  return group.document === document && group.main.item.document === item.document && Math.abs(group.rows.at(-1).item.time - item.time) <= PAUSE_SECONDS;
 }
 
 /** Whether files came just before the words or the files of a group, of the same author. */

@@ -42,6 +42,8 @@ export const ofNode = {
     "search.enabled": ["In allem Geschriebenen suchen", "Ravel führt auf diesem Computer ein Verzeichnis der Wörter."],
   },
   filter: "Suchen",
+  waitForRestart: "Einige Änderungen warten auf einen Neustart.",
+  restartNow: "Jetzt neu starten",
   needsRestart: "Einige Änderungen warten auf einen Neustart. In einem Terminal auf diesem Computer:",
   afterRestart: "Gilt nach dem nächsten Start.",
   configFile: (path) => `In ${path}`,

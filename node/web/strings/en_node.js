@@ -42,6 +42,8 @@ export const ofNode = {
     "search.enabled": ["Search in all that was written", "Ravel keeps an index of words on this computer."],
   },
   filter: "Find",
+  waitForRestart: "Some changes wait for a restart.",
+  restartNow: "Restart now",
   needsRestart: "Some changes wait for a restart. In a terminal on the computer with Ravel:",
   afterRestart: "Used after the next start.",
   configFile: (path) => `In ${path}`,

@@ -100,7 +100,7 @@ export function What({ item, branch, tab }) {
   const panel = documentOf(item.kind);
   const said = ofOther(item) ?? text.did[item.kind] ?? text.kinds[item.kind] ?? item.kind;
   if (!panel) return said;
-  return html`<a href=${addressOf(branch, panel)} tabindex=${tab}>${said}</a>`;
+  return html`<a href=${addressOf(branch, panel, item.document)} tabindex=${tab}>${said}</a>`;
 }
 
 /** Of a merge and of a fork's first commit: which branch it names, where that is here. */

@@ -1,6 +1,6 @@
 // Settings of the node: what each does, where its value comes from, and changes of the configuration file.
 
-import { Loaded, useLoaded } from "../parts/form.js";
+import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { fold } from "../parts/format.js";
 import { html } from "../parts/html.js";
 import { api, attempt, isPerson, tell } from "../state/session.js";
@@ -17,7 +17,8 @@ export function Settings() {
     <p class="facts">${text.settingsAbout}</p>
     <label class="find">${text.filter} <input type="search" id="setting-filter" data-first autocomplete="off" onInput=${(event) => setAsked(fold(event.target.value))} /></label>
     <${Loaded} of=${loaded} lines=${8}>${(found) => html`
-      ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${text.needsRestart} <code>${found.restart_command}</code></p>`}
+      ${found.settings.some((one) => one.restart) && html`<p id="restart" class="asked" role="status">${found.restarts && isPerson.value
+        ? html`${text.waitForRestart} <${Action} id="restart-now" act=${() => api.restartNode()}>${text.restartNow}<//>` : html`${text.needsRestart} <code>${found.restart_command}</code>`}</p>`}
       <${Sections} settings=${found.settings.filter((one) => fold(`${one.setting} ${one.about}`).includes(asked))} again=${loaded.again} isOpen=${Boolean(asked)} />
       <p class="facts">${text.configFile(found.config)}</p>`}<//>`;
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         SettingList,
     )
     from ravel.types.node import PageCode
+    from ravel.types.values import Empty
 
 LIST_SETTINGS: Final[Operation[SettingList]] = Operation(
     name="list_settings", method="GET", path="/settings", answer="care.SettingList"
@@ -28,6 +29,9 @@ CHANGE_SETTING: Final[Operation[SettingChange]] = Operation(
     path="/settings/{setting}",
     answer="care.SettingChange",
     body=("value",),
+)
+RESTART_NODE: Final[Operation[Empty]] = Operation(
+    name="restart_node", method="POST", path="/settings/restart", answer="values.Empty"
 )
 CHECK_HEALTH: Final[Operation[HealthReport]] = Operation(
     name="check_health", method="GET", path="/checks", answer="care.HealthReport", seconds_max=70.0
@@ -73,6 +77,13 @@ class CareCalls(SyncCaller):
         What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.
         """
         return self._call(CHANGE_SETTING, {"setting": setting, "value": value})
+
+    def restart_node(self) -> Empty:
+        """End the daemon, for the service of `ravel up --service` to start it again.
+
+        It ends with exit code 75, as on the signal SIGHUP.
+        """
+        return self._call(RESTART_NODE, {})
 
     def check_health(self) -> HealthReport:
         """Find what stops the node from working now or soon, as `ravel doctor` does."""
@@ -120,6 +131,13 @@ class AsyncCareCalls(AsyncCaller):
         What `ravel config set` refuses is refused here, too. The daemon reads the file when it starts.
         """
         return await self._call(CHANGE_SETTING, {"setting": setting, "value": value})
+
+    async def restart_node(self) -> Empty:
+        """End the daemon, for the service of `ravel up --service` to start it again.
+
+        It ends with exit code 75, as on the signal SIGHUP.
+        """
+        return await self._call(RESTART_NODE, {})
 
     async def check_health(self) -> HealthReport:
         """Find what stops the node from working now or soon, as `ravel doctor` does."""

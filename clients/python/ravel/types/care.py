@@ -13,6 +13,8 @@ class SettingList(TypedDict):
     settings: list[SettingView]
     restart_command: str
     """As one types it into a terminal of the node's machine."""
+    restarts: bool
+    """A service of the person's starts the daemon again: `restart_node`."""
 
 
 class SettingChange(TypedDict):

@@ -56,6 +56,8 @@ class CommitView(TypedDict):
     """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
     beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]
@@ -233,6 +235,8 @@ class TimelineItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]
@@ -294,6 +298,8 @@ class EditItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]
@@ -351,6 +357,8 @@ class StateItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]
@@ -410,6 +418,8 @@ class CommitItem(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]

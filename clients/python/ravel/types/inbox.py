@@ -137,6 +137,8 @@ class CommentView(TypedDict):
     """Of the first commit of a fork."""
     merged: NotRequired[BranchHeads]
     """Of a merge."""
+    document: NotRequired[str]
+    """Name of the document that it changes, if that has one."""
     edited_at: NotRequired[int]
     """Unix seconds, as the author states them. `text` is that of the last edit."""
     deleted: NotRequired[bool]

@@ -1,12 +1,21 @@
 """A unit says what systemd must run, whatever the folder is called; only a unit that Ravel made is replaced or removed."""
 
+import os
 import shlex
 from pathlib import Path
 
 import pytest
 
 from node.home.home import create_home, open_home
-from node.home.service import Service, check_settings, check_systemd, lingers, service_of, unit_text
+from node.home.service import (
+    Service,
+    check_settings,
+    check_systemd,
+    is_started_again,
+    lingers,
+    service_of,
+    unit_text,
+)
 from node.runtime.errors import ServiceError
 from tests.support.systemctl import fake_systemctl
 
@@ -76,6 +85,16 @@ def test_each_folder_has_a_unit_of_its_own(tmp_path: Path) -> None:
 def test_the_default_folder_has_the_plain_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert service_of(tmp_path / "ravel").name == "ravel.service"
+
+
+def test_a_process_that_systemd_runs_by_our_unit_is_started_again(tmp_path: Path) -> None:
+    environment = {"XDG_CONFIG_HOME": str(tmp_path), "SYSTEMD_EXEC_PID": str(os.getpid())}
+    unit = service_of(HOME, environment)
+    assert not is_started_again(HOME, environment), "somebody else's unit may leave it ended"
+    unit.path.parent.mkdir(parents=True)
+    unit.path.write_text(unit_text(HOME, None))
+    assert is_started_again(HOME, environment)
+    assert not is_started_again(HOME, {**environment, "SYSTEMD_EXEC_PID": "1"}), "a shell in a service"
 
 
 def test_a_unit_that_somebody_else_wrote_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
