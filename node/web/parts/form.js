@@ -1,7 +1,7 @@
 // Forms and buttons that run once at a time, questions before what cannot be undone, lists that are being loaded, and files
 // that are saved.
 
-import { api, attempt, problem } from "../state/session.js";
+import { api, attempt, problem, sentenceOf } from "../state/session.js";
 import { changes } from "../state/node.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
@@ -82,7 +82,7 @@ export function useLoaded(load, keys, isStill = false) {
 
 /** What was loaded by `useLoaded`: a skeleton, what went wrong, or `children(data)`. */
 export function Loaded({ of, lines = 3, children }) {
-  if (of.error && of.data === undefined) return html`<p class="error">${of.error.message}</p>`;
+  if (of.error && of.data === undefined) return html`<p class="error">${sentenceOf(of.error)}</p>`;
   if (of.data === undefined) return html`<${Skeleton} lines=${lines} />`;
   return children(of.data);
 }

@@ -291,7 +291,7 @@ export class LiveText {
   }
 
   refuse(error) {
-    this.refusal.value = error.message;
+    this.refusal.value = text.errors.said(error.code, error.message);
     this.onError(error);
   }
 

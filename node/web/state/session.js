@@ -177,10 +177,11 @@ export function dismiss(key) {
 
 /** An error as people read it. What the API advises to programs is not for them. */
 export function sentenceOf(error) {
-  if (["answer_lost", "interrupted"].includes(error.code) || error.cause?.name === "TimeoutError") return text.errors.lost(error.message);
+  if (["answer_lost", "interrupted"].includes(error.code) || error.cause?.name === "TimeoutError") return text.errors.lost(text.errors.said(error.code, error.message));
   if (error.code === "not_running") return text.errors.notRunning;
   const advice = ["unauthorized", "token_expired"].includes(error.code) ? openAgain() : error.advice;
-  return advice ? `${error.message} (${advice})` : String(error.message);
+  const said = text.errors.said(error.code, String(error.message));
+  return advice ? `${said} (${advice})` : said;
 }
 
 function openAgain() {

@@ -2,6 +2,7 @@
 
 import { many, ofNode } from "./de_node.js";
 import { ofPosts } from "./de_posts.js";
+import { errorSaid } from "./de_errors.js";
 import { calledPeer, lasting, standingSentence } from "./de_standing.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
@@ -38,6 +39,7 @@ export const text = {
       ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((one) => agent.includes(one)) ?? "Browser",
   },
   errors: {
+    said: errorSaid,
     notRunning: "Ravel antwortet nicht. Starte es auf seinem Computer: ravel up",
     lost: (message) => `${sentence(message)} Sieh nach, ob es geschehen ist, bevor du es noch einmal versuchst.`,
     openAgain: "`ravel open` gibt einen neuen Link",

@@ -35,6 +35,7 @@ export const text = {
       ["iPhone", "iPad", "Android", "Windows", "Mac", "Linux"].find((one) => agent.includes(one)) ?? "Browser",
   },
   errors: {
+    said: (code, message) => message,
     notRunning: "Ravel does not answer. Start it on its computer: ravel up",
     lost: (message) => `${sentence(message)} Look whether it happened before you try again.`,
     openAgain: "run `ravel open` for a new link",

@@ -72,7 +72,7 @@ async function forget(repo) {
     await api.forgetRepo({ repo: repo.repo });
   } catch (error) {
     if (error.code !== "last_copy") throw error;
-    if (!(await ask(text.lastCopyQuestion(text.sentence(error.message)), text.forget))) return;
+    if (!(await ask(text.lastCopyQuestion(text.sentence(text.errors.said(error.code, error.message))), text.forget))) return;
     await api.forgetRepo({ repo: repo.repo, accept_loss: true });
   }
   await refresh();

@@ -10,7 +10,7 @@ import pytest
 
 from node.api.web_page import OPEN_PATHS, PageCodes
 from node.contract.access import ACTIONS
-from node.runtime.errors import ServiceError
+from node.runtime.errors import ERROR_KINDS, ServiceError
 from protocol.limits.users import PAGE_CODE_SECONDS, PAGE_CODES_MAX
 from tests.support.served import TOKEN, served
 
@@ -170,3 +170,8 @@ def test_files_are_short_and_scripts_fit_into_what_a_first_visit_may_load() -> N
         later = {*LOADED_LATER, LOADED_WHEN_A_TEXT_IS_OPENED}
         first = [path for path in sizes if path not in later and translated.get(path, language) == language]
         assert sum(sizes[path] for path in first) < SCRIPTS_COMPRESSED_SIZE_MAX, language
+
+
+def test_each_code_of_a_refusal_has_its_meaning_in_german() -> None:
+    meanings = re.findall(r"^  (\w+): \"", (WEB / "strings/de_errors.js").read_text("utf-8"), re.MULTILINE)
+    assert sorted(meanings) == sorted(ERROR_KINDS), "in English the node's own words stand alone"
