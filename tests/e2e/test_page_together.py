@@ -58,7 +58,7 @@ def _show(page: Browser, branch: str, panel: str = "") -> None:
 def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alone(
     pair: tuple[Peer, Peer, str], tmp_path: Path, page: Browser, bobs: Browser
 ) -> None:
-    alice, bob, _ = pair
+    alice, bob, branch = pair
     plan = tmp_path / "plan.txt"
     plan.write_bytes(b"step one" * 20_000)
     saved = tmp_path / "saved"
@@ -71,6 +71,9 @@ def test_a_file_comes_to_the_other_and_a_fork_is_offered_and_merged_by_keys_alon
     write_by_keys(page, "the plan, step one")
     page.until(says("Bob joined", "document.getElementById('timeline')"))
     picture(page, "joined")
+    page.evaluate(f"location.hash = '#/{branch}/members'")
+    page.until(says("connected, has everything", "document.getElementById('members')"))
+    picture(page, "members-connected")
     bobs.call("Page.setDownloadBehavior", behavior="allow", downloadPath=str(saved))
     bobs.until(says("the plan, step one", "document.getElementById('timeline')"), 60)
     by_command(bobs, "shared : main")

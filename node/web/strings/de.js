@@ -87,6 +87,8 @@ export const text = {
   reposAndBranches: "Repos und Zweige",
   thisNode: "Dieser Computer",
   noRepos: "Noch keine Repos. Mach eines, oder tritt dem einer anderen Person bei.",
+  hasAll: "verbunden, hat alles",
+  isConnected: "verbunden",
   permissions: {
     owner: "Besitzer",
     admin: "Admin",

@@ -83,6 +83,8 @@ export const text = {
   reposAndBranches: "Repos and branches",
   thisNode: "This computer",
   noRepos: "No repos yet. Create one, or join one of another person.",
+  hasAll: "connected, has everything",
+  isConnected: "connected",
   permissions: {
     owner: "owner",
     admin: "admin",

@@ -4,7 +4,7 @@ import { Face } from "../parts/face.js";
 import { Action, Empty, Form, Skeleton, ask } from "../parts/form.js";
 import { short } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { beside, may, members, refresh, status } from "../state/node.js";
+import { beside, may, members, peers, refresh, status } from "../state/node.js";
 import { api, isPerson, tell } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { Invite, OpenLinks } from "./invite.js";
@@ -41,10 +41,12 @@ function groupBy(list, keyOf) {
 function Member({ member, repo, isAdmin, device = "" }) {
   const isMe = member.user === status.value?.user;
   const id = `${member.user.slice(0, 16)}…`;
-  const called = device || member.name;
-  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} />
+  const computer = isMe ? null : (peers.value ?? []).find((one) => one.state === "connected" && one.owner?.user === member.user);
+  const has = computer && (repo.standing.in_sync_with.includes(computer.peer) ? text.hasAll : text.isConnected);
+  const called = (device && computer?.owner.device) || device || member.name;
+  return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} isOn=${Boolean(computer)} />
     <span class="grow">${called ? html`<bdi class="person">${called}</bdi>` : html`<span class="id">${id}</span>`}
-      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${called ? html` · <span class="id">${id}</span>` : ""}</span></span>
+      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${has ? ` · ${has}` : ""}${called ? html` · <span class="id">${id}</span>` : ""}</span></span>
     ${isMe && !called && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>
