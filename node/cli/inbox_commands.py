@@ -40,8 +40,9 @@ def _status(item: Mapping[str, Any]) -> str:
     return status if item["readable"] else f"{status}, unreadable"
 
 
-def _print_look(answer: "OfferPreview") -> None:
-    """Print counts, by whom, and the first posts."""
+def _print_look(shown: "tuple[OfferPreview, str]") -> None:
+    """Print what an offer to a repo brings: counts, by whom, and the first posts."""
+    answer, repo = shown
     if not answer["carried"] and not answer["left"]:
         print("It brings nothing that is not here already.")
         return
@@ -56,7 +57,7 @@ def _print_look(answer: "OfferPreview") -> None:
         print(f"{counted(answer['left'], 'commit')} cannot come: too large, or not readable.")
     print_next(
         [
-            (command(f"inbox {verb} REPO {answer['offer'][:ID_WIDTH]}"), what)
+            (command(" ".join(filter(None, ("inbox", verb, repo, answer["offer"][:ID_WIDTH])))), what)
             for verb, what in (("accept", "then merge"), ("refuse", "leave it"))
         ]
     )
@@ -177,7 +178,7 @@ def look(
     repo: RepoArgument,
     offer: OfferArgument,
     timeout: Annotated[float, typer.Option(min=0, help="Wait this many seconds for its commits.")] = 30.0,
-) -> "OfferPreview":
+) -> Outcome:
     """Show what a merge of an offer would write, before you accept or refuse it. Nothing is written.
 
     Your computer alone fetches the offered branch for it, from those that have it.
@@ -186,7 +187,8 @@ def look(
     until = time.monotonic() + timeout
     while True:
         try:
-            return api.preview_offer(repo, offer)
+            answer = api.preview_offer(repo, offer)
+            return Outcome(answer, shown=(answer, repo))
         except ServiceError as error:
             if error.code != "incomplete" or time.monotonic() >= until:
                 raise

@@ -125,7 +125,7 @@ class PeerOwner(TypedDict):
 
 
 class CalledPeer(TypedDict):
-    """What a peer is called."""
+    """Names of a peer."""
 
     name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
     owner: Annotated[PeerOwner | None, Meta(description="Whose node it is. Null: no member has said so.")]

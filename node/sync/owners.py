@@ -1,4 +1,4 @@
-"""Whose computer each peer is: the user who signed on a connection with it (`node.sync.presence`), and that user's names.
+"""Owners of peers: the users who signed on a connection with each (`node.sync.presence`), and their names.
 
 A signature is of one connection, so no peer can pass as another's. What was said stays true after the connection, and is
 stored (`node.observe.standing`).

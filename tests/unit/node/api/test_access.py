@@ -76,6 +76,7 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
         *("create_token", "list_tokens", "revoke_token", "make_pairing_code", "revoke_browser"),
         *(
             "change_setting",
+            "restart_node",
             "show_key_words",
             "start_backup",
             "make_report",

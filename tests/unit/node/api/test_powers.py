@@ -59,7 +59,7 @@ GIVES: Final[dict[str, set[str]]] = {
 """Endpoint -> what whoever calls it can be afterwards, without the token. The others give nothing that outlives it."""
 
 GIVES_NOTHING: Final = {
-    *("export_store", "draw_qr"),
+    *("export_store", "draw_qr", "restart_node", "fetch_offer"),
     # Repos of the person: what they are named and hold is the member's, and ends with the member's right.
     *("create_repo", "fork_repo", "forget_repo", "start_epoch", "leave_repo", "cancel_request"),
     *("set_tag", "remove_tag", "create_branch", "edit_branch", "point_main", "fork_branch", "compact_branch"),
