@@ -158,6 +158,7 @@ def _check_rows(attack: Attack, before: dict[str, int], siege: Siege) -> None:
         "group_places": commits,
         "authors": 3,
         "changes": commits,
+        "relay_sums": 2,  # of all, and of the attacker
     }
     more = {name: count - before[name] for name, count in siege.rows().items()}
     assert {

@@ -122,7 +122,15 @@ async def test_an_upload_takes_no_key(tmp_path: Path) -> None:
 def test_every_write_takes_a_key_but_uploads_streams_codes_presences_and_what_is_the_same_twice() -> None:
     without = {one.name for one in ENDPOINTS if one.method != "GET" and not one.takes_key}
     codes = {"make_export_code", "make_page_code", "make_pairing_code", "open_report"}
-    assert without == {"add_file", "add_files", "declare_json_index", "stream_posts", "tell_presence", *codes}
+    assert without == {
+        "add_file",
+        "add_files",
+        "declare_json_index",
+        "read_bundle",
+        "stream_posts",
+        "tell_presence",
+        *codes,
+    }
 
 
 def _request(key: str) -> Request:

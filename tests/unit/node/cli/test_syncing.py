@@ -20,6 +20,7 @@ PEER: Final = "p" * 52
 RELAY: Final = {
     "peer": PEER,
     "name": "",
+    "owner": None,
     "address": "relay.example:7474",
     "relay": True,
     "state": "connected",

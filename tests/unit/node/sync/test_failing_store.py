@@ -40,6 +40,7 @@ class _Port:
     """A relay that keeps files, and is a partner."""
 
     keeps_files = True
+    joined_count = 0
     peer = PeerId(b"p" * 32)
 
     def __init__(self, topics: list[TopicKey]) -> None:
