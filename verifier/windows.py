@@ -55,7 +55,7 @@ class Standing:
 
 
 class _WindowLookup:
-    """What is accepted here, and the window beside it (`CommitLookup`)."""
+    """Lookup in what is accepted here, and in the window beside it (`CommitLookup`)."""
 
     def __init__(self, base: CommitLookup, beside: Mapping[CommitId, CommitFacts]) -> None:
         self._base = base

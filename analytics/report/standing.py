@@ -129,7 +129,7 @@ class ClockRow:
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """How many clocks went back, and those that went farthest."""
+    """Count the clocks that went back, and name those that went farthest."""
 
     count: int = 0
     back_max: int = 0  # milliseconds

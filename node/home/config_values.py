@@ -36,7 +36,7 @@ Read = Callable[[object], Any]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What a configuration may state under a name: default as in TOML, comment of the file, reader."""
+    """Entry of a configuration: default as in TOML, comment of the file, reader."""
 
     default: object
     about: str

@@ -54,7 +54,7 @@ class KeptCommit:
 
 @dataclass(slots=True)
 class _Kept:
-    """What is kept of one branch."""
+    """Window that is kept of one branch."""
 
     commits: dict[CommitId, KeptCommit] = field(default_factory=dict)
     version: int = 0
@@ -63,7 +63,7 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class ShownWindow:
-    """What may be shown of a branch's window."""
+    """Part of a branch's window that may be shown."""
 
     listed: tuple[KeptCommit, ...]
     """By stated rank and id: the last of the timeline, as far as they are here."""
@@ -172,7 +172,7 @@ class KeptWindows:
 
 
 class _Lookup:
-    """What is accepted and rejected of what a window names (`CommitLookup`)."""
+    """Lookup of the commits that a window names (`CommitLookup`)."""
 
     def __init__(self, facts: dict[CommitId, CommitFacts], rejected: set[CommitId]) -> None:
         self._facts = facts

@@ -50,7 +50,7 @@ class AcceptedOffer:
 
     @property
     def key(self) -> str:
-        """Its key in STATED_COMMENTS."""
+        """Return the offer's key in STATED_COMMENTS."""
         return id_text(self.offer_id)
 
     def state(self) -> str:
