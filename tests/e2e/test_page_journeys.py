@@ -285,10 +285,15 @@ def test_branches_are_forked_merged_archived_and_tagged(tmp_path: Path, page: Br
         assert page.evaluate(says("Line 1", "document.getElementById('problem')")), (
             "it stays until it is seen"
         )
-        page.click("#branches li:nth-child(2) button")
+        page.click("#branches li:nth-child(2) button:last-of-type")
         page.until("document.querySelectorAll('[data-branch]').length === 1")
         page.click(".notices p:last-child button")
         page.until("document.querySelectorAll('[data-branch]').length === 2")
+        page.click("#branches li:nth-child(2) button")
+        page.until(says("draft is the main branch now", "document.querySelector('.notices')"))
+        page.until(says("draft", "document.querySelector('#branches li')"))
+        page.click(".notices p:last-child button")
+        page.until(says("main", "document.querySelector('#branches li')"))
         page.evaluate(f"{ROWS}[0].querySelector('.when').click()")
         page.until("document.getElementById('tag')")
         page.evaluate("document.getElementById('tag').parentElement.open = true")
