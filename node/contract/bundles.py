@@ -12,6 +12,7 @@ from msgspec import Meta
 from node.contract.access import NODE, READ_REPO
 from node.contract.endpoint import LONG_WRITE_SECONDS, Endpoint, QueryParameter
 from node.contract.values import Count, UnixSeconds
+from protocol.limits.formats import TIMESTAMP_MAX_MS
 
 
 class BundleReading(TypedDict):
@@ -52,6 +53,7 @@ WRITE_BUNDLE: Final = Endpoint(
             type=int,
             default=None,
             description="Unix seconds. Only what this node accepted from then on.",
+            maximum=TIMESTAMP_MAX_MS // 1000,
         ),
         QueryParameter(
             name="branches",

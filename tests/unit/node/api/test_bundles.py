@@ -8,6 +8,7 @@ import pytest
 from node.contract.access import Action
 from protocol.formats.bundle import BUNDLE_START, BundleDecoder, BundleEncoder, BundleEnd
 from protocol.limits.files import BUNDLE_RECORD_SIZE_MAX
+from protocol.limits.formats import TIMESTAMP_MAX_MS
 from ravel import AsyncClient
 from ravel.target import Target
 from tests.support.served import AUTH, TOKEN, Served, served
@@ -66,7 +67,15 @@ async def test_a_bundle_has_the_branches_and_the_time_that_were_asked_for(tmp_pa
             async with client.write_bundle("notes", since=1) as pieces:
                 content = b"".join([piece async for piece in pieces])
             assert (await client.read_bundle(content))["already"] == whole
-        for query, code in (({"branches": "none"}, 404), ({"since": "x"}, 400), ({"since": -1}, 400)):
+        latest = TIMESTAMP_MAX_MS // 1000
+        assert await count(since=latest) == 0
+        queries: list[tuple[dict[str, str | int], int]] = [
+            ({"branches": "none"}, 404),
+            ({"since": "x"}, 400),
+            ({"since": -1}, 400),
+            ({"since": latest + 1}, 400),
+        ]
+        for query, code in queries:
             assert (await one.client.get("/api/v1/repos/notes/bundle", params=query)).status_code == code
 
 
