@@ -161,3 +161,9 @@ def prove_topics(unproven: Iterable[Opened]) -> OpenedBatch:
         else:
             batch.dropped["bad_topic_signature"] += 1
     return batch
+
+
+def find_carrier_fault(dropped: Iterable[str]) -> str:
+    """Return the first reason for which the peer that brought a publication is at fault, or an empty text."""
+    faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
+    return faults[0] if faults else ""

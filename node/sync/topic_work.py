@@ -6,13 +6,13 @@ batch are checked while the last one is being stored. The queries are in `node.s
 """
 
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import trio
 
 from node.ingest.batch_order import BatchOrder, Previous
-from node.ingest.publication_parsing import CARRIER_FAULTS
+from node.ingest.publication_parsing import find_carrier_fault
 from node.runtime.scheduling import WorkBill
 from node.sync.conversation import Conversation
 from node.sync.hub import Hub
@@ -256,7 +256,7 @@ class TopicWork:
         done.set()
         conversation.happen(taken)
         self._note_arriving(output.topic)
-        if fault := _carrier_fault(dropped):
+        if fault := find_carrier_fault(dropped):
             conversation.part(fault)
 
     def _pop_expected(self, topic: TopicKey, repeated: int) -> int:
@@ -264,9 +264,3 @@ class TopicWork:
         expected = min(repeated, self._news[topic])
         self._news[topic] -= expected
         return expected
-
-
-def _carrier_fault(dropped: Iterable[str]) -> str:
-    """Return the first reason for which the peer that brought a publication is at fault, or an empty text."""
-    faults = sorted(reason for reason in dropped if reason.partition(":")[0] in CARRIER_FAULTS)
-    return faults[0] if faults else ""

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from node.ingest.publication_parsing import OpenedBatch
+from node.ingest.publication_parsing import find_carrier_fault, prove_topics
 from node.ingest.publication_reading import branch_mark_in
 from node.runtime.scheduling import WorkBill
 from node.sync.conversation import Conversation
@@ -246,10 +246,16 @@ class WindowPort:
     async def _keep(self, topic: Topic, branch: Branch, items: Sequence[bytes]) -> bool:
         """Keep a window apart. Return True if anything of the branch's is confirmed."""
         bill = WorkBill(self._conversation.account)
-        batch: OpenedBatch = await self._hub.intake.read_in_pieces(topic, items, bill)
-        self._hub.windows.keep(branch.num, topic, batch.opened)
+        batch = await self._hub.intake.read_in_pieces(topic, items, bill)
+        # Who only reads has all that opens a commit, and could fill the place of those who write.
+        unproven = [one for one in batch.opened if not one.is_from_topic]
+        proven = await self._hub.look(bill, prove_topics, unproven)
+        opened = [one for one in batch.opened if one.is_from_topic] + proven.opened
+        if fault := find_carrier_fault(batch.dropped + proven.dropped):
+            self._conversation.part(fault)
+        self._hub.windows.keep(branch.num, topic, opened)
         shown = await self._hub.look(bill, self._hub.windows.find, branch.num)
-        bill.earn(len(batch.opened) / len(items))
+        bill.earn(len(opened) / len(items))
         self._hub.replica.shown.touch(branch.repo_num)
         self._hub.changes.ring()
         return shown is not None and bool(shown.listed)

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from node.authoring.drafting import Draft, Target, aim
 from node.contract.timelines import TimelineWindow
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import open_batch
+from node.sync import session_queries
 from node.timelines.timelines import Timelines
 from protocol.crypto.keys import SigningKey, UserSeed
 from protocol.crypto.signing import key_pair
@@ -22,6 +24,7 @@ from protocol.formats.object import build_object
 from protocol.formats.publication import Publication, create_publication
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, PeerId, UserId
+from protocol.session.events import WindowLoaded
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept_topics, store_publications
 from tests.support.ids import as_commit_id
@@ -165,6 +168,29 @@ async def test_an_answer_with_another_mark_ends_the_connection(
             await wait_all_tasks_blocked()
         assert ours.reason == "wrong_window"
         assert theirs.goodbye == "wrong_window"
+
+
+async def test_who_only_reads_fills_nobodys_window(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only writers hold the topic's key: what it has not signed was made by who may not write."""
+
+    def forge(*args: object, **kwargs: object) -> WindowLoaded:
+        answer = load_window(*args, **kwargs)  # type: ignore[arg-type]  # as it was called
+        return replace(answer, items=tuple(one[:-1] + bytes([one[-1] ^ 1]) for one in answer.items))
+
+    load_window = session_queries._load_window  # what a forger puts another in the place of
+    monkeypatch.setattr(session_queries, "_load_window", forge)
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        await bob.joiner.begin(alice.invite(repo))
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        async with _noting(bob) as seen, connected(bob, alice) as (ours, _):
+            await wait_all_tasks_blocked()
+        assert (ours.reason, seen) == ("bad_topic_signature", [])
 
 
 def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
