@@ -6,13 +6,14 @@ counted, exported or sent on.
 """
 
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
 from node.ingest.replica import Replica
 from protocol.crypto.keys import EpochKey
-from protocol.ids import BranchMark, CommitId, EpochId, Mark, UserId
+from protocol.ids import CommitId, EpochId, Mark, UserId
 from protocol.limits.peers import (
     WINDOW_KEPT_AUTHOR_SHARE,
     WINDOW_KEPT_COUNT_MAX,
@@ -46,17 +47,14 @@ class KeptCommit:
         """Return its author."""
         return self.opened.signed.commit.content.author
 
-    @property
-    def mark(self) -> BranchMark:
-        """Return its mark."""
-        return self.opened.signed.commit.mark
-
 
 @dataclass(slots=True)
 class _Kept:
     """Window that is kept of one branch."""
 
     commits: dict[CommitId, KeptCommit] = field(default_factory=dict)
+    confirmed: frozenset[CommitId] = frozenset()
+    """Of these, as they were looked at last."""
     version: int = 0
     found: "tuple[object, ShownWindow | None] | None" = None
 
@@ -84,32 +82,24 @@ class KeptWindows:
     def keep(self, branch_num: int, topic: Topic, opened: Sequence[Opened]) -> int:
         """Keep commits of a branch that came on a topic, as far as they fit. Return how many are new. Costs O(kept).
 
-        What is here stays: of a mark WINDOW_KEPT_COUNT_MAX, half of them of one author. Of all branches the one without news
-        for longest goes first.
+        Of a branch WINDOW_KEPT_COUNT_MAX are kept, half of them of one author. What was found confirmed stays. Of what
+        waits that goes first which came first: keys are free, so anybody could fill the place for good. Of all branches the
+        one without news for longest goes first.
         """
         with self._lock:
             kept = self._kept.pop(branch_num, None) or _Kept()
             self._kept[branch_num] = kept
-            room: dict[BranchMark, list[int]] = {}
-            of_author: dict[tuple[BranchMark, UserId], int] = {}
-            for one in kept.commits.values():
-                _count(room, of_author, one)
-            before = len(kept.commits)
-            for item in opened:
-                new = KeptCommit(item, topic.facts, len(item.publication.encoded))
-                count, size = room.get(new.mark, [0, 0])
-                is_full = (
-                    count >= WINDOW_KEPT_COUNT_MAX
-                    or size + new.size > WINDOW_KEPT_SIZE_MAX
-                    or of_author.get((new.mark, new.author), 0)
-                    >= WINDOW_KEPT_COUNT_MAX // WINDOW_KEPT_AUTHOR_SHARE
-                )
-                if not is_full and new.commit_id not in kept.commits:
-                    kept.commits[new.commit_id] = new
-                    _count(room, of_author, new)
+            before = kept.commits
+            came = [KeptCommit(item, topic.facts, len(item.publication.encoded)) for item in opened]
+            new = {one.commit_id: one for one in came if one.commit_id not in before}
+            confirmed = [one for one in before.values() if one.commit_id in kept.confirmed]
+            waiting = [one for one in before.values() if one.commit_id not in kept.confirmed]
+            fitting = _find_fitting([*confirmed, *new.values(), *reversed(waiting)])
+            # As they came: what waits goes by that.
+            kept.commits = {raw: one for raw, one in {**before, **new}.items() if raw in fitting}
             kept.version += 1
             self._shrink()
-            return len(kept.commits) - before
+            return len(new.keys() & fitting)
 
     def find(self, branch_num: int) -> ShownWindow | None:
         """Find what of a branch's window may be shown now; None where nothing is kept. Raises StorageError.
@@ -153,6 +143,7 @@ class KeptWindows:
             gone = {one.commit_id for one in commits} - {one.commit_id for one in left}
             for commit_id in gone.union(standing.misplaced):
                 kept.commits.pop(commit_id, None)
+            kept.confirmed = frozenset(standing.confirmed)
             if not kept.commits:
                 self._kept.pop(branch_num, None)
                 return None
@@ -193,13 +184,20 @@ class _Lookup:
         return commit_id in self._facts or commit_id in self._rejected
 
 
-def _count(
-    room: dict[BranchMark, list[int]], of_author: dict[tuple[BranchMark, UserId], int], one: KeptCommit
-) -> None:
-    of_mark = room.setdefault(one.mark, [0, 0])
-    of_mark[0] += 1
-    of_mark[1] += one.size
-    of_author[one.mark, one.author] = of_author.get((one.mark, one.author), 0) + 1
+def _find_fitting(ordered: Sequence[KeptCommit]) -> set[CommitId]:
+    """Return those of these commits that fit the bounds of one branch, the first before the others."""
+    found: set[CommitId] = set()
+    of_author = Counter[UserId]()
+    size = 0
+    for one in ordered:
+        if len(found) >= WINDOW_KEPT_COUNT_MAX:
+            break
+        fits = size + one.size <= WINDOW_KEPT_SIZE_MAX
+        if fits and of_author[one.author] < WINDOW_KEPT_COUNT_MAX // WINDOW_KEPT_AUTHOR_SHARE:
+            found.add(one.commit_id)
+            of_author[one.author] += 1
+            size += one.size
+    return found
 
 
 def _named_by(one: KeptCommit) -> list[CommitId]:

@@ -88,11 +88,12 @@ dialed waits a sixth of it: two that hold nothing would wait for each other."""
 WINDOW_HOLD_SECONDS: Final = 5.0
 """Seconds for which the past of a repo is held back, at most, while its newest posts are asked for."""
 WINDOW_KEPT_COUNT_MAX: Final = 4096
-"""Commits of one mark that are kept before their past is here."""
+"""Commits of one branch that are kept before their past is here."""
 WINDOW_KEPT_AUTHOR_SHARE: Final = 2
 """Into how many parts that is divided, of which one author has one."""
-WINDOW_KEPT_SIZE_MAX: Final = 8 * MIB
-"""Bytes of them: twelve thousand posts, or half of one of the largest publications."""
+WINDOW_KEPT_SIZE_MAX: Final = 2 * MIB
+"""Bytes of them: three thousand posts, or two of the largest publications. Each names up to 256 others, which are looked up
+whenever the branch has grown: a fifth of a second for as many as fit."""
 WINDOWS_KEPT_SIZE_MAX: Final = 32 * MIB
 """The same of all branches, which is memory."""
 FETCHED_COUNT_MAX: Final = 4

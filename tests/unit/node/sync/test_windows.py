@@ -12,7 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from node.authoring.drafting import Draft, Target, aim
 from node.contract.timelines import TimelineWindow
 from node.ingest.kept_windows import KeptWindows, ShownWindow
-from node.ingest.publication_parsing import open_batch
+from node.ingest.publication_parsing import Opened, open_batch
 from node.sync import session_queries
 from node.timelines.timelines import Timelines
 from protocol.crypto.keys import SigningKey, UserSeed
@@ -127,8 +127,18 @@ async def test_a_relay_full_of_a_floating_chain_is_asked_again_below_it(
         assert ids(bob) == ids(alice)
 
 
-def _forge(target: Target, author: tuple[UserId, SigningKey], init: CommitId, rank: int) -> Publication:
-    """A post of a huge rank that acks what nobody has."""
+def _owner(node: Node) -> tuple[UserId, SigningKey]:
+    return key_pair(node.user_seed)
+
+
+def _forge(
+    target: Target,
+    author: tuple[UserId, SigningKey],
+    init: CommitId,
+    rank: int,
+    acks: tuple[CommitId, ...] | None = None,
+) -> Publication:
+    """A post that states a rank, and acks what nobody has."""
     body, blocks = build_object(encode_body(Post(f"post {rank}")), target.convergence_secret)
     content = Content(
         author=author[0],
@@ -145,7 +155,7 @@ def _forge(target: Target, author: tuple[UserId, SigningKey], init: CommitId, ra
     )
     nobody = (as_commit_id(rank.to_bytes(32, "big")),)
     commit, block = create_commit(
-        nobody, rank, target.mark, Links(), content, author[1], target.convergence_secret
+        acks or nobody, rank, target.mark, Links(), content, author[1], target.convergence_secret
     )
     return create_publication(target.seed, target.epoch.keys.read_key, commit.key, (block, *blocks))
 
@@ -194,6 +204,7 @@ async def test_who_only_reads_fills_nobodys_window(
 
 
 def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is confirmed stays, of what waits what came last: a source that sends much waste hides nobody else's posts."""
     monkeypatch.setattr("node.ingest.kept_windows.WINDOW_KEPT_COUNT_MAX", 6)
     with open_nodes(tmp_path, "alice") as (alice,):
         repo, branch = alice.create_repo()
@@ -201,14 +212,26 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         authors = [key_pair(UserSeed(bytes([number]) * 32)) for number in range(3)]
         topic = alice.replica.by_topic[target.topic]
         windows = KeptWindows(alice.replica)
-        for author, kept in zip(authors, (3, 3, 0), strict=True):
-            items = [_forge(target, author, repo.init_id, rank).encoded for rank in range(100, 104)]
-            opened = open_batch(topic, items).opened
-            assert windows.keep(branch.num, topic, opened) == kept, "half for one author, then all"
-            assert windows.keep(branch.num, topic, opened) == 0, "each once"
-        found = windows.find(branch.num)
-        assert found is not None
-        assert (found.listed, found.waiting) == ((), 6)
+
+        def waste(author: int) -> list[Opened]:
+            items = [_forge(target, authors[author], repo.init_id, rank).encoded for rank in range(100, 104)]
+            return open_batch(topic, items).opened
+
+        def count() -> tuple[int, int]:
+            found = windows.find(branch.num)
+            assert found is not None
+            return len(found.listed), found.waiting
+
+        for author, waiting in ((0, 3), (1, 6), (2, 6)):
+            assert windows.keep(branch.num, topic, waste(author)) == 3, "half for one author"
+            assert windows.keep(branch.num, topic, waste(author)[:3]) == 0, "each once"
+            assert count() == (0, waiting)
+        own = [_forge(target, _owner(alice), repo.init_id, rank).encoded for rank in range(100, 103)]
+        assert windows.keep(branch.num, topic, open_batch(topic, own).opened) == 3
+        assert count() == (3, 3), "an owner confirms them"
+        for author in range(3):
+            windows.keep(branch.num, topic, waste(author))
+            assert count() == (3, 3)
         monkeypatch.setattr("node.ingest.kept_windows.WINDOWS_KEPT_SIZE_MAX", 0)
         assert windows.keep(branch.num + 1, topic, []) == 0
         assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
