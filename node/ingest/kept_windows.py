@@ -101,6 +101,13 @@ class KeptWindows:
             self._shrink()
             return len(new.keys() & fitting)
 
+    def forget_gone(self) -> None:
+        """Forget what is kept of branches that are not here any more. Costs O(branches with windows)."""
+        there = self._replica.tables.branches
+        with self._lock:
+            for num in [num for num in self._kept if num not in there]:
+                del self._kept[num]
+
     def find(self, branch_num: int) -> ShownWindow | None:
         """Find what of a branch's window may be shown now; None where nothing is kept. Raises StorageError.
 
@@ -115,7 +122,7 @@ class KeptWindows:
         branch = tables.branches.get(branch_num)
         root = None if branch is None else tables.roots.get(branch.facts.repo_id)
         if branch is None or root is None:
-            self._forget(branch_num)
+            self.forget_gone()
             return None
         state = version, branch.commit_count, root.commit_count
         if kept.found is not None and kept.found[0] == state:
@@ -149,10 +156,6 @@ class KeptWindows:
                 return None
             kept.found = (state, shown) if kept.version == version else None
         return shown
-
-    def _forget(self, branch_num: int) -> None:
-        with self._lock:
-            self._kept.pop(branch_num, None)
 
     def _shrink(self) -> None:
         sizes = {num: sum(one.size for one in kept.commits.values()) for num, kept in self._kept.items()}

@@ -336,6 +336,7 @@ class Hub:
 
     def topics_changed(self) -> None:
         """Tell everyone that what is followed has changed."""
+        self.windows.forget_gone()
         for listener in list(self._listeners):
             self._tell(listener, listener.topics_changed)
         self.changes.ring()

@@ -237,6 +237,18 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
 
 
+async def test_nothing_of_a_window_stays_when_its_repo_is_forgotten(tmp_path: Path) -> None:
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        target = aim(branch.facts, branch.num, alice.epoch())
+        topic = alice.replica.by_topic[target.topic]
+        item = _forge(target, _owner(alice), repo.init_id, 100).encoded
+        windows = alice.hub.windows
+        assert windows.keep(branch.num, topic, open_batch(topic, [item]).opened) == 1
+        await alice.joiner.forget(alice.repo())
+        assert not windows._kept
+
+
 async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
