@@ -22,7 +22,7 @@ from protocol.limits.peers import (
 )
 from storage.commits.blocks import DamagedBlock
 from storage.commits.commits import load_facts
-from storage.commits.pending import load_rejected
+from storage.commits.pending import find_last_rejection, load_rejected
 from storage.repos.epochs import Topic
 from verifier.facts import CommitFacts, TopicFacts
 from verifier.tangle_kinds import GROUP
@@ -124,7 +124,9 @@ class KeptWindows:
         if branch is None or root is None:
             self.forget_gone()
             return None
-        state = version, branch.commit_count, root.commit_count
+        with self._replica.database.read() as connection:
+            last = find_last_rejection(connection, root.num)  # it changes no branch's row
+        state = version, branch.commit_count, root.commit_count, last
         if kept.found is not None and kept.found[0] == state:
             return kept.found[1]
         repo_id = branch.facts.repo_id

@@ -27,6 +27,7 @@ from protocol.ids import CommitId, PeerId, UserId
 from protocol.session.events import WindowLoaded
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept_topics, store_publications
+from tests.support.builders import give
 from tests.support.ids import as_commit_id
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, connected, ids, open_nodes
@@ -247,6 +248,25 @@ async def test_nothing_of_a_window_stays_when_its_repo_is_forgotten(tmp_path: Pa
         assert windows.keep(branch.num, topic, open_batch(topic, [item]).opened) == 1
         await alice.joiner.forget(alice.repo())
         assert not windows._kept
+
+
+def test_what_an_owner_says_above_a_fault_leaves_the_window_when_the_fault_is_here(tmp_path: Path) -> None:
+    """A rejection counts no commit of the branch, and nothing else may ever come."""
+    with open_nodes(tmp_path, "alice") as (alice,):
+        repo, branch = alice.create_repo()
+        target = aim(branch.facts, branch.num, alice.epoch())
+        topic = alice.replica.by_topic[target.topic]
+        (head,) = alice.heads(branch)
+        fault = _forge(target, _owner(alice), repo.init_id, 100, (head,))
+        above = _forge(target, _owner(alice), repo.init_id, 101, (fault.commit_id,))
+        windows = alice.hub.windows
+        windows.keep(branch.num, topic, open_batch(topic, [above.encoded]).opened)
+        found = windows.find(branch.num)
+        assert found is not None
+        assert [one.commit_id for one in found.listed] == [above.commit_id]
+        give(alice.replica, [fault.encoded])
+        found = windows.find(branch.num)
+        assert found is None or not found.listed
 
 
 async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
