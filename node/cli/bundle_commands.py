@@ -57,7 +57,7 @@ def write(
     bundle begins; no text, name or key.
     """
     _require_plain(to)
-    moment = None if since is None else max(0, int(since.timestamp()))
+    moment = None if since is None else unix_moment(since)
     ends: list[BundleEnd] = []
     with api.write_bundle(repo, since=moment, branches=branches) as pieces:
         receive(_checked(pieces, ends), check_target(to, "repo.bundle", replaces=force), None, replaces=force)
@@ -88,6 +88,16 @@ def read(
     with _opened(file) as source, show_progress("read", "byte", file.stat().st_size) as progress:
         answer = api.read_bundle(_pieces(source, progress))
     return Outcome(answer, exit_code=_incomplete(answer["waiting"], answer["unopened"], answer["missing"]))
+
+
+def unix_moment(since: datetime) -> int:
+    """Return a local time in Unix seconds, at least 0. Raises ServiceError `bad_input` at the ends of the calendar."""
+    try:
+        return max(0, int(since.timestamp()))
+    except (OverflowError, ValueError):
+        raise ServiceError(
+            "bad_input", f"{since} is no time of this clock", "give a year from 2 to 9998"
+        ) from None
 
 
 def _incomplete(*counts: int) -> int:

@@ -2,10 +2,12 @@
 
 import io
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from node.cli.bundle_commands import unix_moment
 from node.cli.inputs import group_lines, read_input, read_typed
 from node.runtime.errors import ServiceError
 from protocol.limits.formats import TEXT_SIZE_MAX
@@ -84,3 +86,10 @@ def test_a_line_has_a_largest_size() -> None:
     assert [*group_lines(Pipe(b"x" * size))] == [["x" * size]]
     with pytest.raises(ServiceError, match="line 1"):
         [*group_lines(Pipe(b"x" * size, b"x"))]
+
+
+def test_a_time_of_a_bundle_is_within_the_calendar() -> None:
+    assert unix_moment(datetime(2, 1, 1)) == 0
+    assert unix_moment(datetime(2026, 11, 1, tzinfo=UTC)) == 1793491200
+    with pytest.raises(ServiceError, match="no time of this clock"):
+        unix_moment(datetime(1, 1, 1))
