@@ -194,7 +194,10 @@ class WindowPort:
                 self._conversation.part("wrong_window")
                 return
             bill = WorkBill(self._conversation.account)
-            ingested = await self._hub.intake.ingest(topic, answer.items, _AT_ONCE, self._conversation, bill)
+            with self._hub.byte_budget.holding(answer.items):
+                ingested = await self._hub.intake.ingest(
+                    topic, answer.items, _AT_ONCE, self._conversation, bill
+                )
             bill.earn(ingested.count_useful() / len(answer.items))
             if answer.is_last or max(ranks) == rank:
                 return
@@ -234,7 +237,8 @@ class WindowPort:
                 if ranks is None or max(ranks) >= rank:
                     self._conversation.part("wrong_window")
                     return
-                is_shown = await self._keep(topic, branch, answer.items)
+                with self._hub.byte_budget.holding(answer.items):
+                    is_shown = await self._keep(topic, branch, answer.items)
                 if is_shown or answer.is_last:
                     return
                 rank = min(ranks)

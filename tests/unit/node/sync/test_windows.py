@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -11,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from node.authoring.drafting import Draft, Target, aim
 from node.contract.timelines import TimelineWindow
+from node.ingest.batch_order import ByteBudget
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import Opened, open_batch
 from node.sync import session_queries
@@ -236,6 +238,30 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("node.ingest.kept_windows.WINDOWS_KEPT_SIZE_MAX", 0)
         assert windows.keep(branch.num + 1, topic, []) == 0
         assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
+
+
+async def test_windows_that_wait_to_be_read_count_as_what_else_has_come(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else each peer could have eight answers of the largest kind in memory, beside all bounds."""
+    held: list[bool] = []
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        await bob.joiner.begin(alice.invite(repo))
+        bob.hub.byte_budget = ByteBudget(1)
+        keep = bob.hub.windows.keep
+
+        def note(*args: Any) -> int:  # noqa: ANN401  # as it is called
+            held.append(not bob.hub.byte_budget.is_open)
+            return keep(*args)
+
+        monkeypatch.setattr(bob.hub.windows, "keep", note)
+        async with connected(bob, alice):
+            await wait_all_tasks_blocked()
+        assert set(held) == {True}
+        assert ids(bob) == ids(alice)
 
 
 async def test_nothing_of_a_window_stays_when_its_repo_is_forgotten(tmp_path: Path) -> None:
