@@ -273,7 +273,7 @@ def _load_batch(
 def _load_window(
     replica: Replica, connection: Connection, followed: Followed, load: LoadWindow
 ) -> WindowLoaded:
-    """Load commits of a mark on a topic, cut where a frame is full. Costs O(window), of a root branch upwards O(that)."""
+    """Load commits of a mark on a topic, cut where a frame is full. Costs as `find_newest`."""
     if isinstance(followed, KeptTopic):
         nums, is_last = find_kept(
             connection, followed.num, load.mark, load.rank, load.count, is_upwards=load.is_upwards

@@ -46,14 +46,15 @@ def find_newest(
 def find_from(
     connection: Connection, branch_num: int, epoch_num: int, topic_num: int, lowest: int, count: int
 ) -> tuple[list[int], bool]:
-    """Find a root branch's commits of one epoch and topic from a rank on, the lowest first. Costs O(root branch).
+    """Find a root branch's commits of one epoch and topic from a rank on, the lowest first.
 
-    Returns numbers, and True if there are no more.
+    Costs O(count and the commits of other epochs and topics between). Returns numbers, and True if there are no more.
     """
     columns = commits.c
-    of_epoch = (columns.branch_num == branch_num) & (columns.epoch_num == epoch_num)
+    # No checkpoint is in a root branch; so they stand in the index by rank, and none is sorted.
+    of_epoch = (columns.branch_num == branch_num) & (columns.passed == 0) & (columns.epoch_num == epoch_num)
     here = of_epoch & (columns.topic_num == topic_num) & (columns.rank >= max(1, lowest))
-    query = select(columns.num).where(here).order_by(columns.rank, columns.num).limit(count + 1)
+    query = select(columns.num).where(here).order_by(columns.rank, columns.commit_id).limit(count + 1)
     nums = list(connection.execute(query).scalars())
     return nums[:count], len(nums) <= count
 
