@@ -7,7 +7,7 @@ counted, exported or sent on.
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from node.ingest.publication_parsing import Opened
@@ -55,6 +55,8 @@ class _Kept:
     commits: dict[CommitId, KeptCommit] = field(default_factory=dict)
     confirmed: frozenset[CommitId] = frozenset()
     """Of these, as they were looked at last."""
+    liars: frozenset[UserId] = frozenset()
+    """Who has said `whole` of what is rejected, also where that is kept no more."""
     version: int = 0
     found: "tuple[object, ShownWindow | None] | None" = None
 
@@ -140,12 +142,13 @@ class KeptWindows:
             left = [one for one in commits if not lookup.knows(one.commit_id)]
             persons, user = self._replica.persons(repo_id), self._replica.own_feeds.user
             own = {} if user is None else _devices_of(persons, user)
+            liars = kept.liars | _find_liars(commits, lookup.rejected)
             standing = confirm(
                 [WindowCommit(one.opened.signed, one.topic) for one in left],
                 branch.facts,
                 lookup,
                 membership,
-                find_witnesses(membership, own),
+                find_witnesses(membership, own) - liars,
             )
         shown = _show(left, standing, branch.commit_count)
         with self._lock:
@@ -153,8 +156,10 @@ class KeptWindows:
             for commit_id in gone.union(standing.misplaced):
                 kept.commits.pop(commit_id, None)
             kept.confirmed = frozenset(standing.confirmed)
+            kept.liars |= liars | _find_liars(commits, standing.rejected)
             if not kept.commits:
-                self._kept.pop(branch_num, None)
+                if not kept.liars:
+                    self._kept.pop(branch_num, None)
                 return None
             kept.found = (state, shown) if kept.version == version else None
         return shown
@@ -172,13 +177,13 @@ class _Lookup:
 
     def __init__(self, facts: dict[CommitId, CommitFacts], rejected: set[CommitId]) -> None:
         self._facts = facts
-        self._rejected = rejected
+        self.rejected = rejected
 
     def accepted(self, commit_id: CommitId) -> CommitFacts | None:
         return self._facts.get(commit_id)
 
     def is_rejected(self, commit_id: CommitId) -> bool:
-        return commit_id in self._rejected
+        return commit_id in self.rejected
 
     def epoch_key(self, epoch: EpochId, mark: Mark) -> EpochKey | None:
         del epoch, mark  # no window has inits
@@ -186,7 +191,7 @@ class _Lookup:
 
     def knows(self, commit_id: CommitId) -> bool:
         """Return True if there is a verdict."""
-        return commit_id in self._facts or commit_id in self._rejected
+        return commit_id in self._facts or commit_id in self.rejected
 
 
 def _find_fitting(ordered: Sequence[KeptCommit]) -> set[CommitId]:
@@ -203,6 +208,11 @@ def _find_fitting(ordered: Sequence[KeptCommit]) -> set[CommitId]:
             of_author[one.author] += 1
             size += one.size
     return found
+
+
+def _find_liars(commits: Iterable[KeptCommit], rejected: Container[CommitId]) -> frozenset[UserId]:
+    said = (one for one in commits if one.opened.signed.commit.content.whole)
+    return frozenset(one.author for one in said if one.commit_id in rejected)
 
 
 def _named_by(one: KeptCommit) -> list[CommitId]:

@@ -25,7 +25,7 @@ def show_arriving(
 ) -> ArrivingCommits | None:
     """Show at most `limit` of a branch's newest commits whose past is not here; None where there are none.
 
-    Costs O(limit), and O(window) where it has changed. Raises StorageError.
+    Costs O(what is kept of the branch). Raises StorageError.
     """
     found = windows.find(branch.num)
     if found is None:

@@ -292,7 +292,15 @@ def test_what_an_owner_says_above_a_fault_leaves_the_window_when_the_fault_is_he
         assert [one.commit_id for one in found.listed] == [above.commit_id]
         give(alice.replica, [fault.encoded])
         found = windows.find(branch.num)
-        assert found is None or not found.listed
+        assert found is not None
+        assert found.listed == ()
+        another = _forge(target, _owner(alice), repo.init_id, 102)
+        windows.keep(branch.num, topic, open_batch(topic, [another.encoded]).opened)
+        give(alice.replica, [above.encoded])  # so that no window has the proof any more
+        for _ in range(2):
+            found = windows.find(branch.num)
+            assert found is not None
+            assert (found.listed, found.waiting) == ((), 1), "who has lied is believed no more"
 
 
 async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
