@@ -146,11 +146,11 @@ class WindowPort:
         """Ask for what comes before the past of a topic, then have it summarised."""
         try:
             self.summary_came()
-            with trio.move_on_after(self._patience):
-                await self._summaries[topic].wait()
-            followed = self._hub.replica.by_topic.get(topic)
-            if followed is not None and (self._peer_count(topic) or 0) >= WINDOW_BEHIND_MIN:
-                with trio.move_on_after(WINDOW_HOLD_SECONDS):
+            with trio.move_on_after(WINDOW_HOLD_SECONDS):
+                with trio.move_on_after(self._patience):
+                    await self._summaries[topic].wait()
+                followed = self._hub.replica.by_topic.get(topic)
+                if followed is not None and (self._peer_count(topic) or 0) >= WINDOW_BEHIND_MIN:
                     await self._ask_first(followed)
         finally:
             if not self._conversation.has_ended:

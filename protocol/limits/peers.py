@@ -86,7 +86,7 @@ WINDOW_SUMMARY_SECONDS: Final = 3.0
 """Seconds for which a topic of which nothing is here waits for the peer's summary, which tells how much there is. Who was
 dialed waits a sixth of it: two that hold nothing would wait for each other."""
 WINDOW_HOLD_SECONDS: Final = 5.0
-"""Seconds for which the past of a repo is held back, at most, while its newest posts are asked for."""
+"""Seconds for which the past of a topic is held back, at most: the wait for the peer's summary, and for the newest posts."""
 WINDOW_KEPT_COUNT_MAX: Final = 4096
 """Commits of one branch that are kept before their past is here."""
 WINDOW_KEPT_AUTHOR_SHARE: Final = 2

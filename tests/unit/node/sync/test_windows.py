@@ -1,6 +1,6 @@
 """Newest first: a newcomer has the newest posts of a branch, confirmed, before the branch's past comes."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +16,7 @@ from node.ingest.batch_order import ByteBudget
 from node.ingest.kept_windows import KeptWindows, ShownWindow
 from node.ingest.publication_parsing import Opened, open_batch
 from node.sync import session_queries
+from node.sync.topic_work import TopicWork
 from node.timelines.timelines import Timelines
 from protocol.crypto.keys import SigningKey, UserSeed
 from protocol.crypto.signing import key_pair
@@ -25,8 +26,10 @@ from protocol.formats.content import Post
 from protocol.formats.object import build_object
 from protocol.formats.publication import Publication, create_publication
 from protocol.formats.text import id_text
-from protocol.ids import CommitId, PeerId, UserId
+from protocol.ids import CommitId, PeerId, TopicKey, UserId
+from protocol.limits.peers import WINDOW_HOLD_SECONDS, WINDOW_SUMMARY_SECONDS
 from protocol.session.events import WindowLoaded
+from protocol.session.outputs import LoadWindow
 from storage.relay.quotas import Visitor
 from storage.relay.relay import load_kept_topics, store_publications
 from tests.support.builders import give
@@ -238,6 +241,41 @@ def test_a_window_is_kept_up_to_its_bounds(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr("node.ingest.kept_windows.WINDOWS_KEPT_SIZE_MAX", 0)
         assert windows.keep(branch.num + 1, topic, []) == 0
         assert windows.find(branch.num) is None, "of all branches, the one without news goes first"
+
+
+async def test_a_peer_holds_nobodys_past_back_for_longer_than_is_said(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says its summary as late as it may, and answers no question for a window."""
+    asked: list[float] = []
+    load_summaries, load = TopicWork._load_summaries, TopicWork._load
+
+    with fail_after(120), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
+        repo, branch = alice.create_repo()
+        for number in range(_POSTS):
+            alice.write(branch, str(number))
+        await bob.joiner.begin(alice.invite(repo))
+
+        async def summarise(work: TopicWork, topics: Sequence[TopicKey]) -> None:
+            if work._hub is alice.hub:
+                await trio.sleep(WINDOW_SUMMARY_SECONDS - 0.1)
+            else:
+                asked.append(trio.current_time())
+            await load_summaries(work, topics)
+
+        async def answer(work: TopicWork, wanted: session_queries.Load) -> None:
+            if not isinstance(wanted, LoadWindow):
+                await load(work, wanted)
+
+        monkeypatch.setattr(TopicWork, "_load_summaries", summarise)
+        monkeypatch.setattr(TopicWork, "_load", answer)
+        began = trio.current_time()
+        async with connected(bob, alice):
+            await trio.sleep(20)
+        first, second = asked  # the second topic is known by what comes on the first
+        assert first - began <= WINDOW_HOLD_SECONDS
+        assert 1 < second - first <= WINDOW_HOLD_SECONDS
+        assert ids(bob) == ids(alice)
 
 
 async def test_windows_that_wait_to_be_read_count_as_what_else_has_come(
