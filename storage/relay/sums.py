@@ -38,6 +38,10 @@ def find_sums(connection: Connection, peers: "Sequence[PeerId] | Select[tuple[Pe
 
 def grow_sums(connection: Connection, peer: PeerId, size: int = 0, topic_count: int = 0) -> None:
     """Add to what a peer brought, or to ALL; what is below 0 is taken off. Who brought nothing any more has no row."""
+    if (
+        not size and not topic_count
+    ):  # a share of which all was taken back is still there, its sums may not be
+        return
     sums = relay_sums.c
     grown = {"size": sums.size + size, "topic_count": sums.topic_count + topic_count}
     if not connection.execute(update(relay_sums).where(sums.peer == peer).values(grown)).rowcount:

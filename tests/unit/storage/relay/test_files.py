@@ -30,7 +30,13 @@ from storage.relay.files import (
 from storage.relay.quotas import RelayQuotas, Visitor, forget_topics
 from storage.relay.relay import load_kept_topics, open_topics
 from storage.relay.usage import load_growth
-from storage.schema.relay_schema import relay_blocks, relay_file_blocks, relay_files, relay_shares
+from storage.schema.relay_schema import (
+    relay_blocks,
+    relay_file_blocks,
+    relay_files,
+    relay_shares,
+    relay_sums,
+)
 from tests.support.relays import PLENTY
 
 SEED: Final = TopicSeed(b"t" * 32)
@@ -130,6 +136,17 @@ def test_a_block_of_two_files_is_here_once_and_counts_for_both(store: Store) -> 
     with store.database.write() as connection:
         forget_topics(connection, [store.topic_num])
     assert store.counts() == (0, 0, 0)
+
+
+def test_who_brought_nothing_that_is_left_has_no_sums(store: Store) -> None:
+    # Else each key that a stranger makes up would leave a row for good.
+    block = _block(b"block")
+    num = store.keep(block, [block.block_id], [block]).num
+    with store.database.write() as connection:
+        drop_file(connection, num)
+        forget_topics(connection, [store.topic_num])
+        peers = connection.execute(select(relay_sums.c.peer)).scalars().all()
+    assert peers == []
 
 
 def test_a_file_that_counts_more_than_was_said_is_refused(store: Store) -> None:
