@@ -35,7 +35,6 @@ from node.membership.offers import (
     STATED_COMMENTS,
     AcceptedOffer,
     decode_link,
-    find_accepted,
     follow_offers,
     name_offered,
 )
@@ -112,7 +111,7 @@ class Inbox(RepoActions):
         body = Answer(found.operation.commit_id, accepts)
         written = await write_commit(self._hub, self._author, root, body)
         if not found.body.pulls:
-            await self._state(target, AcceptedOffer.of(found), accepts=accepts)
+            await self._state(target, AcceptedOffer.of(found))
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
@@ -201,36 +200,33 @@ class Inbox(RepoActions):
 
     # --- steps ---
 
-    async def _state(self, repo: Repo, offer: AcceptedOffer, *, accepts: bool) -> None:
+    async def _state(self, repo: Repo, offer: AcceptedOffer) -> None:
         """Say in the document's branch what becomes of a comment, for those who follow the branch by a link."""
         held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
         if (held or 0) < Permission.WRITE or self._hub.replica.tables.find_branch(
             repo.num, offer.body.branch
         ) is None:
             return  # its author withdraws it, or the document is not here yet
-        wanted: dict[str, str | None] = {offer.key: offer.state() if accepts else None}
-        if accepts and offer.body.note:  # an edit takes the place of what was accepted before
-            earlier = await self._hub.run_blocking(self._find_earlier, repo, offer)
-            wanted |= {one.key: None for one in earlier}
+        wanted = await self._hub.run_blocking(self._find_stated, repo, offer)
         document = f"{id_text(repo.repo_id)}:{id_text(offer.body.branch)}"
         try:
             await self._documents.edit(DICT, document, wanted, STATED_COMMENTS)
         except ServiceError as error:  # a dict that cannot be read keeps nobody from deciding
             log.warning("comment not stated to followers of the branch", reason=error.message)
 
-    def _find_earlier(self, repo: Repo, offer: AcceptedOffer) -> list[AcceptedOffer]:
-        """Find other offers of a comment."""
+    def _find_stated(self, repo: Repo, offer: AcceptedOffer) -> dict[str, str | None]:
+        """Find what is to stand of a comment, by key: its last accepted offer alone, which members read. None: nothing."""
         link = decode_link(offer.body)
-        found: list[AcceptedOffer] = []
-        for one in find_accepted(self._hub.replica, repo):
-            if (one.author, one.body.branch) == (
-                offer.author,
-                offer.body.branch,
-            ) and one.offer_id != offer.offer_id:
-                other = decode_link(one.body)
-                if link is not None and other is not None and other.branch == link.branch:
-                    found.append(one)
-        return found
+        same = [
+            one
+            for one in map(AcceptedOffer.of, filter(lambda found: found.is_accepted, self.find_offers(repo)))
+            if (one.author, one.body.branch, one.body.pulls) == (offer.author, offer.body.branch, False)
+            and (other := decode_link(one.body)) is not None
+            and link is not None
+            and other.branch == link.branch
+        ]
+        stated: dict[str, str | None] = {one.key: None for one in (offer, *same)}
+        return stated | {one.key: one.state() for one in same[-1:]}
 
     async def _find_pull(self, of_repo: Repo, offer: str) -> FoundOffer:
         """Find an offer of commits. Raises ServiceError."""

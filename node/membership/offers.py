@@ -1,7 +1,7 @@
 """Follows the branches that were offered to a repo and accepted, and states comments for those who follow a link.
 
-Offers stand in the root branch, which the followers of a branch's link have not. So who accepts a comment also puts the
-offer into a dict of the document's own branch, `.comments`; who refuses it takes it out. Followers believe that as all that
+Offers stand in the root branch, which the followers of a branch's link have not. So who answers a comment also
+has a dict of the document's own branch, `.comments`, hold its last accepted offer. Followers believe that as all that
 writers say there, follow the comment's branch by the link in it, and read the comment as its author wrote it.
 
 The link in an offer of commits calls the branch REPO:BRANCH, since the repo's name says which fork it is. No name of a

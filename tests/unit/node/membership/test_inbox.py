@@ -284,6 +284,34 @@ async def test_who_follows_a_branch_by_a_link_reads_accepted_comments_as_does_wh
         assert await read() == [], "its author deletes it, and nobody answers that"
 
 
+@pytest.mark.slow
+async def test_who_follows_a_branch_by_a_link_reads_of_a_comment_what_members_read_whichever_was_answered_last(
+    nodes: list[Node], autojump_clock: MockClock
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        document = id_text(_branch(alice, "repo:main").branch_id)
+        first = await _comments_of(bob).write("repo:main", "well said")
+        edit = await _comments_of(bob).edit("repo:main", first["commit"], "well written")
+        await meet(alice, bob)
+        await _sharing(alice).state_link(alice.branch())
+        await carol.joiner.follow_branch(_sharing(alice).capability_of(alice.branch()))
+        for offer, accepts, expected in (
+            (edit, True, "well written"),
+            (first, True, "well written"),
+            (edit, False, "well said"),
+        ):
+            await _inbox(alice).answer("repo", offer["offer"], accepts=accepts)
+            for _ in range(2):  # the first brings what the second shows
+                await together(alice, bob)
+                await meet(alice, carol)
+                await meet(bob, carol)
+                shown = (await _comments_of(carol).show(document, 100))["items"]
+            assert await _comments(alice) == [expected]
+            assert [item["text"] for item in shown] == [expected]
+
+
 async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> None:
     alice = nodes[0]
     comments = _comments_of(alice)
