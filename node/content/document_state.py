@@ -21,7 +21,7 @@ from protocol.formats.document_kinds import ValuesEdit, ValuesKind, ValuesSnapsh
 from protocol.ids import CommitId
 from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
-from storage.commits.absent_bodies import count_erased
+from storage.commits.absent_bodies import sum_absent
 from storage.commits.commits import load_numbered
 from storage.commits.document_making import MadeDocument, make_document, plan_document
 from storage.commits.document_reading import (
@@ -44,7 +44,7 @@ from storage.repos.repos import Branch
 from verifier.documents import DocumentEntry, DocumentValue, ErasedValues, in_byte_order, reduce_values
 
 T = TypeVar("T")
-_Stamp = tuple[tuple[int, int], ...]
+_Stamp = tuple[tuple[int, int, int], ...]
 NOTHING_SAID: Final = DocumentEntry(())
 _TOGETHER_COUNT_MAX: Final = 2048
 """Entries of documents that are read at once, with their conflicts: some 2 MB, and 5 ms."""
@@ -276,7 +276,7 @@ class DocumentState:
     def _stamp(self, connection: Connection, branch: Branch) -> "_Stamp":
         """Return numbers that differ once commits or bodies came, went or moved, here or in what the branch continues."""
         parts = lineage_nums(self._tables, connection, branch)
-        return tuple((load_last_change(connection, num), count_erased(connection, num)) for num in parts)
+        return tuple((load_last_change(connection, num), *sum_absent(connection, num)) for num in parts)
 
     def _make(self, connection: Connection, branch: Branch, kind: ValuesKind, name: str) -> MadeDocument:
         said = [(num, one) for num, one, _ in self._reader.read_numbered(connection, branch, kind, name)]

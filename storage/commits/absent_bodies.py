@@ -212,3 +212,14 @@ def count_erased(connection: Connection, branch_num: int) -> int:
     """Count the bodies of a branch that are absent. Costs O(those)."""
     query = select(func.count()).where(erasures.c.branch_num == branch_num)
     return int(connection.execute(query).scalar_one())
+
+
+def sum_absent(connection: Connection, branch_num: int) -> tuple[int, int]:
+    """Return the count and the sum of the numbers of a branch's commits whose bodies are absent. Costs O(those).
+
+    One that came while another went leaves the count as it was.
+    """
+    columns = erasures.c
+    query = select(func.count(), sum_of(columns.commit_num)).where(columns.branch_num == branch_num)
+    count, total = connection.execute(query).one()
+    return count, int(total)

@@ -323,10 +323,27 @@ async def test_a_document_that_cannot_be_read_is_tried_again_once_its_branch_has
     assert (await read(), set(tried)) == ([], {"card/a"})
 
 
-def _erase_first(app: App) -> dict[CommitId, Block]:
+async def test_a_document_is_tried_again_when_its_body_came_and_another_went(app: App) -> None:
+    await _cards(app)
+    await app.indexes.declare("main", "card/", ["due"])
+    body = _erase_first(app)
+
+    async def read() -> list[str]:
+        await app.queries.find("main", "card/", "", "due", "", 9)
+        return (await app.queries.find("main", "card/", "", "", "", 9))["unreadable"]
+
+    assert await read() == ["card/a"]
+    with app.node.replica.database.write() as connection:
+        connection.execute(update(erasures).values(is_missing=True))
+        fill_bodies(app.node.replica.database, connection, body)
+    _erase_first(app, place=2)
+    assert await read() == ["card/b"], "as many bodies are absent as before"
+
+
+def _erase_first(app: App, place: int = 1) -> dict[CommitId, Block]:
     branch = app.node.branch()
     with app.node.replica.database.write() as connection:
-        row = load_first_of_kinds(connection, branch.num, {"json"}, 9)[1]
+        row = load_first_of_kinds(connection, branch.num, {"json"}, 9)[place]
         blocks = load_blocks_of(connection, [row])[row.num]
         erased = Erasure(row.num, row.topic_num, row.block_nums, ObjectId(BlockId(b"1" * 32)))
         erase_bodies(connection, branch.num, [erased], 0)
