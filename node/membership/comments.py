@@ -148,12 +148,12 @@ class Comments(RepoActions):
         )
         shown, away = await run(self._show, target, accepted, limit, cursor)
         new = [one for one in away if one.offer_id not in self._looked_for]
-        if len(self._looked_for) > OFFERS_FOLLOWED_MAX:
-            self._looked_for.clear()
-        self._looked_for.update(one.offer_id for one in new)
         repo = self._hub.replica.repos[target.repo_num]
         if new:
             has_more = await self._hub.write(follow_offers, self._hub.replica, repo, new)
+            if len(self._looked_for) > OFFERS_FOLLOWED_MAX:
+                self._looked_for.clear()
+            self._looked_for.update(one.offer_id for one in new)
             if has_more:
                 self._hub.topics_changed()
         return shown

@@ -1,6 +1,6 @@
 """The inbox: comments by readers, and commits of forks that are offered back."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,10 +13,12 @@ from node.content.documents import Documents
 from node.content.merging import Merging
 from node.content.posts import Posts
 from node.contract.inbox import CommentView, OfferView
+from node.ingest.replica import Replica
+from node.membership import comments as comments_module
 from node.membership import joining
 from node.membership.comments import Comments
 from node.membership.inbox import Inbox
-from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS
+from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS, AcceptedOffer
 from node.membership.sharing import Sharing
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
@@ -30,6 +32,7 @@ from protocol.formats.text import id_text
 from protocol.ids import BranchId
 from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
+from storage.engine.database import StorageError
 from storage.repos.deletion import forget_repo
 from storage.repos.repos import Branch, Repo
 from tests.support.ids import as_commit_id
@@ -345,6 +348,32 @@ async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> Non
             with pytest.raises(ServiceError) as caught:
                 await comments.show("repo:main", 2, cursor)
             assert caught.value.code == "bad_request"
+
+
+async def test_a_comment_that_could_not_be_followed_is_followed_the_next_time_it_is_shown(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, followed = nodes[0], list[AcceptedOffer]()
+
+    def follow(_: Replica, __: Repo, offers: Sequence[AcceptedOffer]) -> bool:
+        followed.extend(offers)
+        if len(followed) == 1:
+            raise StorageError("the disk is full")
+        return True
+
+    with fail_after(60):
+        alice.create_repo()
+        comments = _comments_of(alice)
+        offer = AcceptedOffer(
+            as_commit_id(b"o" * 32), alice.author.user, Offer(alice.branch().branch_id, False, "", b"")
+        )
+        monkeypatch.setattr(comments_module, "follow_offers", follow)
+        monkeypatch.setattr(comments, "_show", lambda *_: ({"items": [], "cursor": None}, [offer]))
+        with pytest.raises(StorageError):
+            await comments.show("repo:main", 9)
+        for _ in range(2):
+            await comments.show("repo:main", 9)
+        assert followed == [offer, offer], "and then no more: a link that lies leads nowhere"
 
 
 @pytest.mark.slow
