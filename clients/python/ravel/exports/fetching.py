@@ -108,7 +108,6 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> P
     """Bring an export into a folder: of parts, those that are not there as the manifest has them, some at once."""
     folder.mkdir(parents=True, exist_ok=True)
     fetch_manifest(url, folder)
-    files, root = _driven(url, lambda: _connect(url))
     manifest_path = folder / MANIFEST_NAME
     manifest = load_manifest(manifest_path)
     try:
@@ -122,7 +121,7 @@ def _fetch(url: str, folder: Path, *, with_blocks: bool, with_bodies: bool) -> P
     lacking = [part for part in listed if not _is_here(part, url)]
     with ThreadPoolExecutor(_FETCHED_AT_ONCE) as threads:
         try:
-            for _ in threads.map(lambda part: _bring(files, root, part, url), lacking):
+            for _ in threads.map(partial(bring_part, url), lacking):  # each thread gets a driver of its own
                 pass
         except BaseException:  # an interrupt too: the parts that wait are not brought for nothing
             threads.shutdown(cancel_futures=True)

@@ -1,6 +1,7 @@
 """Destinations of exports: folders and stores without renaming. A reader sees what the manifest lists, whole."""
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,26 @@ def test_an_export_that_was_fetched_before_is_brought_in_what_is_new_alone(
     _, got = fetch("other", [Row("a")])
     assert got == ["manifest.json", first], "what is damaged comes again"
     assert [path.name for path in (folder / "commits").iterdir()] == [first], "and what nothing lists goes"
+
+
+def test_each_thread_that_fetches_parts_has_a_driver_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As fsspec has it: that of FTP has one connection, on which one thing is asked at a time.
+    files = fsspec.filesystem("memory")
+    used: list[tuple[object, int]] = []
+    get = type(files).get_file
+
+    def get_file(self: object, source: str, target: str) -> None:
+        used.append((self, threading.get_ident()))
+        get(self, source, target)
+
+    monkeypatch.setattr(type(files), "get_file", get_file)
+    files.put(str(write_export(tmp_path / "made", [Row("a")], [Row("b")])), "/bucket/exports", recursive=True)
+    fetch_exports([URL], tmp_path / "out", lambda _: None)
+    threads = {id(driver): {thread for one, thread in used if one is driver} for driver, _ in used}
+    assert len(used) == 3
+    assert all(len(some) == 1 for some in threads.values())
 
 
 @pytest.mark.slow
