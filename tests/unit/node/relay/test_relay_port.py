@@ -141,6 +141,22 @@ async def test_a_partner_is_entrusted_with_all_topics_once_the_oldest_first_a_sl
         assert partner.waiting == sorted(partner.waiting, key=lambda one: topics[one].num)
 
 
+async def test_a_topic_that_is_forgotten_before_its_slice_waits_for_no_turn(tmp_path: Path) -> None:
+    """On a connection that takes no more it would wait for good."""
+    with open_relay(tmp_path) as relay:
+        service = relay.hub.relay
+        assert service is not None
+        service.topics = {one.topic: one for one in _topics(3)}
+        service.is_partner = lambda _: True
+        partner = Owner()
+        port = _port(relay.hub, partner)
+        async with trio.open_nursery() as nursery:
+            partner.nursery = nursery
+            port.entrust_all()
+            gone, _ = service.topics.popitem()
+        assert (len(partner.waiting), gone in partner.waiting) == (2, False)
+
+
 def _counted(numbers: range) -> list[KeptTopic]:
     kept = list(_topics(numbers.stop))[numbers.start :]
     return [replace(one, topic=TopicKey(CountedTopic(one.topic))) for one in kept]
