@@ -175,7 +175,9 @@ class UnseenCommits:
         me = persons.get(self._user, self._user)
         others = [one for one in unseen if persons.get(one.author, one.author) != me]
         nums = tuple(one.num for one in others if one.kind != CARRIED)
-        opened = others[:UNSEEN_OPENED_MAX]
+        # Posts before what may be none: a merge may carry thousands of edits of documents.
+        by_kind = sorted(others, key=lambda one: one.kind == CARRIED)
+        opened, closed = by_kind[:UNSEEN_OPENED_MAX], by_kind[UNSEEN_OPENED_MAX:]
         if len(opened) > budget.left:
             # A later list finds its mentions.
             news = self._known[branch.num] = _News(state, nums, up_to, has_more, (), is_opened=False)
@@ -190,7 +192,7 @@ class UnseenCommits:
             and persons.get(author := UserId(parse_id(item["origin"]["author"])), author) != me
         }
         nums = tuple(one.num for one in others if one.kind != CARRIED or one.num in carried)
-        has_more |= any(one.kind == CARRIED for one in others[UNSEEN_OPENED_MAX:])
+        has_more |= any(one.kind == CARRIED for one in closed)
         shown = (items[num] for num in nums if num in items)
         news = _News(state, nums, up_to, has_more, tuple(_find_mentions(shown, id_text(self._user))))
         self._known[branch.num] = news

@@ -286,7 +286,8 @@ DISK_FREE_MIN: Final = 64 * MIB
 UNSEEN_COUNT_MAX: Final = 1000
 """Commits of a branch that are looked at to tell what its user has not seen: 5 ms. Of more it is said that there are."""
 UNSEEN_OPENED_MAX: Final = 100
-"""The newest of them that are opened, for whom they mention: 20 ms, once for each commit that comes."""
+"""Of them the newest posts, then what merges carried, that are opened, for whom they mention: 20 ms, once for each commit
+that comes."""
 UNSEEN_LIST_OPENED_MAX: Final = 10 * UNSEEN_OPENED_MAX
 """Those that one list of all branches opens: 0.2 s. Branches beyond are counted, and their mentions found by later lists."""
 PETNAMES_COUNT_MAX: Final = 10_000

@@ -59,7 +59,7 @@ async def test_what_others_wrote_is_new_until_it_was_seen(tmp_path: Path, autoju
 
 @pytest.mark.slow
 async def test_posts_that_a_merge_carried_are_new_and_edits_of_documents_and_own_posts_are_not(
-    tmp_path: Path, autojump_clock: object
+    tmp_path: Path, autojump_clock: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with fail_after(600), open_nodes(tmp_path, "alice", "bob") as (alice, bob):
         await share(alice, bob)
@@ -68,7 +68,7 @@ async def test_posts_that_a_merge_carried_are_new_and_edits_of_documents_and_own
         async with connected(bob, alice):
             await Merging(alice.hub, alice.author, alice.branch).fork("main", "draft", ids(alice)[0])
             await until_equal(alice, bob, "draft")
-            bob.write(bob.branch("main"), "beside")
+            bob.write(bob.branch("main"), f"beside, for @{id_text(alice.author.user)}")
             bob.write(bob.branch("draft"), f"for @{id_text(alice.author.user)}")
             await Documents(bob.hub, bob.author, bob.branch).edit(SET, "draft", {"a": ""})
             await until_equal(alice, bob, "draft")
@@ -78,9 +78,13 @@ async def test_posts_that_a_merge_carried_are_new_and_edits_of_documents_and_own
             await until_equal(alice, bob)
             by_branch = {one["branch"]: one for one in (await _news(alice).list_all())["branches"]}
             main = by_branch[id_text(alice.branch("main").branch_id)]
-            assert (main["unseen"], main["mentions"]) == (2, 1)
+            assert (main["unseen"], main["mentions"]) == (2, 2)
             assert main["latest_mention"] is not None
             assert main["latest_mention"]["author"] == id_text(bob.author.user)
+            monkeypatch.setattr("node.timelines.unseen.UNSEEN_OPENED_MAX", 1)
+            by_branch = {one["branch"]: one for one in (await _news(alice).list_all())["branches"]}
+            main = by_branch[id_text(alice.branch("main").branch_id)]
+            assert (main["unseen"], main["more"], main["mentions"]) == (1, True, 1), "posts are opened first"
 
 
 async def test_only_so_many_commits_are_looked_at(
