@@ -107,7 +107,7 @@ class Founding:
         with writer.lock:
             root = writer.replica.root_branch(repo)
             self._preparation.prepare_branch(root, stored)
-            named = writer.replica.tables.with_name(name) if is_unique else ()
+            named = writer.replica.tables.taking_name(name) if is_unique else ()
             if any(one.repo_num == repo.num for one in named):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"

@@ -105,9 +105,13 @@ class Tables:
 
     def with_name(self, name: str) -> list[Branch]:
         """Branches of a name, of all repos. By `main` the one is meant at which main points, where it points at any."""
-        found = [self.branches[num] for num in self.branches_named.get(composed(name), ())]
+        found = self.taking_name(name)
         pointed = {one.repo_num for one in found if one.is_main and name == MAIN}
         return [one for one in found if one.is_main or one.repo_num not in pointed]
+
+    def taking_name(self, name: str) -> list[Branch]:
+        """Branches by which a name is taken, of all repos: those that are called so, and for `main` also what it means."""
+        return [self.branches[num] for num in self.branches_named.get(composed(name), ())]
 
     def epochs_in(self, repo_num: int) -> list[Epoch]:
         """Epochs of a repo, and keys that are said to be theirs."""

@@ -29,7 +29,7 @@ class Names(RepoActions):
         if name in (None, target.name) and archived in (None, target.is_archived):
             raise ServiceError("already_exists", f"the branch {target.name!r} is so already")
         if name is not None:
-            named = self._hub.replica.tables.with_name(name)
+            named = self._hub.replica.tables.taking_name(name)
             if any(one.repo_num == target.repo_num and one.num != target.num for one in named):
                 raise ServiceError(
                     "already_exists", f"there is a branch called {name!r}", "choose another name"

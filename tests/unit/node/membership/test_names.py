@@ -133,6 +133,8 @@ async def _point_main(alice: Node) -> None:
         with pytest.raises(ServiceError) as caught:
             await names.point_main(branch)
         assert caught.value.code == code
+    with pytest.raises(ServiceError, match="there is a branch called 'main'"):
+        await names.edit_branch("v2", "main", archived=None)  # lists show the earlier one by it
     await names.edit_branch("v2", None, archived=True)
     assert targets.branch("main").num == earlier.num, "main leads to no archived branch"
     with pytest.raises(ServiceError, match="is archived"):
