@@ -15,7 +15,7 @@ from storage.check.check_integrity import CheckFindings
 from storage.engine.id_keys import id_key, pack_ids
 from storage.engine.queries import stream_rows, sum_of
 from storage.relay.damaged_files import COUNTED_SIZE
-from storage.relay.sums import find_wrong_sums
+from storage.relay.sums import ALL, find_wrong_sums
 from storage.schema import relay_schema
 from storage.schema.relay_schema import relay_accounts, relay_blocks, relay_file_blocks, relay_files
 
@@ -83,7 +83,7 @@ def _inspect_commits(connection: Connection, findings: CheckFindings) -> None:
         if of_files.get(num, 0) != file_size:
             findings.add("count", name, f"says {file_size} bytes of files, has {of_files.get(num, 0)}")
     for peer, (summed, true) in find_wrong_sums(connection).items():
-        name = f"what peer {peer.hex()} brought" if peer else "all that is kept for others"
+        name = "all that is kept for others" if peer == ALL else f"what peer {peer.hex()} brought"
         findings.add(
             "count",
             name,

@@ -14,8 +14,8 @@ from storage.engine.id_keys import chunks
 from storage.engine.queries import sum_of
 from storage.schema.relay_schema import relay_shares, relay_sums, relay_topics
 
-ALL: Final = PeerId(b"")
-"""Stands for all that is kept, whoever brought it."""
+ALL: Final = PeerId(b"all")
+"""Stands for all that is kept, whoever brought it. No peer is called so, nor the operator, who is the empty one."""
 
 KEPT_SIZE: Final = relay_topics.c.size + relay_topics.c.file_size
 """Bytes that a topic counts: of its publications and files."""

@@ -79,7 +79,7 @@ relay_shares = Table(
 relay_sums = Table(
     "relay_sums",
     metadata,
-    Column("peer", Bytes(32), primary_key=True),  # empty: all that is kept
+    Column("peer", Bytes(32), primary_key=True),  # or `sums.ALL`
     Column("size", BigInteger, nullable=False),  # bytes: its shares, or of all topics
     Column("topic_count", BigInteger, nullable=False),  # topics that it was the first to entrust, or all
 )

@@ -248,6 +248,13 @@ def test_one_peer_and_one_subnet_add_as_many_topics_as_may_be(store: Store, boun
     assert set(store.kept()) == {"a", "b", "c"}
 
 
+def test_an_operator_pins_topics_however_many_peers_have_brought(store: Store) -> None:
+    one = replace(PLENTY, peer_topic_count=1)
+    assert store.open("a", quotas=one) == store.open("b", by=BOB, quotas=one) == Room(1)
+    with store.database.write() as connection:
+        assert pin_topic(store.database, connection, TOPICS["c"], one, 9) == Room(1)
+
+
 def test_only_known_peers_add_topics_where_strangers_may_not_and_strangers_may_use_them(store: Store) -> None:
     closed = replace(PLENTY, takes_strangers=False)
     assert store.open("a", quotas=closed) == Room(0, "not_known")
