@@ -287,7 +287,7 @@ async def test_who_follows_a_branch_by_a_link_reads_accepted_comments_as_does_wh
         assert await read() == [], "its author deletes it, and nobody answers that"
 
 
-@pytest.mark.slow
+@pytest.mark.extended
 async def test_who_follows_a_branch_by_a_link_reads_of_a_comment_what_members_read_whichever_was_answered_last(
     nodes: list[Node], autojump_clock: MockClock
 ) -> None:
