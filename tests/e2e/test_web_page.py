@@ -286,7 +286,9 @@ def test_invitations_and_exports_are_made_on_the_page(tmp_path: Path, page: Brow
         assert (invitation["permission"], invitation["uses"]) == ("write", 1)
         page.until("document.querySelector('.qr path').hasAttribute('d')")
         alarm = page.evaluate("document.querySelector('#invitation .error').textContent")
-        assert "no other computer can reach" in alarm, "a link of a loopback address alone is no use to others"
+        assert "no other computer can reach" in alarm, (
+            "a link of a loopback address alone is no use to others"
+        )
         drawn = alice.client.draw_qr(page.evaluate("document.getElementById('link').value"))
         assert page.evaluate("document.querySelector('.qr path').getAttribute('d')") == drawn["path"]
         _show(page, "storage")
