@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from node.authoring.author import Author
 from node.authoring.drafting import Draft
 from node.authoring.feed_encoder import DraftGraph
-from node.authoring.writing import create_branch, create_repo, write_job
+from node.authoring.writing import create_branch, create_repo, write_commit, write_job
 from node.content.lineage import lineage, load_state, whole_lineage
 from node.contract.branches import BranchMerge, MergeResult
 from node.contract.commits import StateItem
@@ -36,6 +36,7 @@ from protocol.formats.body import (
     Checkpoint,
     ErasedBody,
     Merge,
+    Tag,
     UnknownBody,
     UnreadableBody,
     content_of,
@@ -51,6 +52,7 @@ from protocol.limits.users import MERGED_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.heads import load_heads
 from storage.repos.repos import Branch, Repo
+from verifier.names import MAIN
 
 _LOADED_AT_ONCE = 500
 _OF_ONE_BRANCH: tuple[type[Body], ...] = (BranchRoot, BranchFork, Merge, Checkpoint, Compaction)
@@ -79,7 +81,7 @@ class Merging:
         return await create_branch(self._hub, self._author, repo, name, fork, is_unique=True)
 
     async def fork_repo(self, repo: Repo, name: str) -> RepoFork:
-        """Make a repo of this user's own that continues another: its branches, each commit written again."""
+        """Make a repo of this user's own that continues another: its branches, each commit written again, and its main."""
         run = self._hub.run_blocking
         sources = [
             one
@@ -95,6 +97,11 @@ class Merging:
             made_of_it = await run_merge(self._hub, self._author, merge)
             answer["branches"].append({"branch": made_of_it["branch"], "carried": made_of_it["carried"]})
             answer["files_left"] += made_of_it["files_left"]
+            if source.is_main and not self._hub.replica.branches[target.num].is_main:
+                # Else offers from the fork's main would be to a branch that it does not continue.
+                root = self._hub.replica.root_branch(made)
+                pointed = Tag(MAIN, target.branch_id, target.facts.root_id)
+                await write_commit(self._hub, self._author, root, pointed)
         return answer
 
     async def merge(self, source: str, branch: str) -> BranchMerge:

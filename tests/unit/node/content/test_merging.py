@@ -8,10 +8,12 @@ import trio
 from trio.testing import MockClock
 
 from node.authoring.drafting import Draft
+from node.authoring.writing import create_branch, write_commit
 from node.content.files import FileService
 from node.content.merging import MergePlan, Merging, run_merge
 from node.runtime.errors import ServiceError
 from node.sync.hub import Hub
+from protocol.formats.body import Tag
 from protocol.formats.content import Post
 from protocol.formats.text import id_text
 from storage.repos.repos import Branch
@@ -142,6 +144,27 @@ def _branch_of(node: Node, repo: str, name: str = "main") -> Branch:
         for one in node.replica.branches.values()
         if (node.replica.repos[one.repo_num].name, one.name) == (repo, name)
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("points_at", ["main", "v2"])
+async def test_main_of_a_fork_continues_what_main_means_in_the_repo(
+    nodes: list[Node], autojump_clock: MockClock, points_at: str
+) -> None:
+    alice, _ = nodes
+    with fail_after(120):
+        repo, _ = alice.create_repo()
+        v2 = await create_branch(alice.hub, alice.author, repo, "v2")
+        if points_at == "v2":
+            pointed = Tag("main", v2.branch_id, v2.facts.root_id)
+            await write_commit(alice.hub, alice.author, alice.replica.root_branch(repo), pointed)
+        made = await _merging(alice).fork_repo(repo, "mine")
+        copies = [
+            one for one in alice.replica.branches.values() if id_text(one.branch_id) in str(made["branches"])
+        ]
+        assert {one.name: one.is_main for one in copies} == {
+            name: name == points_at for name in ("main", "v2")
+        }
 
 
 @pytest.mark.slow
