@@ -143,6 +143,9 @@ def test_a_newcomer_reads_the_newest_posts_while_the_past_comes(
         assert f"post {_COUNT - 1}" in run_ravel(bob, "log", branch).stdout
         page.until(f"document.getElementById('arriving')?.innerText.includes('post {_COUNT - 1}')")
         assert "earlier posts are on their way" in page.text()
+        shown = "getComputedStyle(document.querySelector('#arriving li')).contentVisibility"
+        assert page.evaluate(shown) == "visible", "else they flicker while thousands come above them"
+        assert not page.evaluate("document.getElementById('new-above')"), "what comes is the past"
         picture(page, "arriving")
         source.kill()
         source.start()

@@ -66,7 +66,8 @@ export function Posts({ timeline, branch }) {
   const list = useRef(null);
   const toEnd = useEye({ scroller, list, drawn: rows, of: timeline, isLast: () => !timeline?.hasNewer.peek() });
   const own = me.value?.user ?? status.value?.user;
-  const arrived = useMemo(() => (rows ?? []).filter((row) => row.isNew && isSaid(row) && row.item.author !== own).map(({ item }) => item.commit).reverse(), [rows, own]);
+  const isPast = Boolean(timeline?.arriving.value); // what comes is older than what stands below it, and thousands
+  const arrived = useMemo(() => (isPast ? NONE : (rows ?? []).filter((row) => row.isNew && isSaid(row) && row.item.author !== own).map(({ item }) => item.commit).reverse()), [rows, own, isPast]);
   const { above, below } = useArrivals({ scroller, rowOf, arrived });
   useEffect(() => {
     if (!written.value) return;
