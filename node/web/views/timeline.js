@@ -171,8 +171,10 @@ function keptOf(groups, repo) {
   if (!last) return null;
   const { unheld, parts } = repo.standing;
   if (unheld > 0) return { key: last.key, said: text.keptHere };
-  const [named] = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).map(text.calledPeer).filter(Boolean);
-  return named ? { key: last.key, said: text.sentence(text.keptToo(named)) } : null;
+  const found = (parts.find(({ code }) => code === "in_sync")?.peers ?? []).find((one) => text.calledPeer(one));
+  if (!found) return null;
+  const said = text.keptToo(text.calledPeer(found));
+  return { key: last.key, said: found.name ? `${said}.` : text.sentence(said) }; // a name stays as it is written
 }
 
 /** Where a drawing replaces the row that has the keyboard, the row that shows its commit now has it. */
