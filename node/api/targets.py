@@ -162,7 +162,7 @@ def _require_members(repo: Repo) -> Repo:
     if not repo.has_members:
         raise ServiceError(
             "not_permitted",
-            "this node follows single branches of that repo, and neither its members nor the others",
+            "this node follows single branches of that repo, and knows neither its members nor its other branches",
             "ask a member for an invitation",
         )
     return repo

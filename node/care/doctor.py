@@ -421,7 +421,7 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
         if standing["guests"]:
             readers = counted(standing["guests"], "reader")
             verb = "is" if standing["guests"] == 1 else "are"
-            detail = f"{repo['name']}: at least {readers} by a link {verb} connected, and no member or relay"
+            detail = f"{repo['name']}: at least {readers} who {verb} no member {verb} connected, by a link"
             yield Check(
                 "repos", OK, detail, "to end that for what is written from now on: `ravel repo renew REPO`"
             )

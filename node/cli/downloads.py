@@ -150,5 +150,7 @@ def _writable(path: Path) -> Iterator[None]:
         raise ServiceError(
             "storage_failed",
             f"{path} cannot be written: {error.strerror or error}",
-            "make room there, or name another place",
+            "make the folder first"
+            if isinstance(error, FileNotFoundError)
+            else "make room there, or name another place",
         ) from None

@@ -54,7 +54,7 @@ def get(api: "Client", branch: BranchArgument, name: NameOption = "") -> "JsonDo
         raise ServiceError(
             "not_found",
             f"no JSON document here is called {name!r}",
-            f"{command(f'json query {branch}')} lists them; `json put` makes one",
+            f"`{command(f'json query {branch}')}` lists them; `json put` makes one",
         )
     return api.follow_json(branch, name=name)
 

@@ -336,7 +336,7 @@ def test_readers_who_are_no_members_are_told_and_are_no_fault() -> None:
     [found] = check_repos(_repos(guests=2))
     assert (found.state, found.detail) == (
         OK,
-        "notes: at least 2 readers by a link are connected, and no member or relay",
+        "notes: at least 2 readers who are no member are connected, by a link",
     )
     assert "ravel repo renew" in found.advice
 
