@@ -172,8 +172,9 @@ def _known_names(context: typer.Context) -> dict[str, str]:
     """Return the names of users, nodes and repos by their ids; nothing where no daemon runs."""
     try:
         api = client(context)
-        names = {repo["repo"]: repo["name"] for repo in api.list_repos()["repos"]}
-        for repo in [*names]:
+        repos = api.list_repos()["repos"]
+        names = {repo["repo"]: repo["name"] for repo in repos}
+        for repo in (one["repo"] for one in repos if one["whole"]):  # of others no members are known
             for member in api.list_members(repo)["members"]:
                 if member["name"]:
                     names[member["user"]] = member["name"]

@@ -20,8 +20,15 @@ def test_an_analysis_is_told_the_names_that_the_running_node_knows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api: Any = SimpleNamespace(
-        list_repos=lambda: {"repos": [{"repo": "r", "name": "notes"}]},
-        list_members=lambda repo: {"members": [{"user": "a", "name": "Ann"}, {"user": "b", "name": ""}]},
+        list_repos=lambda: {
+            "repos": [
+                {"repo": "r", "name": "notes", "whole": True},
+                {"repo": "s", "name": "(second)", "whole": False},
+            ]
+        },
+        list_members=lambda repo: {
+            "r": {"members": [{"user": "a", "name": "Ann"}, {"user": "b", "name": ""}]}
+        }[repo],
         list_petnames=lambda: {
             "petnames": [{"user": "a", "name": "Ann from work"}],
             "peers": [{"user": "p", "name": "laptop"}],
@@ -53,5 +60,6 @@ def test_an_analysis_is_told_the_names_that_the_running_node_knows(
         "a": "Ann from work",
         "p": "laptop",
         "n": "This node",
+        "s": "(second)",
     }
     assert [("--names=-" in command, given) for command, given in others] == [(False, None)] * 2
