@@ -1,6 +1,6 @@
 -- Rows: clock that went back, of a node, or of an author in a branch
 -- Whose clock jumped or was set: a node received later commits at earlier times, or an author dated a commit before their
--- one before it. Steps of less than a second are left out, and imported commits, whose times came with them.
+-- one before it. Steps of less than a second are left out, and imported or carried commits, whose times came with them.
 --
 -- node string: the node whose clock it is; null: an author's
 -- branch_id binary: the branch; null of nodes
@@ -11,7 +11,7 @@
 WITH fed AS (
     SELECT branch_id, author, feed_sequence, time, hash_of(branch_id, author, CAST(0 AS bigint)) AS feed_hash
     FROM commits
-    WHERE feed_sequence >= 1 AND body_kind <> 'imported' AND plausible(time) IS NOT NULL
+    WHERE feed_sequence >= 1 AND body_kind NOT IN ('imported', 'carried') AND plausible(time) IS NOT NULL
 ), hashed AS (
     -- Nearly no feed has one: they are sorted out by eight bytes each, and what is left is looked at whole.
     SELECT feed_hash, time, lag(time) OVER (PARTITION BY feed_hash ORDER BY feed_sequence, time) AS before
