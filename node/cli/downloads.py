@@ -150,7 +150,7 @@ def _writable(path: Path) -> Iterator[None]:
         raise ServiceError(
             "storage_failed",
             f"{path} cannot be written: {error.strerror or error}",
-            "make the folder first"
+            "make the folder first, or name another place"
             if isinstance(error, FileNotFoundError)
             else "make room there, or name another place",
         ) from None
