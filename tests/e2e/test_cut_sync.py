@@ -154,6 +154,7 @@ def test_a_newcomer_reads_the_newest_posts_while_the_past_comes(
         until_equal(alice, bob, branch, seconds=60)
         assert "arriving" not in bob.client.show_timeline(branch, before_position=2**52, limit=5)
         page.until("!document.getElementById('arriving')")
+        page.until(f"document.getElementById('timeline').innerText.includes('post {_COUNT - 1}')")
         assert page.complaints() == []
 
 

@@ -70,11 +70,13 @@ export class Timeline {
     return window.cursor;
   }
 
-  /** Asks which posts have come before their past. */
+  /** Asks which posts have come before their past; once that is here, loads the window's end with all of them. */
   async loadArriving() {
     const { branch } = this;
     const { arriving } = await this.api.showTimeline({ branch, before_position: END, limit: ARRIVING_MAX });
+    const hasSettled = this.arriving.value && !arriving && !this.hasNewer.value;
     this.arriving.value = arriving ?? null;
+    if (hasSettled) await this.load();
   }
 
   loadOlder() {
@@ -144,7 +146,8 @@ export class Timeline {
     } else if (edit.edit === "insert") {
       this.start += 1; // before the window
     }
-    this.#plan();
+    // A past that comes would push away the newest posts, which stand below it, ten times a second.
+    if (!this.arriving.value || this.hasNewer.value) this.#plan();
   }
 
   /** Asks again what a post says: it was edited, deleted or hidden, or is so no more. */

@@ -72,7 +72,7 @@ export function Posts({ timeline, branch }) {
   useEffect(() => {
     if (!written.value) return;
     written.value = "";
-    if (timeline?.hasNewer.peek()) attemptItself(() => timeline.load().then(toEnd));
+    if (timeline?.hasNewer.peek() || timeline?.arriving.peek()) attemptItself(() => timeline.load().then(toEnd));
     else toEnd();
   }, [written.value]);
   useEffect(() => {
