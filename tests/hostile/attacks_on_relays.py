@@ -61,7 +61,7 @@ async def deposits_of_many_topics(mallory: Attacker) -> None:
             await peer.hear(Refused)
 
 
-@attack(Role.RELAY_CLIENT, ends=("closed",), stores={"relay_topics": 100})
+@attack(Role.RELAY_CLIENT, ends=("closed",), stores={"relay_topics": 100, "relay_sums": 11})
 async def deposits_by_many_strangers(mallory: Attacker) -> None:
     """Many who entrust some topics and leave are no dearer to the node's user than one who entrusts as many (L7)."""
     async for _ in mallory.rounds():

@@ -104,7 +104,7 @@ def test_exports_of_one_store_at_two_moments_contradict_nothing(spark: SparkSess
 
 def _relay(folder: Path, world: World) -> Path:
     """The export of a store of its own that was given three publications of the world's branch."""
-    node = World(folder / "store")
+    node = World(folder / "store", is_another=True)
     visitor = Visitor(PeerId(b"p" * 32))
     with node.replica.database.write() as connection:
         open_topics(node.replica.database, connection, [world.topic().topic], visitor, PLENTY, 5)

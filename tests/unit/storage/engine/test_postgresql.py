@@ -297,7 +297,7 @@ def test_texts_and_numbers_of_peers_are_kept_as_they_came(tmp_path: Path, own: s
                 num=1, repo_id=b"r" * 32, name="\0", init_id=b"", init_key=b"", epoch_num=0, is_behind=False
             )
         )
-        connection.execute(text("INSERT INTO branches VALUES (1, 1, 'b', 'x', 'r', 0, 0, false, 0)"))
+        connection.execute(text("INSERT INTO branches VALUES (1, 1, 'b', 'x', 'r', 0, 0, false, false)"))
         connection.execute(
             insert(topics).values(num=1, branch_num=1, epoch_num=2**62 - 1, topic=b"t", commit_count=2**62)
         )
