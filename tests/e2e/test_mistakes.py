@@ -111,9 +111,9 @@ MISTAKES: dict[str, tuple[Words, int, str, str]] = {
     "a file of the branch that is not there": (("file", "get", "notes:main", "no.jpg"), 4, "no file", "file list"),
     "a file over another": (("file", "get", "notes:main", "a.txt", "-o", "{there}"), 6, "is there", "--force"),
     "a file over a folder": (
-        ("file", "get", "notes:main", "a.txt", "-o", "{folder}", "--force"), 6, "is a folder", "name the file in it: {folder}/a.txt",
+        ("file", "get", "notes:main", "a.txt", "-o", "{folder}", "--force"), 6, "is a folder", "name the file in it",
     ),
-    "a file into no folder": (("file", "get", "notes:main", "a.txt", "-o", "{folder}/no/x"), 19, "No such file", "make the folder"),
+    "a file into no folder": (("file", "get", "notes:main", "a.txt", "-o", "{folder}/no/x"), 19, "No such file", "make the"),
     "a range of letters": (("file", "get", "notes:main", "a.txt", "--range", "x-y"), 3, "not a range", "0-1000"),
     "JSON lines that are none": (("import", "jsonl", "--branch", "notes:main", "{there}"), 18, "line 1", "mend"),
     "a git history of nothing": (("import", "git", "--branch", "notes:main", "{folder}/no"), 18, "not a folder", "git"),

@@ -341,6 +341,7 @@ def test_what_an_owner_says_above_a_fault_leaves_the_window_when_the_fault_is_he
             assert (found.listed, found.waiting) == ((), 1), "who has lied is believed no more"
 
 
+@pytest.mark.slow
 async def test_a_device_that_is_far_behind_has_the_newest_posts_beside_the_past(
     tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
