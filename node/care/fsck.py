@@ -283,7 +283,8 @@ class _Judging:
         second = wanted_second_place(self._tables, self._topic, self._branch, opened)
         if self._second_places.get(row["num"], set()) != second:
             self._findings.add("commit", name, "the topics on which it stands beside its own are others")
-        if isinstance(body, Checkpoint) != (commit.commit_id in self._checkpoints):
+        is_checkpoint = isinstance(body, Checkpoint) and not is_root_branch
+        if is_checkpoint != (commit.commit_id in self._checkpoints):
             self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
         if self._voids.get(commit.commit_id, row["is_void"]) != row["is_void"]:
             self._findings.add(

@@ -271,7 +271,7 @@ class _Work:
     def _restate_checkpoint(self, branch: Branch, num: int, opened: Opened) -> None:
         commit, body = opened.signed.commit, opened.signed.body
         wanted = None
-        if isinstance(body, Checkpoint):
+        if isinstance(body, Checkpoint) and not branch.facts.is_root_branch:
             wanted = CheckpointRow(branch.num, body.proposal, pack_ids(sorted(commit.acks)))
         if rewrite_checkpoint(self._connection, num, wanted):
             self.changed["checkpoints"] += 1

@@ -228,7 +228,7 @@ def accept_commits(
         verified, publication = item.verified, item.publication
         commit, content = verified.commit, verified.commit.content
         passed = len(counting)
-        if isinstance(verified.body, Checkpoint):
+        if isinstance(verified.body, Checkpoint) and not branch.facts.is_root_branch:
             merged = pack_ids(sorted(commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)

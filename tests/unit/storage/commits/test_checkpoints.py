@@ -8,7 +8,8 @@ from sqlalchemy import select
 
 from node.authoring.author import Author
 from protocol.crypto.keys import UserSeed
-from protocol.formats.body import Grant, Permission, Remove
+from protocol.formats.body import Checkpoint, Grant, Permission, ProposeCheckpoint, Remove
+from storage.commits.checkpoints import load_checkpoint_ids
 from storage.schema.schema import commits
 from tests.support.builders import NOW_MS, World
 
@@ -36,6 +37,16 @@ def test_checkpoints_that_merge_the_same_count_once(world: World) -> None:
     world.checkpoint_one("second", ["b"])
     world.write("second <- d")
     assert _passed(world) == {"a": 0, "b": 0, "c": 1, "first": 0, "second": 0, "d": 1}
+
+
+def test_a_checkpoint_in_the_root_branch_moves_nothing(world: World) -> None:
+    # There it is a kind without rules (docs/specification/protocol.md section 5).
+    root = world.replica.root_branch(world.repo)
+    heads = (world.branch.facts.root_id,)
+    proposal, _ = world.author.write(root, ProposeCheckpoint(world.branch.branch_id, heads))
+    world.author.write(root, Checkpoint(proposal.commit_id))
+    with world.replica.database.read() as connection:
+        assert load_checkpoint_ids(connection, root.num) == []
 
 
 @pytest.mark.slow
