@@ -281,6 +281,11 @@ def _judge(
     return Accepted(VerifiedCommit(commit, signed.body, seen, operation, _MAKER))
 
 
+def find_checkpoint(body: object, branch: BranchFacts) -> Checkpoint | None:
+    """Return a body that moves its branch's order. In the root branch the kind has no rules (protocol.md section 5)."""
+    return body if isinstance(body, Checkpoint) and not branch.is_root_branch else None
+
+
 def _check_topic(commit: Commit, topic: TopicFacts, branch: BranchFacts) -> None:
     epoch, is_link = commit.content.epoch, topic.branch_id is not None
     if (branch.is_root_branch and commit.commit_id == branch.init_id) != (epoch == NO_EPOCH):

@@ -75,7 +75,7 @@ class _WindowLookup:
 
 
 def find_witnesses(membership: Membership, own: Collection[UserId]) -> frozenset[UserId]:
-    """Return whom this node trusts to have held what they say: founding owners, present admins and this user's devices.
+    """Return the users whose `whole` this node believes: present owners and admins, and this user's devices.
 
     Costs O(members). Who has lost a right is none of them, whatever was given back.
     """

@@ -199,7 +199,7 @@ class SparkEngine(SparkQueries):
         if self._is_own:
             stop_session(self._spark, self._out)
             return
-        self._spark.sparkContext.setLocalProperty(JOB_DESCRIPTION, None)  # type: ignore[arg-type]  # so it forgets
+        self._spark.sparkContext.setLocalProperty(JOB_DESCRIPTION, None)  # type: ignore[arg-type]  # None clears it; the stub says str
         for frame in self._kept:
             frame.unpersist()
         self.drop_views()

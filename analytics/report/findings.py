@@ -36,7 +36,7 @@ _MERGE_LINES_MAX: Final = 20
 _REPLICATION_LINES_MAX: Final = 40
 _RELAY_LINES_MAX: Final = 40
 _SHAPES_MAX: Final = 4
-"""What a page can show and a person take in; the tables hold all."""
+"""Rows that a page can show and a person take in; the tables hold all."""
 _WIDTH_BINS_MAX: Final = 240
 _IS_TRIVIAL: Final = "commits <= 3 AND width_max <= 1"
 """Branches without anything to see, such as the root branches of small repos: not on the page while there are others."""

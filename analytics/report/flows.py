@@ -14,10 +14,10 @@ from analytics.tables.periods import Rows
 from ravel.exports.schema import text_id
 
 _PEOPLE_MAX: Final = 12
-"""Of the matrix, which a phone still shows."""
+"""People in the matrix: a phone still shows so many columns."""
 _ROWS_MAX: Final = 20
 _MONTHS_MAX: Final = 24
-"""What a page can show and a person take in; the tables hold all."""
+"""Rows that a page can show and a person take in; the tables hold all."""
 
 
 def render_flows(rows: Rows, names: Names) -> str:
@@ -26,7 +26,7 @@ def render_flows(rows: Rows, names: Names) -> str:
 
 
 def _answers(rows: Rows, names: Names) -> str:
-    """Return who answers whom as a matrix of those who answer and are answered most."""
+    """Return a matrix of answers, from people in rows to people in columns. It has those with most answers."""
     people = rows(
         f"SELECT id, given, received FROM reply_nodes ORDER BY given + received DESC, id LIMIT {_PEOPLE_MAX}"
     )
@@ -55,7 +55,7 @@ def _answers(rows: Rows, names: Names) -> str:
         for name, one in zip(called, people, strict=True)
     )
     return (
-        '<h2>Who answers whom</h2><p class="note">A row answers a column, so many times. '
+        '<h2>Who answers whom</h2><p class="note">Rows answer columns; a number counts the answers. '
         f"All edges by month, for networkx, Gephi or GraphFrames: {page.link_to('reply_edges')}, their nodes: "
         f'{page.link_to("reply_nodes")}.</p><div class="wide matrix" tabindex="0"><table><thead><tr><th></th>{head}</tr>'
         f"</thead><tbody>{body}</tbody></table></div>"

@@ -10,7 +10,7 @@ from analytics.tables.periods import Period, Rows
 _REPO_LINES_MAX: Final = 20
 _STORE_LINES_MAX: Final = 40
 _EPOCHS_DRAWN_MAX: Final = 100
-"""What a page can show and a person take in; the tables hold all."""
+"""Rows that a page can show and a person take in; the tables hold all."""
 
 
 def member_figures(rows: Rows, catalog: Catalog, period: Period | None) -> MemberFigures:

@@ -42,7 +42,7 @@ _LOOK: Final = "look whether it was done before you do it again"
 class Kept:
     """A request under way, or its outcome.
 
-    If it is over and has no answer and no error, it was cut short: nobody knows whether its work was done.
+    Over without answer or error means cut short: the outcome is unknown.
     """
 
     place: tuple[str, str]

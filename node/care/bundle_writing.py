@@ -120,7 +120,7 @@ def _second_places(replica: Replica, repo: Repo, base: int, upto: int) -> list[t
 
 
 def _unread(replica: Replica, repo: Repo) -> Generator[tuple[Topic, list[bytes]], None, None]:
-    """Yield the publications that this Ravel is too old to read, as peers are sent them: whoever reads on may be newer."""
+    """Yield publications that this Ravel is too old to read. Peers get them too, since a reader may be newer."""
     tables = replica.tables
     for num in tables.topics_of_repo.get(repo.num, ()):
         with replica.database.read() as connection:

@@ -32,7 +32,7 @@ from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
 from node.runtime.errors import ServiceError
 from protocol.crypto.keys import EpochKey, StoreKey
-from protocol.formats.body import Checkpoint, ErasedBody, UnknownBody, kind_name, tag_of
+from protocol.formats.body import ErasedBody, UnknownBody, kind_name, tag_of
 from protocol.formats.commit import Commit
 from protocol.formats.content import Post
 from protocol.formats.declared_kind import declared_kind
@@ -90,7 +90,7 @@ from verifier.documents import find_false_snapshots
 from verifier.epoch_commits import epoch_statement
 from verifier.facts import CommitFacts
 from verifier.membership import Membership
-from verifier.verify import Accepted, find_causes, judge
+from verifier.verify import Accepted, find_causes, find_checkpoint, judge
 
 _BATCH: Final = 200
 _SEARCHED_MAX: Final = 1000
@@ -283,7 +283,7 @@ class _Judging:
         second = wanted_second_place(self._tables, self._topic, self._branch, opened)
         if self._second_places.get(row["num"], set()) != second:
             self._findings.add("commit", name, "the topics on which it stands beside its own are others")
-        is_checkpoint = isinstance(body, Checkpoint) and not is_root_branch
+        is_checkpoint = find_checkpoint(body, self._branch.facts) is not None
         if is_checkpoint != (commit.commit_id in self._checkpoints):
             self._findings.add("commit", name, "is kept as a checkpoint and is none, or the other way round")
         if self._voids.get(commit.commit_id, row["is_void"]) != row["is_void"]:

@@ -29,7 +29,6 @@ from node.ingest.stored_commits import (
 from node.ingest.tables import Tables, load_tables
 from node.ingest.void_recheck import VoidRecheck
 from protocol.crypto.keys import BlockKey, StoreKey
-from protocol.formats.body import Checkpoint
 from protocol.formats.commit import Commit
 from protocol.ids import BlockId, ObjectId
 from storage.blobs.files import await_adders, find_unawaited_adders
@@ -82,6 +81,7 @@ from storage.repos.epochs import Topic
 from storage.repos.membership_parts import drop_all_parts
 from storage.repos.repos import Branch
 from storage.schema.schema import files
+from verifier.verify import find_checkpoint
 
 COPY_LABEL: Final = "before-repair"
 _BATCH: Final = 200
@@ -271,8 +271,9 @@ class _Work:
     def _restate_checkpoint(self, branch: Branch, num: int, opened: Opened) -> None:
         commit, body = opened.signed.commit, opened.signed.body
         wanted = None
-        if isinstance(body, Checkpoint) and not branch.facts.is_root_branch:
-            wanted = CheckpointRow(branch.num, body.proposal, pack_ids(sorted(commit.acks)))
+        checkpoint = find_checkpoint(body, branch.facts)
+        if checkpoint is not None:
+            wanted = CheckpointRow(branch.num, checkpoint.proposal, pack_ids(sorted(commit.acks)))
         if rewrite_checkpoint(self._connection, num, wanted):
             self.changed["checkpoints"] += 1
 

@@ -108,7 +108,7 @@ def _ignore(_kind: str, _reason: str) -> None:
 
 
 class CircuitSwitch(CircuitHandler):
-    """Switch of circuits at a relay. It follows no topics of members, and asks nobody for nodes."""
+    """Switch of circuits at a relay. It follows no members' topics and asks no peer for nodes."""
 
     def __init__(
         self,

@@ -334,6 +334,7 @@ class _TimelinePrinter:
 
 
 def _line(item: "Mapping[str, Any]") -> str:
+    # The API gives a CommitItem, or a row of members, which has a `change`.
     return item.get("change") or post_text(item, 2 * _TEXT_WIDTH) or _kind(item)  # type: ignore[arg-type]
 
 

@@ -192,7 +192,7 @@ def look(
         except ServiceError as error:
             if error.code != "incomplete" or time.monotonic() >= until:
                 raise
-        time.sleep(_POLL_SECONDS)
+        time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
 
 
 @inbox.command("refuse")

@@ -56,7 +56,7 @@ class BranchView(TypedDict):
     name: str
     repo: Id
     archived: bool
-    main: Annotated[bool, Meta(description="Whether it is meant by the name `main`.")]
+    main: Annotated[bool, Meta(description="True if the name `main` means this branch.")]
     commits: Count
     heads: Annotated[list[Id], Meta(description="At most 128.")]
     head_count: Count

@@ -24,7 +24,9 @@ class BundleReading(TypedDict):
     refused: Annotated[Count, Meta(description="Publications that break a rule. The log says which.")]
     waiting: Annotated[
         Count,
-        Meta(description="Commits of these repos that wait for causes or keys now, whoever brought them."),
+        Meta(
+            description="Commits of these repos that wait for causes or keys now. Peers may have brought some of them."
+        ),
     ]
     unopened: Annotated[
         Count, Meta(description="Publications of epochs, or repos, whose keys this node does not hold.")

@@ -114,21 +114,23 @@ class PeerOwner(TypedDict):
     """The user whose node a peer is, as that user signed on a connection: a member of a repo that both follow."""
 
     user: Id
-    name: Annotated[str, Meta(description="How the person is shown there. Empty: only the id is known.")]
+    name: Annotated[str, Meta(description="Name of the person as it is shown. Empty: only the id is known.")]
     device: Annotated[
         str,
         Meta(
             description="Name of this one of the person's devices. Empty: the first, or one without a name."
         ),
     ]
-    mine: Annotated[bool, Meta(description="It is another node of this node's own person.")]
+    mine: Annotated[bool, Meta(description="True for another node of this node's own person.")]
 
 
 class CalledPeer(TypedDict):
     """Names of a peer."""
 
-    name: Annotated[str, Meta(description="What this user calls the peer (`ravel name`). Empty: nothing.")]
-    owner: Annotated[PeerOwner | None, Meta(description="Whose node it is. Null: no member has said so.")]
+    name: Annotated[str, Meta(description="Name that this user gave the peer (`ravel name`). Empty: none.")]
+    owner: Annotated[
+        PeerOwner | None, Meta(description="Person whose node this is. Null: no member has said so.")
+    ]
 
 
 class PeerView(CalledPeer):

@@ -29,7 +29,9 @@ class ArrivingCommits(TypedDict):
         ),
     ]
     earlier: Annotated[int, Meta(ge=0, description="Commits before them that are on their way, at least.")]
-    waiting: Annotated[int, Meta(ge=0, description="Further commits, which nobody confirms so far.")]
+    waiting: Annotated[
+        int, Meta(ge=0, description="Further commits. No trusted member has confirmed them so far.")
+    ]
 
 
 class TimelineWindow(TypedDict):
@@ -52,7 +54,7 @@ class TimelineWindow(TypedDict):
         Annotated[
             ArrivingCommits,
             Meta(
-                description="Of the last window, while the branch's past is on its way: its newest commits."
+                description="Newest commits of the branch while its past is on its way. Only the last window has them."
             ),
         ]
     ]

@@ -87,27 +87,27 @@ class NetworkConfig:
     )
     introductions: bool = key(
         True,
-        """Whether peers of a repo tell each other where further ones can be dialed. false: this node is not made known
+        """If true, peers of a repo tell each other where further ones can be dialed. false: this node is not made known
         to others, and takes no addresses from them.""",
     )
     discover_lan: bool = key(
         False,
-        """Whether peers are looked for on the local network (mDNS), and this node is found there by those who know its
-        key. Others on that network can tell that some Ravel node runs here.""",
+        """If true, this node looks for peers on the local network (mDNS), and peers that know its key find
+        it there. Others on that network can tell that some Ravel node runs here.""",
     )
     circuits: bool = key(
         True,
-        """Whether peers that cannot be dialed are reached through the relays that this node uses, and may reach it
+        """If true, peers that cannot be dialed are reached through the relays that this node uses, and may reach it
         that way. Such a relay learns which nodes talk, when and how much, and not what.""",
     )
     punching: bool = key(
         True,
-        """Whether this node and a peer that talk through a relay try to connect directly, by dialing each other at one
+        """If true, this node and a peer that talk through a relay try to connect directly, by dialing each other at one
         moment. Each learns the other's address. Needs `introductions`, too.""",
     )
     map_port: bool = key(
         True,
-        """Whether the router is asked to forward a port to this node (PCP, NAT-PMP, UPnP), where this machine has no
+        """If true, the router is asked to forward a port to this node (PCP, NAT-PMP, UPnP), where this machine has no
         public address of its own and `advertise` says none.""",
     )
     websocket_listen: str = key(
@@ -205,7 +205,7 @@ class ExportConfig:
     )
     blocks: bool = key(
         False,
-        """Whether blocks are exported too, so that `ravel audit` can compute the ids of commits again: ciphertext, and
+        """If true, blocks are exported too, so that `ravel audit` can compute the ids of commits again: ciphertext, and
         no key.""",
     )
     pseudonyms: bool = key(
@@ -248,7 +248,7 @@ class RelayConfig:
     subnet_topics_max: int = key(20_000, read=whole(1, SIZE_MAX_MIB))
     circuits: bool = key(
         True,
-        """Whether peers that cannot dial each other may talk through this relay. It passes the bytes of their own
+        """If true, peers that cannot dial each other may talk through this relay. It passes the bytes of their own
         encrypted session on, and cannot read them.""",
     )
     circuits_max: int = key(
@@ -293,7 +293,7 @@ class SearchConfig:
 
     enabled: bool = key(
         True,
-        """Whether the node keeps an index by which `ravel search` and the page find posts: some 330 bytes for a post
+        """If true, the node keeps an index by which `ravel search` and the page find posts: some 330 bytes for a post
         of twelve words. It holds no word in the clear. false: an index that is there is removed.""",
     )
 

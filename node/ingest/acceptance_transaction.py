@@ -432,8 +432,7 @@ class Acceptance:
             if one.starts_on:
                 self.ingested.inits[num] = one.verified.commit.commit_id
         apply_files(database, connection, branch.num, nums, new)
-        if not branch.facts.is_root_branch:  # there a checkpoint is a kind without rules
-            keep_checkpoints(database, connection, branch.num, nums, new)
+        keep_checkpoints(database, connection, branch, nums, new)
         keep_documents(database, connection, self.tables, branch, nums, new)
         if self._is_releasing:
             self.ingested.released.update(

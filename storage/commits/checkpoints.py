@@ -13,7 +13,6 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from protocol.formats.body import Checkpoint
 from protocol.ids import CommitId
 from storage.commits.commits import NewCommit, load_places
 from storage.commits.document_rows import move_operations
@@ -23,8 +22,10 @@ from storage.commits.position_index import CANONICAL_ORDER, Gain, count_changes
 from storage.engine.bulk import select_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import PackedIds, chunks, id_key, pack_ids, unpack_ids
+from storage.repos.repos import Branch
 from storage.schema.schema import checkpoints, commits, heads
 from verifier.ancestry import GraphNode, find_outside
+from verifier.verify import find_checkpoint
 
 _PLACE: Final = select(commits.c.commit_id, commits.c.rank, commits.c.acks).where(
     commits.c.id_key == bindparam("key")
@@ -34,28 +35,28 @@ _PLACE: Final = select(commits.c.commit_id, commits.c.rank, commits.c.acks).wher
 def keep_checkpoints(
     database: Database,
     connection: Connection,
-    branch_num: int,
+    branch: Branch,
     nums: Sequence[int],
     new: Sequence[NewCommit],
 ) -> None:
     """Store the checkpoints among commits of a branch that were just accepted. Costs O(commits they count up)."""
     for num, commit in zip(nums, new, strict=True):
-        body = commit.verified.body
-        if not isinstance(body, Checkpoint):
+        body = find_checkpoint(commit.verified.body, branch.facts)
+        if body is None:
             continue
         merged = pack_ids(sorted(commit.verified.commit.acks))
-        is_first = not _load_alike(connection, branch_num, merged, counting=True)
+        is_first = not _load_alike(connection, branch.num, merged, counting=True)
         values = {
             "commit_num": num,
-            "branch_num": branch_num,
+            "branch_num": branch.num,
             "proposal": body.proposal,
             "merged": merged,
         }
         connection.execute(insert(checkpoints).values(values))
         if is_first:
-            passed = _find_passed(connection, branch_num, merged)
+            passed = _find_passed(connection, branch.num, merged)
             # What was accepted later has it counted already.
-            _count_up(database, connection, branch_num, [one for one in passed if one < num], 1)
+            _count_up(database, connection, branch.num, [one for one in passed if one < num], 1)
 
 
 def recount_checkpoints(

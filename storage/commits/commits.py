@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, bindparam, insert, select, tuple_, up
 from protocol.codec import Value
 from protocol.crypto.hashing import block_id, timeline_digest
 from protocol.crypto.keys import BlockKey
-from protocol.formats.body import Checkpoint, body_kind
+from protocol.formats.body import body_kind
 from protocol.formats.commit import Commit
 from protocol.formats.declared_kind import document_name
 from protocol.formats.publication import Publication
@@ -55,7 +55,7 @@ from storage.schema.schema import (
 from verifier.ancestry import GraphNode
 from verifier.facts import CommitFacts
 from verifier.posts import PostRelation, find_relation
-from verifier.verify import VerifiedCommit
+from verifier.verify import VerifiedCommit, find_checkpoint
 
 _FACTS = (
     select(
@@ -228,7 +228,7 @@ def accept_commits(
         verified, publication = item.verified, item.publication
         commit, content = verified.commit, verified.commit.content
         passed = len(counting)
-        if isinstance(verified.body, Checkpoint) and not branch.facts.is_root_branch:
+        if find_checkpoint(verified.body, branch.facts) is not None:
             merged = pack_ids(sorted(commit.acks))
             passed -= merged in counting  # by another one: it is not behind itself
             counting.add(merged)

@@ -1,5 +1,5 @@
 -- Rows: author, author whom they answer, kind of tangle, repo and month
--- Who answers whom: the edges of a graph, whose nodes are `reply_nodes`. networkx and Gephi read it as it is; for
+-- Edges of the graph of answers; its nodes are `reply_nodes`. networkx and Gephi read it as it is; for
 -- GraphFrames rename `source` to `src` and `target` to `dst`. Edits, deletions and what is done of members are no answers.
 -- Of: tangles
 --

@@ -39,7 +39,7 @@ MANIFEST_NUMBER_MAX: Final = 2**62
 COUNT_MAX: Final = 1 << 42
 """Bytes, blocks or files that a row may count: 4 TiB in one commit or topic are in no store."""
 SUM_MAX: Final = 1 << 50
-"""The same of a table's column in all: a PiB is in no store, and what thousands of exports count so is summed in 64 bits."""
+"""Sum of such a column over a table: no store has a PiB, and 64 bits hold the sums of thousands of exports."""
 FILE_BYTES_MAX: Final = 1 << 47
 """Bytes of files that one commit may say to add: 128 files of a TiB, which its author need not have."""
 CREATED_AT_MAX: Final = 7_258_118_399

@@ -19,7 +19,7 @@ class BranchView(TypedDict):
     repo: str
     archived: bool
     main: bool
-    """Whether it is meant by the name `main`."""
+    """True if the name `main` means this branch."""
     commits: int
     heads: list[str]
     """At most 128."""

@@ -17,7 +17,7 @@ class BundleReading(TypedDict):
     refused: int
     """Publications that break a rule. The log says which."""
     waiting: int
-    """Commits of these repos that wait for causes or keys now, whoever brought them."""
+    """Commits of these repos that wait for causes or keys now. Peers may have brought some of them."""
     unopened: int
     """Publications of epochs, or repos, whose keys this node does not hold."""
     missing: int

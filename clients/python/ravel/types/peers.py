@@ -19,9 +19,9 @@ class PeerView(TypedDict):
     """A peer that this node keeps a connection to, or that is connected."""
 
     name: str
-    """What this user calls the peer (`ravel name`). Empty: nothing."""
+    """Name that this user gave the peer (`ravel name`). Empty: none."""
     owner: PeerOwner | None
-    """Whose node it is. Null: no member has said so."""
+    """Person whose node this is. Null: no member has said so."""
     peer: str
     address: str
     """`host:port`, `wss://host:port/path`, or `relay:` and the id of the relay between."""
@@ -179,11 +179,11 @@ class PeerOwner(TypedDict):
 
     user: str
     name: str
-    """How the person is shown there. Empty: only the id is known."""
+    """Name of the person as it is shown. Empty: only the id is known."""
     device: str
     """Name of this one of the person's devices. Empty: the first, or one without a name."""
     mine: bool
-    """It is another node of this node's own person."""
+    """True for another node of this node's own person."""
 
 
 class TopicView(TypedDict):

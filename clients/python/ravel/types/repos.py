@@ -193,8 +193,8 @@ class NamedPeer(TypedDict):
     """A peer as people are told of it."""
 
     name: str
-    """What this user calls the peer (`ravel name`). Empty: nothing."""
+    """Name that this user gave the peer (`ravel name`). Empty: none."""
     owner: PeerOwner | None
-    """Whose node it is. Null: no member has said so."""
+    """Person whose node this is. Null: no member has said so."""
     peer: str
     relay: bool

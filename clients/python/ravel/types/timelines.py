@@ -24,7 +24,7 @@ class TimelineWindow(TypedDict):
     cursor: NotRequired[str]
     """In canonical order: edits after it change this window."""
     arriving: NotRequired[ArrivingCommits]
-    """Of the last window, while the branch's past is on its way: its newest commits."""
+    """Newest commits of the branch while its past is on its way. Only the last window has them."""
 
 
 class EditWindow(TypedDict):
@@ -124,7 +124,7 @@ class ArrivingCommits(TypedDict):
     earlier: int
     """Commits before them that are on their way, at least."""
     waiting: int
-    """Further commits, which nobody confirms so far."""
+    """Further commits. No trusted member has confirmed them so far."""
 
 
 class FeedView(TypedDict):
