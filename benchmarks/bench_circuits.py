@@ -34,19 +34,17 @@ from protocol.formats.text import id_text, parse_id
 from protocol.ids import PeerId
 from protocol.limits.formats import MIB
 from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     IDLE_TIMEOUT_SECONDS,
     WIDE_CIRCUIT_AFTER_SIZE,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.session.features import WIDE_CIRCUITS
 from protocol.session.messages import (
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
-    Features,
     Goodbye,
     KeepAlive,
     Message,
@@ -208,7 +206,7 @@ class _Node:
         """Send so many bytes on a circuit."""
         while size > 0:
             await self.until(number)
-            count = min(self.credit[number], WIDE_CIRCUIT_DATA_SIZE_MAX, size)
+            count = min(self.credit[number], CIRCUIT_DATA_SIZE_MAX, size)
             self.credit[number] -= count
             size -= count
             await self.say(CircuitData(number, bytes(count)))
@@ -227,7 +225,6 @@ async def _many(relay: Peer, circuits: int, size: int) -> None:
             stream = await trio.open_tcp_stream(host, int(port))
             node = _Node(await dial(stream, seed, relay_key, AgreementSecret(secrets.token_bytes(32))))
             nodes.append(node)
-            await node.say(Features((WIDE_CIRCUITS,)))
             nursery.start_soon(node.run)
             nursery.start_soon(node.live)
         await trio.sleep(1)

@@ -22,6 +22,7 @@ from protocol.crypto.hashing import circuit_address
 from protocol.formats.text import id_text
 from protocol.ids import CircuitAddress, PeerId, TopicKey
 from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_OPEN_SECONDS,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
@@ -79,7 +80,7 @@ class CircuitStream(trio.abc.Stream):
             if not self._credit:
                 await self._news.wait()
                 continue
-            size = min(len(view), self._credit, self._port.data_size_max)
+            size = min(len(view), self._credit, CIRCUIT_DATA_SIZE_MAX)
             self._credit -= size
             self._port.send(self._number, bytes(view[:size]))
             view = view[size:]
@@ -120,8 +121,11 @@ class CircuitStream(trio.abc.Stream):
 
     def _widen(self) -> int:
         """Bytes of credit that are granted beyond those that were used: once, where much has come."""
-        is_due = self._port.is_wide and self._total >= WIDE_CIRCUIT_AFTER_SIZE
-        if not is_due or self.window > CIRCUIT_WINDOW_SIZE or not self._may_widen():
+        if (
+            self._total < WIDE_CIRCUIT_AFTER_SIZE
+            or self.window > CIRCUIT_WINDOW_SIZE
+            or not self._may_widen()
+        ):
             return 0
         self.window = WIDE_CIRCUIT_WINDOW_SIZE
         return WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE

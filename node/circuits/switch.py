@@ -4,9 +4,9 @@ The relay sees node keys, sizes and times. What passes is the nodes' own session
 (`node.wire.transport`): what it changes, drops or repeats ends that session, and nothing else.
 
 It holds no bytes of a circuit but those in the queue of the connection that they leave by: the other side grants the credit
-for them, and the relay passes on CIRCUIT_WINDOW_SIZE of it for each direction. A direction that has passed much, and whose
-nodes know wide circuits, gets WIDE_CIRCUIT_WINDOW_SIZE, as long as these together stay below a bound. To slow a peer down
-the relay keeps credit back. A node that does not read stalls its own circuits alone.
+for them, and the relay passes on CIRCUIT_WINDOW_SIZE of it for each direction. A direction that has passed much
+gets WIDE_CIRCUIT_WINDOW_SIZE, as long as these together stay below a bound. To slow a peer down the relay keeps credit back.
+A node that does not read stalls its own circuits alone.
 
 Pure but for its memory; `run` is a clock for `tick`.
 """
@@ -315,8 +315,7 @@ class CircuitSwitch(CircuitHandler):
 
     def _widen(self, end: _End) -> None:
         """Let an end have more credit from now on, if it has sent much, and the relay may hold so much."""
-        is_due = end.port.is_wide and end.sent >= WIDE_CIRCUIT_AFTER_SIZE
-        if not is_due or end.window > CIRCUIT_WINDOW_SIZE:
+        if end.sent < WIDE_CIRCUIT_AFTER_SIZE or end.window > CIRCUIT_WINDOW_SIZE:
             return
         size = (self._wide.total() + 1) * (WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE)
         if size <= WIDE_CIRCUITS_OF_RELAY_SIZE and self._wide[end.port] < WIDE_CIRCUITS_OF_NODE_MAX:

@@ -100,16 +100,6 @@ class CircuitPort:
         """Return True if the peer has said that it keeps topics for others."""
         return self._conversation.peer_is_relay
 
-    @property
-    def is_wide(self) -> bool:
-        """Return True if circuits may be wide here."""
-        return self._conversation.session.circuits.is_wide
-
-    @property
-    def data_size_max(self) -> int:
-        """Return the bytes that one message may bring."""
-        return self._conversation.session.circuits.data_size_max
-
     def begin(self) -> None:
         """Tell the handler that the connection has begun."""
         if self._handler is not None:
@@ -163,10 +153,8 @@ class CircuitPort:
         self._conversation.happen(CircuitGranted(number, count))
 
     def send(self, number: int, data: bytes) -> None:
-        """Send bytes for which there is credit, in messages that the peer takes: they may have come in larger ones."""
-        size = self.data_size_max
-        for start in range(0, len(data), size):
-            self._conversation.happen(CircuitSent(number, data[start : start + size]))
+        """Send at most CIRCUIT_DATA_SIZE_MAX bytes, for which there is credit."""
+        self._conversation.happen(CircuitSent(number, data))
 
     def end(self, number: int, reason: str) -> None:
         """End a circuit."""

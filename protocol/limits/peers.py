@@ -323,13 +323,12 @@ ADVERTISED_ADDRESSES_MAX: Final = OWN_ADDRESSES_TOLD_MAX - 1
 """Addresses that a user may state for this node: one place in links stays for the network that it is on."""
 
 # --- circuits ---
-CIRCUIT_DATA_SIZE_MAX: Final = 64 * KIB
-"""Bytes of one message of a circuit: other circuits, and the relay's own messages, get their turn between two."""
+CIRCUIT_DATA_SIZE_MAX: Final = 256 * KIB
+"""Bytes of one message of a circuit, a quarter of a block: other circuits, and the relay's own messages, get their turn
+between two."""
 CIRCUIT_WINDOW_SIZE: Final = 256 * KIB
 """Bytes of one direction of a circuit that may be on their way: all that a relay and a receiver hold of it. With 100 ms from
 end to end that is 2.5 MiB/s."""
-WIDE_CIRCUIT_DATA_SIZE_MAX: Final = 256 * KIB
-"""The same of one message where both sides know wide circuits: a quarter of a block, for which others wait anyway."""
 WIDE_CIRCUIT_WINDOW_SIZE: Final = 1024 * KIB
 """The same of a wide direction. With 100 ms from end to end that is 10 MiB/s."""
 WIDE_CIRCUIT_AFTER_SIZE: Final = 1024 * KIB

@@ -9,10 +9,7 @@ from enum import StrEnum
 from typing import Final
 
 from protocol.limits.peers import (
-    CIRCUIT_DATA_SIZE_MAX,
-    CIRCUIT_WINDOW_SIZE,
     CIRCUITS_OF_SESSION_MAX,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.session.events import CircuitEnded, CircuitGranted, CircuitSent, CircuitWanted
@@ -87,23 +84,11 @@ class SessionCircuits:
         self._peer = Taking.UNSAID
         self._circuits: dict[int, _Circuit] = {}  # all that are not gone
         self._last_number = -1 if is_dialer else 0
-        self.is_wide = False
-        """True if both sides know wide circuits."""
 
     @property
     def are_agreed(self) -> bool:
         """Return True if both sides have said that they take circuits."""
         return self._is_taking and self._peer is Taking.SAID
-
-    @property
-    def window_size(self) -> int:
-        """Return the bytes for which one side of a circuit may have credit."""
-        return WIDE_CIRCUIT_WINDOW_SIZE if self.is_wide else CIRCUIT_WINDOW_SIZE
-
-    @property
-    def data_size_max(self) -> int:
-        """Return the bytes that one message of a circuit may bring."""
-        return WIDE_CIRCUIT_DATA_SIZE_MAX if self.is_wide else CIRCUIT_DATA_SIZE_MAX
 
     def new_number(self) -> int:
         """Number the next circuit that this side asks for: odd numbers are the dialer's, even ones the acceptor's."""
@@ -151,7 +136,7 @@ class SessionCircuits:
         match action, about:
             case LegAction.RECEIVED, CircuitData(_, data):
                 circuit.takeable -= len(data)
-                if circuit.takeable < 0 or len(data) > self.data_size_max:
+                if circuit.takeable < 0:
                     raise PeerFault("circuit_overrun")
                 return CircuitReceived(number, data)
             case LegAction.SAY_DATA, CircuitSent(_, data):
@@ -163,7 +148,7 @@ class SessionCircuits:
                 return Send(CircuitCredit(number, about.count))
             case LegAction.CREDITED, CircuitCredit():
                 circuit.sendable += about.count
-                if circuit.sendable > self.window_size:
+                if circuit.sendable > WIDE_CIRCUIT_WINDOW_SIZE:
                     raise PeerFault("too_much_credit")
                 return CircuitCredited(number, about.count)
             case LegAction.SAY_OPEN, CircuitWanted():

@@ -13,7 +13,6 @@ PRESENCE: Final = "presence"
 PUNCHING: Final = "punching"
 RELAY_ACCOUNTS: Final = "relay-accounts"
 RELAY_FILES: Final = "relay-files"
-WIDE_CIRCUITS: Final = "wide-circuits"
 WINDOWS: Final = "windows"
 FEATURES: Final = (
     BODIES,
@@ -37,7 +36,6 @@ FEATURES: Final = (
     RELAY_FILES,
     "requests",
     "single-branch",
-    WIDE_CIRCUITS,
     WINDOWS,
 )
 """Sorted. A feature whose messages change in a way that older nodes cannot pass over gets a new name."""

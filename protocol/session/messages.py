@@ -35,6 +35,7 @@ from protocol.ids import (
 from protocol.limits.formats import ADDRESS_SIZE_MAX, BLOCK_SIZE_MAX, PUBLICATION_SIZE_MAX
 from protocol.limits.peers import (
     BATCH_COUNT_MAX,
+    CIRCUIT_DATA_SIZE_MAX,
     EARLIER_FINGERPRINT_SIZE,
     EARLIER_PART_COUNT,
     EARLIER_PARTS_MAX,
@@ -54,7 +55,6 @@ from protocol.limits.peers import (
     SUMMARY_ROUND_MAX,
     TOPIC_COUNT_MAX,
     WANT_COUNT_MAX,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
     WINDOW_COUNT_MAX,
 )
@@ -306,7 +306,7 @@ class CircuitData(MessageForm, frozen=True, tag="circuit-data1"):
     """Bytes of a circuit, in order."""
 
     circuit: CircuitNumber
-    data: Annotated[bytes, Meta(min_length=1, max_length=WIDE_CIRCUIT_DATA_SIZE_MAX)]
+    data: Annotated[bytes, Meta(min_length=1, max_length=CIRCUIT_DATA_SIZE_MAX)]
 
 
 class CircuitCredit(MessageForm, frozen=True, tag="circuit-credit1"):

@@ -25,7 +25,7 @@ from protocol.session.circuits import SessionCircuits
 from protocol.session.comparison import Comparison
 from protocol.session.deposits import Deposits
 from protocol.session.earlier import EarlierEpochs
-from protocol.session.features import PRESENCE, WIDE_CIRCUITS
+from protocol.session.features import PRESENCE
 from protocol.session.introducing import Introducing
 from protocol.session.machines.conversation import (
     FEATURES,
@@ -322,7 +322,6 @@ class Session:
         """Note what the peer knows."""
         self._agree(messages.Features)
         self.peer_features = frozenset(message.features)
-        self.circuits.is_wide = WIDE_CIRCUITS in message.features
         return []
 
     def handle_relay(self, _: messages.Relay) -> list[Output]:

@@ -287,7 +287,6 @@ def _sessions() -> Seeds:
             Meet(root),
         ],
         "opens-wide-circuits": [
-            Features(("wide-circuits",)),
             Circuits(),
             CircuitOpen(2, _ID),
             CircuitCredit(2, 1 << 20),

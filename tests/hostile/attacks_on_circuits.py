@@ -12,14 +12,12 @@ from protocol.limits.peers import (
     CIRCUITS_OF_SESSION_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
-from protocol.session.features import WIDE_CIRCUITS
 from protocol.session.messages import (
     CircuitClose,
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
-    Features,
     KeepAlive,
     Meet,
     Message,
@@ -49,11 +47,10 @@ async def _taking(
     return peer
 
 
-async def _opened(mallory: Attacker, credit: int, *first: Message) -> tuple[HostilePeer, HostilePeer]:
-    """Two connections of the attacker's own, which begin with these messages, with a circuit between them, for which its far
-    end grants so much."""
-    accomplice = await _taking(mallory, *first, seed=_ACCOMPLICE)
-    peer = await _taking(mallory, *first)
+async def _opened(mallory: Attacker, credit: int) -> tuple[HostilePeer, HostilePeer]:
+    """Two connections of the attacker's own, with a circuit between them, for which its far end grants so much."""
+    accomplice = await _taking(mallory, seed=_ACCOMPLICE)
+    peer = await _taking(mallory)
     address = circuit_address(mallory.stage.victim, PeerId(public_key(_ACCOMPLICE)))
     await peer.say(CircuitOpen(1, address), CircuitCredit(1, CIRCUIT_WINDOW_SIZE))
     opened = await accomplice.hear(CircuitOpen)
@@ -104,17 +101,9 @@ async def more_than_the_credit(mallory: Attacker) -> None:
 
 
 @attack(Role.RELAY_CLIENT, ends=("circuit_overrun",))
-async def larger_than_was_agreed(mallory: Attacker) -> None:
-    """Who has not said that it knows wide circuits sends no message as large as theirs."""
-    peer, _ = await _opened(mallory, CIRCUIT_WINDOW_SIZE)
-    await peer.say(CircuitData(1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)))
-    await peer.wait_ended()
-
-
-@attack(Role.RELAY_CLIENT, ends=("circuit_overrun",))
 async def wide_from_the_start(mallory: Attacker) -> None:
     """An accomplice that grants a wide window at once, and reads nothing, makes a relay hold no more than a usual one."""
-    peer, _ = await _opened(mallory, WIDE_CIRCUIT_WINDOW_SIZE, Features((WIDE_CIRCUITS,)))
+    peer, _ = await _opened(mallory, WIDE_CIRCUIT_WINDOW_SIZE)
     await peer.say(CircuitData(1, bytes(CIRCUIT_WINDOW_SIZE)), CircuitData(1, b"x"))
     await peer.wait_ended()
 
@@ -122,7 +111,7 @@ async def wide_from_the_start(mallory: Attacker) -> None:
 @attack(Role.RELAY_CLIENT, ends=("too_much_credit",))
 async def more_credit_than_a_window(mallory: Attacker) -> None:
     """Credit does not add up beyond a window, so that no end can have a relay queue more."""
-    _, accomplice = await _opened(mallory, CIRCUIT_WINDOW_SIZE)
+    _, accomplice = await _opened(mallory, WIDE_CIRCUIT_WINDOW_SIZE)
     await accomplice.say(CircuitCredit(2, 1))
     await accomplice.wait_ended()
 

@@ -43,6 +43,7 @@ from protocol.limits.formats import (
     RANK_MAX,
 )
 from protocol.limits.peers import (
+    CIRCUIT_DATA_SIZE_MAX,
     FEATURE_COUNT_MAX,
     FEATURE_NAME_SIZE_MAX,
     FETCHED_COUNT_MAX,
@@ -54,7 +55,6 @@ from protocol.limits.peers import (
     SUMMARY_HEAD_COUNT_MAX,
     SUMMARY_ROUND_MAX,
     WANT_COUNT_MAX,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.session.messages import decode_message
@@ -410,7 +410,7 @@ def _messages() -> Iterator[JsonObject]:
     yield refuse("circuit_address_too_short", "bad_shape", ["circuit-open1", 1, ID[:31]])
     yield refuse("circuit_data_of_nothing", "bad_shape", ["circuit-data1", 1, b""])
     yield refuse(
-        "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(WIDE_CIRCUIT_DATA_SIZE_MAX + 1)]
+        "circuit_data_too_large", "bad_shape", ["circuit-data1", 1, bytes(CIRCUIT_DATA_SIZE_MAX + 1)]
     )
     yield refuse("nodes_of_nobody", "bad_shape", ["nodes1", ID, []])
     yield refuse("nodes_too_many", "bad_shape", ["nodes1", ID, [OTHER] * (NODES_NAMED_MAX + 1)])

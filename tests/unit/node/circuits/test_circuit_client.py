@@ -13,14 +13,13 @@ from node.wire.transport import SecureStream, TransportError, accept, dial
 from protocol.crypto.keys import AgreementSecret
 from protocol.ids import PeerId, TopicKey
 from protocol.limits.peers import (
-    CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_INCOMING_MAX,
     NODES_MET_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
     WIDE_CIRCUITS_OF_NODE_MAX,
 )
-from protocol.session.messages import CircuitClose, CircuitCredit, CircuitData, CircuitOpen, Message
+from protocol.session.messages import CircuitClose, CircuitData, CircuitOpen, Message
 from tests.support.circuits import Recorder, Star, key_of, seed_of
 from tests.support.machine import fail_after
 
@@ -248,8 +247,6 @@ async def test_one_node_over_what_is_remembered_is_passed_over_and_all_go_with_t
 
 async def test_where_much_has_come_more_is_held_on_so_many_circuits() -> None:
     async with _meeting() as meeting:
-        for side in (one for sides in meeting.star.sides.values() for one in sides):
-            side.circuits.is_wide = True
         frames = [bytes([number]) * 700_000 for number in range(8)]
         sessions = [await meeting.meet() for _ in range(WIDE_CIRCUITS_OF_NODE_MAX + 1)]
         for ours, theirs in sessions:
@@ -259,24 +256,8 @@ async def test_where_much_has_come_more_is_held_on_so_many_circuits() -> None:
         assert held[-1] <= CIRCUIT_WINDOW_SIZE
 
 
-async def test_at_an_older_relay_no_more_is_held() -> None:
+async def test_all_passes_both_ways() -> None:
     async with _meeting() as meeting:
-        ours, theirs = await meeting.meet()
-        frames = [bytes([number]) * 700_000 for number in range(8)]
-        await _pass_on(ours, theirs, frames)
-        assert 0 < await _hold(meeting, ours, frames) <= CIRCUIT_WINDOW_SIZE
-        said = [one for sides in meeting.star.sides.values() for side in sides for one in side.said]
-        largest = max(len(one.data) for one in said if isinstance(one, CircuitData))
-        assert largest == CIRCUIT_DATA_SIZE_MAX
-        assert max(one.count for one in said if isinstance(one, CircuitCredit)) == CIRCUIT_WINDOW_SIZE
-
-
-@pytest.mark.parametrize("wide", ["", "alice", "bob", "alice bob"])
-async def test_all_passes_both_ways_whichever_of_the_nodes_know_wide_circuits(wide: str) -> None:
-    async with _meeting() as meeting:
-        for name in wide.split():
-            for side in meeting.star.sides[name]:
-                side.circuits.is_wide = True
         ours, theirs = await meeting.meet()
         frames = [bytes([number]) * 700_000 for number in range(4)]
         await _pass_on(ours, theirs, frames)
@@ -290,8 +271,6 @@ async def test_where_the_relay_has_no_room_for_another_wide_circuit_all_passes()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(client.run)
             await trio.testing.wait_all_tasks_blocked()
-            for side in (one for sides in meeting.star.sides.values() for one in sides):
-                side.circuits.is_wide = True
             frames = [bytes([number]) * 700_000 for number in range(8)]
             for _ in range(WIDE_CIRCUITS_OF_NODE_MAX):
                 await _pass_on(*await meeting.meet(), frames)

@@ -27,7 +27,6 @@ from protocol.limits.peers import (
     NODES_OF_TOPIC_TOLD_MAX,
     TOPICS_OF_SUBNET_NAMED_MAX,
     WIDE_CIRCUIT_AFTER_SIZE,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
     WIDE_CIRCUITS_OF_NODE_MAX,
     WIDE_CIRCUITS_OF_RELAY_SIZE,
@@ -511,22 +510,15 @@ def _use(
         _port(other).grant(received, _NARROW)
 
 
-def _wide_star() -> tuple[Star, Recorder, Recorder]:
-    star, alice, bob = _star()
-    for side in (one for sides in star.sides.values() for one in sides):
-        side.circuits.is_wide = True
-    return star, alice, bob
-
-
 def test_a_direction_that_has_passed_much_gets_more_credit_and_the_other_does_not() -> None:
-    star, alice, bob = _wide_star()
+    star, alice, bob = _star()
     number = _ask(star, alice)
     _port(bob).grant(2, _WIDE - _NARROW)
     assert alice.credit == {number: _NARROW}, "not before"
     _use(star, alice, number, bob)
     assert alice.credit == {number: _WIDE}
     assert bob.credit == {2: _NARROW}
-    large = bytes(WIDE_CIRCUIT_DATA_SIZE_MAX)
+    large = bytes(CIRCUIT_DATA_SIZE_MAX)
     bob.data.clear()
     _port(alice).send(number, large)
     assert bob.data[2] == large
@@ -535,47 +527,22 @@ def test_a_direction_that_has_passed_much_gets_more_credit_and_the_other_does_no
 
 
 def test_a_relay_holds_a_wide_window_of_a_node_that_does_not_read() -> None:
-    star, alice, bob = _wide_star()
+    star, alice, bob = _star()
     number = _ask(star, alice)
     _port(bob).grant(2, _WIDE - _NARROW)
     _use(star, alice, number, bob)
     to_bob = star.sides["bob"][1]
     to_bob.holds, before = True, len(to_bob.said)
-    for _ in range(_WIDE // WIDE_CIRCUIT_DATA_SIZE_MAX):
-        _port(alice).send(number, bytes(WIDE_CIRCUIT_DATA_SIZE_MAX))
+    for _ in range(_WIDE // CIRCUIT_DATA_SIZE_MAX):
+        _port(alice).send(number, bytes(CIRCUIT_DATA_SIZE_MAX))
     said = [one for one in to_bob.said[before:] if isinstance(one, CircuitData)]
     assert sum(len(one.data) for one in said) == _WIDE
     star.sides["alice"][0].say(CircuitData(number, b"x"))
     assert star.sides["alice"][1].closed == "circuit_overrun"
 
 
-def test_an_older_sender_gets_no_more_credit_than_it_may_have() -> None:
-    star, alice, bob = _wide_star()
-    for side in star.sides["alice"]:
-        side.circuits.is_wide = False
-    number = _ask(star, alice)
-    _port(bob).grant(2, _WIDE - _NARROW)
-    _use(star, alice, number, bob, 3 * WIDE_CIRCUIT_AFTER_SIZE)
-    assert alice.credit == {number: _NARROW}
-    credits = [one.count for one in star.sides["alice"][1].said if isinstance(one, CircuitCredit)]
-    assert max(credits) <= _NARROW, "more would be a bad message"
-    assert star.sides["alice"][0].closed == star.sides["bob"][0].closed == ""
-
-
-def test_an_older_receiver_gets_messages_that_it_takes() -> None:
-    star, alice, bob = _wide_star()
-    for side in star.sides["bob"]:
-        side.circuits.is_wide = False
-    number = _ask(star, alice)
-    data = bytes(range(256)) * (_NARROW // 256)
-    star.sides["alice"][0].say(CircuitData(number, data))
-    assert bob.data == {2: data}
-    said = [len(one.data) for one in star.sides["bob"][1].said if isinstance(one, CircuitData)]
-    assert said == [CIRCUIT_DATA_SIZE_MAX] * (_NARROW // CIRCUIT_DATA_SIZE_MAX)
-
-
 def test_no_more_than_a_usual_window_is_held_of_a_node_that_granted_much_at_once() -> None:
-    star, alice, bob = _wide_star()
+    star, alice, bob = _star()
     number = _ask(star, alice)
     _port(bob).grant(2, _WIDE - _NARROW)
     _port(alice).send(number, bytes(_NARROW))
@@ -596,8 +563,6 @@ def test_wide_directions_are_bounded_for_a_node_and_for_the_relay_and_end_with_t
         one, other = Recorder(), Recorder(accepts=_NARROW)
         for who, recorder in ((name, one), (f"peer of {name}", other)):
             star.add(who, recorder)
-            for side in star.sides[who]:
-                side.circuits.is_wide = True
         for _ in range(WIDE_CIRCUITS_OF_NODE_MAX + 1):
             number = _ask(star, one, f"peer of {name}")
             _port(other).grant(other.offered_numbers[-1], _WIDE - _NARROW)
@@ -614,14 +579,12 @@ def test_wide_directions_are_bounded_for_a_node_and_for_the_relay_and_end_with_t
 
 def test_a_peer_over_its_rate_gets_no_wide_credit_until_it_may_send_again() -> None:
     star, alice, bob = _star(rate=WIDE_CIRCUIT_AFTER_SIZE // 4)
-    for side in (one for sides in star.sides.values() for one in sides):
-        side.circuits.is_wide = True
     number = _ask(star, alice)
     _port(bob).grant(2, _WIDE - _NARROW)
     sent = 0
     for _ in range(20):
         while alice.credit[number] - sent > 0:
-            size = min(alice.credit[number] - sent, WIDE_CIRCUIT_DATA_SIZE_MAX)
+            size = min(alice.credit[number] - sent, CIRCUIT_DATA_SIZE_MAX)
             _port(alice).send(number, bytes(size))
             _port(bob).grant(2, size)
             sent += size

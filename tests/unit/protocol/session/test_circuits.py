@@ -12,7 +12,6 @@ from protocol.limits.peers import (
     CIRCUIT_DATA_SIZE_MAX,
     CIRCUIT_WINDOW_SIZE,
     CIRCUITS_OF_SESSION_MAX,
-    WIDE_CIRCUIT_DATA_SIZE_MAX,
     WIDE_CIRCUIT_WINDOW_SIZE,
 )
 from protocol.session.circuits import CIRCUIT_ENDS, CircuitEnd
@@ -25,14 +24,12 @@ from protocol.session.events import (
     Event,
     MessageReceived,
 )
-from protocol.session.features import WIDE_CIRCUITS
 from protocol.session.messages import (
     CircuitClose,
     CircuitCredit,
     CircuitData,
     CircuitOpen,
     Circuits,
-    Features,
     Message,
 )
 from protocol.session.outputs import (
@@ -186,7 +183,6 @@ def test_circuits_are_agreed_once_and_before_the_first() -> None:
         (CircuitCredit(3, 1), "unknown_circuit"),
         (CircuitClose(3, "closed"), "unknown_circuit"),
         (CircuitOpen(1, ADDRESS), "circuit_in_use"),
-        (CircuitCredit(1, 1), "too_much_credit"),
     ],
 )
 def test_what_no_honest_peer_says_ends_the_session(message: Message, reason: str) -> None:
@@ -242,25 +238,17 @@ def test_every_end_of_a_circuit_is_in_the_document() -> None:
     assert sorted(documented) == sorted(CIRCUIT_ENDS)
 
 
-def test_more_credit_and_larger_messages_are_taken_where_both_know_wide_circuits() -> None:
-    large = bytes(WIDE_CIRCUIT_DATA_SIZE_MAX)
+def test_a_wide_window_and_no_byte_more_is_taken() -> None:
+    large = bytes(CIRCUIT_DATA_SIZE_MAX)
     dialer, acceptor = _open()
-    for side in (dialer, acceptor):
-        assert _hear(side, Features((WIDE_CIRCUITS,))) == []
     acceptor.do(CircuitGranted(1, WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE))
     acceptor.deliver(dialer)
-    for _ in range(WIDE_CIRCUIT_WINDOW_SIZE // WIDE_CIRCUIT_DATA_SIZE_MAX):
+    for _ in range(WIDE_CIRCUIT_WINDOW_SIZE // CIRCUIT_DATA_SIZE_MAX):
         dialer.do(CircuitSent(1, large))
         dialer.deliver(acceptor)
     assert acceptor.pop_told()[-1] == CircuitReceived(1, large)
     assert _hear(acceptor, CircuitData(1, b"x")) == [Close("circuit_overrun")]
     _, other = _open()
-    _hear(other, Features((WIDE_CIRCUITS,)))
     more = WIDE_CIRCUIT_WINDOW_SIZE - CIRCUIT_WINDOW_SIZE
     assert _hear(other, CircuitCredit(1, more)) == [CircuitCredited(1, more)]
     assert _hear(other, CircuitCredit(1, 1)) == [Close("too_much_credit")]
-
-
-def test_a_peer_that_does_not_know_wide_circuits_sends_no_large_message() -> None:
-    _, acceptor = _open()
-    assert _hear(acceptor, CircuitData(1, bytes(CIRCUIT_DATA_SIZE_MAX + 1))) == [Close("circuit_overrun")]
