@@ -18,7 +18,7 @@ from protocol.ids import CommitId, EpochId, RepoId, UserId
 from storage.commits.damaged import find_damaged_in
 from storage.engine.queries import stream_rows
 from storage.export.export import RepoRights, Unjudged
-from storage.export.parts import ROWS_PER_GROUP, ExportRow
+from storage.export.parts import ROWS_AT_ONCE, ExportRow
 from storage.export.rows import Pseudonym
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
@@ -82,7 +82,7 @@ def _membership_rows(
     now, operations = membership.now(), membership.operations
     places = _find_places(operations)
     query = select(commits.c.num, commits.c.commit_id).where(commits.c.branch_num == root.num)
-    for num, commit_id in stream_rows(connection, query.order_by(commits.c.num), ROWS_PER_GROUP):
+    for num, commit_id in stream_rows(connection, query.order_by(commits.c.num), ROWS_AT_ONCE):
         operation = operations[commit_id]
         kind, counts = body_kind(operation.body), now.counts(operation)
         for member, permission, *of_epoch in _effects(operations, operation):

@@ -50,7 +50,8 @@ from storage.export.manifest import (
 )
 from storage.export.parts import (
     BODIES_PER_GROUP,
-    ROWS_PER_GROUP,
+    HEAVY,
+    ROWS_AT_ONCE,
     ExportRow,
     batch_rows,
     choose_merge,
@@ -359,8 +360,7 @@ class _Run:
                 for part in merged
             ]
             del parts[start:]
-            is_heavy = table in ("bodies", *BLOCK_TABLES)
-            batches = read_batches(sources, schema, BODIES_PER_GROUP if is_heavy else ROWS_PER_GROUP)
+            batches = read_batches(sources, schema, BODIES_PER_GROUP if table in HEAVY else ROWS_AT_ONCE)
             self._add(table, batches)
             self._replace(merged, self._plan.created_at)
 

@@ -15,16 +15,23 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from blake3 import blake3
 
-from ravel.exports.schema import SORTED, TABLES, TIME_END, TIME_MIN
+from ravel.exports.schema import BLOCK_TABLES, SORTED, TABLES, TIME_END, TIME_MIN
 from storage.engine.database import StorageError
 from storage.export.manifest import Part
 
-ROWS_PER_GROUP: Final = 20_000
-"""Rows in memory at once: some MB. Spark gives a task one group or many."""
+ROWS_AT_ONCE: Final = 20_000
+"""Rows that are read at once: some MB."""
+ROWS_PER_GROUP: Final = 500_000
+"""Rows of a group, some 40 MB of a file: who reads from an object store fetches a column of a group at once, and Spark gives
+a task one group or many. A group that is written is in memory, 0.4 KB a commit."""
 BODIES_PER_GROUP: Final = 64
 """Rows of `bodies` in memory at once, which have half a MiB each at most."""
-SIZE_PER_GROUP: Final = 16 << 20
-"""Bytes of a group of rows, of which blocks have a MiB each at most and a few hundred bytes as a rule."""
+SIZE_PER_GROUP: Final = 256 << 20
+"""Bytes of a group in memory, whatever its rows have."""
+HEAVY_SIZE_PER_GROUP: Final = 16 << 20
+"""The same of HEAVY tables, whose rows have a MiB each at most and a few hundred bytes as a rule."""
+HEAVY: Final = ("bodies", *BLOCK_TABLES)
+"""Tables of what people wrote."""
 ROWS_PER_PART: Final = 4_000_000
 """A GB or less, which is never merged again: it costs as much to read, write and upload as it had cost already."""
 _HASH_CHUNK_SIZE: Final = 1 << 20
@@ -82,9 +89,9 @@ def _as_timestamps(times: Any, kind: pa.DataType) -> Any:  # noqa: ANN401  # arr
 
 
 def batch_rows(schema: pa.Schema, rows: Iterable[ExportRow]) -> Iterator[pa.RecordBatch]:
-    """Yield rows in batches of at most ROWS_PER_GROUP; nothing without rows."""
+    """Yield rows in batches of at most ROWS_AT_ONCE; nothing without rows."""
     source = iter(rows)
-    while some := list(islice(source, ROWS_PER_GROUP)):
+    while some := list(islice(source, ROWS_AT_ONCE)):
         yield make_batch(schema, zip(*some, strict=True))
 
 
@@ -111,12 +118,13 @@ class _OpenPart:
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add a batch. A group of rows has ROWS_PER_GROUP rows or SIZE_PER_GROUP bytes, or little more."""
+        """Add a batch. A group has ROWS_PER_GROUP rows, or the bytes that a group may have, or little more."""
         self._group.append(batch)
         self._group_rows += batch.num_rows
         self._group_size += batch.nbytes
         self.rows += batch.num_rows
-        if self._group_rows >= ROWS_PER_GROUP or self._group_size >= SIZE_PER_GROUP:
+        size_max = HEAVY_SIZE_PER_GROUP if self._table in HEAVY else SIZE_PER_GROUP
+        if self._group_rows >= ROWS_PER_GROUP or self._group_size >= size_max:
             self._write_group()
 
     def _write_group(self) -> None:

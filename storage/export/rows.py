@@ -34,7 +34,7 @@ from ravel.exports.schema import (
 from storage.commits.position_index import CANONICAL_ORDER
 from storage.engine.queries import stream_parts, sum_of
 from storage.export.manifest import Mark
-from storage.export.parts import ROWS_PER_GROUP, batch_rows, make_batch
+from storage.export.parts import ROWS_AT_ONCE, batch_rows, make_batch
 from storage.schema.relay_schema import relay_commits, relay_topics
 from storage.schema.schema import (
     authors,
@@ -306,7 +306,7 @@ def relay_commit_batches(connection: Connection, first: int, last: int) -> Itera
     for nums, topic, ids, acks, encoded, received in _columns(connection, query, _PUBLICATIONS_AT_ONCE):
         blocks = map(_count_blocks, encoded)
         rows += zip(nums, topic, ids, acks, blocks, map(len, encoded), received, strict=True)
-        if len(rows) >= ROWS_PER_GROUP:
+        if len(rows) >= ROWS_AT_ONCE:
             yield _relay_batch(rows, by_topic)
             rows = []
     if rows:
@@ -365,7 +365,7 @@ def _relay_batch(rows: Sequence[tuple[Any, ...]], by_topic: "_Shared") -> pa.Rec
 def _columns(
     connection: Connection, query: Select[Any], rows_max: int = 0
 ) -> Iterator[tuple[Sequence[Any], ...]]:
-    for rows in stream_parts(connection, query, rows_max or ROWS_PER_GROUP):
+    for rows in stream_parts(connection, query, rows_max or ROWS_AT_ONCE):
         yield tuple(zip(*rows, strict=True))
 
 

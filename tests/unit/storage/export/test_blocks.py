@@ -237,7 +237,7 @@ def test_neither_reading_nor_merging_holds_more_than_a_group(
     monkeypatch.setattr("storage.export.blocks.SIZE_AT_ONCE", 1)
     with world.replica.database.read() as connection:
         assert {batch.num_rows for batch in block_batches(connection, 1, 99)} == {2}, "a commit at once"
-    monkeypatch.setattr("storage.export.parts.SIZE_PER_GROUP", 2000)
+    monkeypatch.setattr("storage.export.parts.HEAVY_SIZE_PER_GROUP", 2000)
     monkeypatch.setattr("storage.export.export.BODIES_PER_GROUP", 1)
     for at, count in enumerate((10, 0, 5), 1):
         world.write(", ".join(names[:count]) or "x")

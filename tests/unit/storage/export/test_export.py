@@ -532,14 +532,19 @@ def test_no_batch_is_larger_than_a_group_of_rows(
     world: World, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("rows", "parts"):
-        monkeypatch.setattr(f"storage.export.{module}.ROWS_PER_GROUP", 2)
-    monkeypatch.setattr("storage.export.parts.ROWS_PER_PART", 4)
+        monkeypatch.setattr(f"storage.export.{module}.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("storage.export.parts.ROWS_PER_GROUP", 3)
+    monkeypatch.setattr("storage.export.parts.ROWS_PER_PART", 6)
     world.write("a, a <- b, a <- c, b c <- d, d <- e, a <- f")
     export(world, folder)
     parts = manifest_of(folder)["tables"]["commits"]
-    assert [part["rows"] for part in parts] == [4, 4, 1]
+    assert [part["rows"] for part in parts] == [6, 3]
     groups = pq.ParquetFile(folder / parts[0]["path"]).metadata
-    assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [2, 2]
+    assert [groups.row_group(at).num_rows for at in range(groups.num_row_groups)] == [4, 2]
+    monkeypatch.setattr("storage.export.parts.SIZE_PER_GROUP", 1)
+    export(world, folder.with_name("small"))
+    (first, *_) = manifest_of(folder.with_name("small"))["tables"]["commits"]
+    assert pq.ParquetFile(folder.with_name("small") / first["path"]).metadata.num_row_groups == 3
     mine = [row for row in rows_of(folder, "commits") if row["branch_id"] == world.branch.branch_id]
     by_position = sorted(mine, key=lambda row: row["position"])
     assert [row["commit_id"] for row in by_position] == timeline(world.replica, world.branch)
@@ -551,7 +556,7 @@ def test_merging_bodies_holds_no_more_of_them_than_writing_did(
 ) -> None:
     for module in ("storage.export.export", "node.exports.export_worker"):
         monkeypatch.setattr(f"{module}.BODIES_PER_GROUP", 2)
-    monkeypatch.setattr("storage.export.parts.SIZE_PER_GROUP", 1)
+    monkeypatch.setattr("storage.export.parts.HEAVY_SIZE_PER_GROUP", 1)
     request = structs.replace(_request(world, folder, has_bodies=True), parts_max=1)
     world.write("a, a <- b, b <- c, c <- d")
     write_export(request)
