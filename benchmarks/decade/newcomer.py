@@ -16,7 +16,6 @@ from benchmarks.daemons import resident_megabytes
 from benchmarks.memory import processor_seconds_of_daemon
 from node.runtime.errors import ServiceError
 from protocol.formats.links import PeerAddress, invitation_text, parse_invitation
-from protocol.formats.web_address import from_link, to_link
 from tests.e2e.cluster import Peer, run_ravel
 
 WAITED_SECONDS: Final = 3600.0
@@ -34,7 +33,7 @@ def join(node: Peer, repo: str, home: Path) -> Figures:
     made = node.client.create_invitation(repo, permission="write", expires_seconds=86_400)["invitation"]
     newcomer = Peer(home, introduces=False)
     run_ravel(newcomer, "config", "set", "search.enabled", "false")
-    with _proxy(from_link(parse_invitation(made).peers[0].address)) as proxy:
+    with _proxy(parse_invitation(made).peers[0].address) as proxy:
         newcomer.start()
         try:
             began = time.perf_counter()
@@ -58,7 +57,7 @@ def count_topics(node: Peer) -> int:
 def _lead_to(link: str, address: str) -> str:
     """Return an invitation that leads to its peer by another address."""
     found = parse_invitation(link)
-    return invitation_text(replace(found, peers=(PeerAddress(to_link(address), found.peers[0].peer),)))
+    return invitation_text(replace(found, peers=(PeerAddress(address, found.peers[0].peer),)))
 
 
 def _watch(newcomer: Peer, repo: str, wanted: int, proxy: "_Proxy", began: float) -> Figures:

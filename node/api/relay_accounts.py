@@ -17,7 +17,6 @@ from node.sync.hub import Hub
 from protocol.crypto.keys import AccountToken
 from protocol.formats.links import PeerAddress, RelayLink, relay_link_text
 from protocol.formats.text import id_text
-from protocol.formats.web_address import from_link, to_link
 from protocol.ids import PeerId
 from protocol.limits.formats import LINK_PEER_COUNT_MAX, MIB
 from protocol.limits.peers import ACCOUNT_INVITATIONS_MAX, RELAY_ACCOUNTS_MAX
@@ -70,7 +69,7 @@ class RelayAccounts:
         """
         relay = self._find_relay()
         name = check_name(name)
-        told = [PeerAddress(to_link(one.address), self._node_key) for one in self._addresses.told]
+        told = [PeerAddress(one.address, self._node_key) for one in self._addresses.told]
         if not told:
             raise ServiceError(
                 "bad_config",
@@ -99,7 +98,7 @@ class RelayAccounts:
             "quota": quota,
             "link": relay_link_text(RelayLink(token, peers)),
             "expires_at": now + expires_seconds,
-            "addresses": [from_link(one.address) for one in peers],
+            "addresses": [one.address for one in peers],
             "reach": reach_text(self._addresses.reach),
         }
 

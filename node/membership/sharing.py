@@ -53,7 +53,6 @@ from protocol.formats.links import (
     parse_invitation,
 )
 from protocol.formats.text import id_text, pasted_word
-from protocol.formats.web_address import from_link, to_link
 from protocol.ids import ObjectId, PeerId, RepoId, TopicKey, UserId
 from protocol.limits.formats import LINK_CHANNEL_COUNT_MAX, LINK_PEER_COUNT_MAX
 from protocol.limits.peers import LOBBY_COUNT_MAX
@@ -339,7 +338,7 @@ class Sharing:
     async def _reach(self, peers: tuple[PeerAddress, ...], repo_id: RepoId) -> None:
         addresses: dict[PeerId, list[str]] = {}
         for peer in peers:
-            addresses.setdefault(peer.peer, []).append(from_link(peer.address))
+            addresses.setdefault(peer.peer, []).append(peer.address)
         for key, (first, *others) in addresses.items():
             await self._peers.keep(key, first, repo_id, others)
 
@@ -359,11 +358,11 @@ class Sharing:
                 await trio.sleep(_LOOK_SECONDS)
         own = self._network.introducer.own.peer
         found = [
-            (PeerAddress(to_link(one.address), own), one.reach if one.reach is not None else Reach.MACHINE)
+            (PeerAddress(one.address, own), one.reach if one.reach is not None else Reach.MACHINE)
             for one in self._addresses.told
         ]
         found += [
-            (PeerAddress(to_link(state.address), state.peer), told_reach(state.address))
+            (PeerAddress(state.address, state.peer), told_reach(state.address))
             for state in self._network.peers
             if state.direction == "out"
             and state.through is None
@@ -407,7 +406,7 @@ class Ways:
     @property
     def addresses(self) -> list[str]:
         """Return the addresses in the form in which they are dialed."""
-        return [from_link(peer.address) for peer in self.peers]
+        return [peer.address for peer in self.peers]
 
 
 def _has_joined(connection: Connection, topics: set[TopicKey]) -> bool:
@@ -492,4 +491,4 @@ def _parse(parse: Callable[[str], T], text: str, what: str) -> T:
 
 def _check_peers(peers: tuple[PeerAddress, ...]) -> None:
     for peer in peers:
-        check_dialable(from_link(peer.address), "bad_link")
+        check_dialable(peer.address, "bad_link")

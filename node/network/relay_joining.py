@@ -14,7 +14,6 @@ from node.sync.relay_client import RelayClient
 from protocol.codec import DecodeError
 from protocol.formats.links import RelayLink, parse_relay_link
 from protocol.formats.text import id_text, pasted_word
-from protocol.formats.web_address import from_link
 from protocol.ids import PeerId
 from protocol.limits.peers import ACCOUNT_JOIN_SECONDS
 from protocol.session.outputs import AccountAnswered
@@ -42,7 +41,7 @@ class RelayJoining:
     async def join(self, link: str) -> JoinedRelay:
         """Have the account of a link from now on. Raises ServiceError."""
         found = _parse(link)
-        relay, addresses = found.peers[0].peer, [from_link(one.address) for one in found.peers]
+        relay, addresses = found.peers[0].peer, [one.address for one in found.peers]
         was_kept = self._network.is_kept(relay)
         # Until it has given the account it is to keep nothing more: topics that it refuses are not offered again. Nor does
         # the link change what the user has named: anyone can write one with a relay's key and false addresses.
@@ -98,5 +97,5 @@ def _parse(text: str) -> RelayLink:
             "bad_link", f"this is not a link to a relay: {error.detail or error.reason}", _ADVICE
         ) from None
     for one in link.peers:
-        check_dialable(from_link(one.address), "bad_link")
+        check_dialable(one.address, "bad_link")
     return link

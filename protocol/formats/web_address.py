@@ -1,11 +1,7 @@
-"""Addresses of nodes that listen by WebSocket: `wss://host[:port][/path]`, how they are written, bounded and put into links.
+"""Addresses of nodes that listen by WebSocket: `wss://host[:port][/path]`, how they are written and bounded.
 
 The host is a name or an IPv4 address. Without a port it is 443 (80 for `ws`), without a path `/ravel`. Each path ends in
 `/ravel`: a link shall make nobody ask a web server for a page of its author's choice.
-
-Links have a form of their own, for a node that knows no such addresses refuses a link with anything but host:port in it. It
-takes that form for a name, which no resolver finds: names below `invalid` exist nowhere (RFC 6761, 6.4). So it dials the
-link's other addresses.
 """
 
 import re
@@ -20,11 +16,6 @@ _HOST: Final = r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?)(?:\.[a-z0-9_](?:[a-
 _SEGMENT: Final = r"[A-Za-z0-9_-]{1,40}"
 _PATH: Final = re.compile(rf"(?:/{_SEGMENT}){{0,3}}/ravel")
 _WRITTEN: Final = re.compile(rf"(wss?)://({_HOST})(?::([1-9][0-9]{{0,4}}))?({_PATH.pattern})?/?")
-_IN_LINK: Final = re.compile(
-    rf"({_HOST})((?:\.={_SEGMENT}){{0,3}}\.=ravel)\.(wss?)\.invalid:([1-9][0-9]{{0,4}})"
-)
-_HOST_SIZE_MAX: Final = 253
-"""Characters of a name: all before the port counts as one to a node that knows no such addresses."""
 _PORTS: Final = {True: 443, False: 80}
 
 
@@ -56,13 +47,9 @@ class WebAddress:
     def _scheme(self) -> str:
         return "wss" if self.is_secure else "ws"
 
-    @property
-    def _in_link(self) -> str:
-        return f"{self.host}{self.path.replace('/', '.=')}.{self._scheme}.invalid:{self.port}"
-
 
 def parse_web_address(text: str) -> WebAddress | None:
-    """Return the WebSocket address that a text is; None for what is none, or fits into no link."""
+    """Return the WebSocket address that a text is; None for what is none, or too long."""
     scheme, separator, rest = text.partition("://")
     host, slash, path = rest.partition("/")
     found = _WRITTEN.fullmatch(f"{scheme.lower()}{separator}{host.lower()}{slash}{path}")
@@ -79,28 +66,10 @@ def is_web_address(address: str) -> bool:
     return "://" in address
 
 
-def to_link(address: str) -> str:
-    """Return an address as links say it: that of WebSocket in a form that older nodes pass over, any other as it is."""
-    web = parse_web_address(address)
-    return address if web is None else web._in_link
-
-
-def from_link(address: str) -> str:
-    """Return the address that a link's form stands for; any other address, and a malformed one, as it is."""
-    found = _IN_LINK.fullmatch(address)
-    web = (
-        None
-        if found is None
-        else _address_if_it_fits(found[3], found[1], found[4], found[2].replace(".=", "/"))
-    )
-    return address if web is None else str(web)
-
-
 def _address_if_it_fits(scheme: str, host: str, port: str | None, path: str | None) -> WebAddress | None:
-    """Return the address, or None where a link has no room for it."""
+    """Return the address; None if it is over ADDRESS_SIZE_MAX with all that may be left out."""
     is_secure = scheme == "wss"
     number = int(port) if port else _PORTS[is_secure]
     web = WebAddress(is_secure, host, number, path or WEB_PATH)
-    name = web._in_link.rpartition(":")[0]
-    fits = len(name) <= _HOST_SIZE_MAX and len(web._in_link) <= ADDRESS_SIZE_MAX and number < 65536
+    fits = len(web.full) <= ADDRESS_SIZE_MAX and number < 65536
     return web if fits else None

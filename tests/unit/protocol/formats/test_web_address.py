@@ -1,17 +1,13 @@
-"""WebSocket addresses: what is one, its shortest form, and the form in links that older nodes pass over."""
-
-import re
+"""WebSocket addresses: what is one, and its shortest form."""
 
 import pytest
 
 from protocol.formats.web_address import (
     WEB_PATH,
     WebAddress,
-    from_link,
     is_web_address,
     is_web_path,
     parse_web_address,
-    to_link,
 )
 from protocol.limits.formats import ADDRESS_SIZE_MAX
 from protocol.session.reach import as_seen, host_of, may_travel
@@ -39,12 +35,10 @@ from protocol.session.reach import as_seen, host_of, may_travel
         ),
     ],
 )
-def test_an_address_has_one_shortest_form_and_comes_back_from_a_link(
-    text: str, address: WebAddress, shortest: str
-) -> None:
+def test_an_address_has_one_shortest_form(text: str, address: WebAddress, shortest: str) -> None:
     assert parse_web_address(text) == address
     assert str(address) == shortest
-    assert from_link(to_link(text)) == shortest
+    assert parse_web_address(shortest) == address
 
 
 @pytest.mark.parametrize(
@@ -70,7 +64,7 @@ def test_a_node_answers_at_paths_that_an_address_may_have_and_at_no_others() -> 
 
 def test_an_address_of_websocket_is_told_from_host_and_port() -> None:
     assert is_web_address("wss://a.example.org")
-    assert not any(map(is_web_address, ("a.example.org:7474", "[::1]:7474", to_link("wss://a"))))
+    assert not any(map(is_web_address, ("a.example.org:7474", "[::1]:7474")))
 
 
 @pytest.mark.parametrize(
@@ -82,59 +76,17 @@ def test_an_address_of_websocket_is_told_from_host_and_port() -> None:
         "wss://" + "a" * 64, "wss://a\n", "wss://ä", "wss://" + ".".join(["a" * 60] * 4),
     ],
 )  # fmt: skip
-def test_what_is_none_or_fits_into_no_link(text: str) -> None:
+def test_what_is_none_or_too_long(text: str) -> None:
     assert parse_web_address(text) is None
 
 
 def test_the_longest_fits_exactly() -> None:
-    rest = len(".=ravel.wss.invalid")
-    longest = ".".join(["a" * 63] * 3)
-    longest += "." + "b" * (253 - rest - len(longest) - 1)
-    assert parse_web_address(f"wss://{longest}:65535") is None, "the port, too, must fit"
-    fitting = longest[: -(253 + len(":65535") - ADDRESS_SIZE_MAX)]
-    assert len(to_link(f"wss://{fitting}:65535")) == ADDRESS_SIZE_MAX
-
-
-def _is_dialable_of_before(text: str) -> bool:
-    """What nodes that know no WebSocket hold for an address; a link with anything else they refuse as a whole."""
-    host, _, port = text.rpartition(":")
-    try:
-        host.encode("idna")
-    except UnicodeError:
-        return False
-    return (
-        port.isdigit() and 0 < int(port) < 65536 and bool(re.fullmatch(r"[^\s:/\x00-\x20\x7f]{1,253}", host))
-    )
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "wss://relay.example.org",
-        "ws://10.0.0.1:81/a/ravel",
-        "wss://" + "a" * 63 + ".org/" + "x" * 40 + "/ravel",
-    ],
-)
-def test_nodes_that_know_none_take_it_for_a_name_that_nobody_has(text: str) -> None:
-    in_link = to_link(text)
-    assert not _is_dialable_of_before(text)
-    assert _is_dialable_of_before(in_link)
-    assert in_link.rpartition(":")[0].endswith(".invalid")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a.example.org:7474",
-        "127.0.0.1:7474",
-        "[::1]:7474",
-        "a.wss.invalid:1",
-        "a.=ravel.wss.invalid:99999",
-        "a.=b.wss.invalid:1",
-    ],
-)
-def test_other_addresses_stand_in_links_as_they_are(text: str) -> None:
-    assert to_link(text) == from_link(text) == text
+    labels = ".".join(["a" * 63] * 3)
+    host = f"{labels}.{'b' * (ADDRESS_SIZE_MAX - len(f'wss://{labels}.:65535/ravel'))}"
+    fitting = parse_web_address(f"wss://{host}:65535")
+    assert fitting is not None
+    assert len(fitting.full) == ADDRESS_SIZE_MAX
+    assert parse_web_address(f"wss://{host}b:65535") is None
 
 
 @pytest.mark.parametrize(
