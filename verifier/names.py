@@ -27,19 +27,20 @@ class BranchName:
 def find_branch_names(membership: Membership) -> dict[BranchId, BranchName]:
     """Find the names of all branches, and which one is main. Costs O(branches, edits and pointings of main).
 
-    Edits that do not count change nothing; a branch whose addition does not is archived.
+    Words that do not count change nothing; a branch of which no addition counts is archived.
     """
     now, operations = membership.now(), membership.operations
     found: dict[BranchId, BranchName] = {}
     for branch in operations.branches():
         added = operations.in_order(operations.branch_adds(branch))
-        body = added[0].body
-        assert isinstance(body, BranchAdd), "looked for"
-        name, is_archived = body.name, not any(now.counts(one) for one in added)
-        for edit in operations.in_order(operations.edits.get(branch, ())):
-            if isinstance(edit.body, BranchEdit) and now.counts(edit):
-                name = name if edit.body.name is None else edit.body.name
-                is_archived = is_archived if edit.body.archived is None else edit.body.archived
+        counting = [one for one in added if now.counts(one)]
+        name, is_archived = "", not counting
+        for one in operations.in_order([*(counting or added), *operations.edits.get(branch, ())]):
+            if isinstance(one.body, BranchAdd):
+                name = one.body.name
+            elif isinstance(one.body, BranchEdit) and now.counts(one):
+                name = name if one.body.name is None else one.body.name
+                is_archived = is_archived if one.body.archived is None else one.body.archived
         found[branch] = BranchName(name, is_archived)
     main = _find_main(membership, found)
     if main is not None:

@@ -44,6 +44,15 @@ BEGIN: Final[list[Said]] = [
 
 def main_of(said: list[Said], order: list[int] | None = None) -> str | None:
     """Return which branch is main once all this has come, in this order, after what is in BEGIN."""
+    membership = grow(said, order)
+    assert "main" not in find_tags(membership)
+    mains = [branch for branch, shown in find_branch_names(membership).items() if shown.is_main]
+    assert len(mains) <= 1
+    return next((name for name in BRANCHES if BRANCHES[name] in mains), None)
+
+
+def grow(said: list[Said], order: list[int] | None = None) -> Membership:
+    """Return the membership once all this has come, in this order, after what is in BEGIN."""
     membership = Membership(REPO)
     init = make_commit(0, "ann", ())
     membership.add(membership.authorise_root_commit(init, make_init(), KEY), ())
@@ -53,10 +62,7 @@ def main_of(said: list[Said], order: list[int] | None = None) -> str | None:
         commit = make_commit(number, author, acks)
         membership.add(membership.authorise_root_commit(commit, body), commit.acks)
         find_branch_names(membership)  # asked for after each step: nothing of it is kept
-    assert "main" not in find_tags(membership)
-    mains = [branch for branch, shown in find_branch_names(membership).items() if shown.is_main]
-    assert len(mains) <= 1
-    return next((name for name in BRANCHES if BRANCHES[name] in mains), None)
+    return membership
 
 
 @pytest.mark.parametrize(
@@ -105,6 +111,19 @@ def test_concurrent_pointings_come_to_one_in_every_order_of_arrival() -> None:
         ("ann", add("c", "c"), (5,)),
     ]
     assert len({main_of(said, list(order)) for order in permutations(range(6, 11))}) == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_of_several_additions_of_a_branch_the_last_that_counts_names_it(is_first: bool) -> None:
+    by_ben, by_ann = ("ben", add("c", "by ben"), (5,)), ("ann", add("c", "by ann"), (5,))
+    both: list[Said] = [by_ben, by_ann] if is_first else [by_ann, by_ben]
+    membership = grow(both)
+    operations = membership.operations
+    last = list(operations.in_order(operations.branch_adds(BRANCHES["c"])))[-1].body
+    assert isinstance(last, BranchAdd)
+    assert find_branch_names(membership)[BRANCHES["c"]].name == last.name
+    removed = grow([*both, ("ann", Remove(USERS["ben"], None, ()), (5,))])
+    assert find_branch_names(removed)[BRANCHES["c"]].name == "by ann"
 
 
 def test_who_may_not_manage_points_main_nowhere() -> None:
