@@ -136,19 +136,18 @@ class Sharing:
     async def join(self, text: str, *, follow: bool = False) -> Repo:
         """Join a repo by an invitation link; waits a while for the membership to arrive, and goes on without it.
 
-        A link that makes no member any more opens the repo all the same. That is said as an error, unless the user wants to
-        `follow`: nobody shall take reading for membership. Raises ServiceError `expired`.
+        A link that makes no member any more opens the repo all the same. The user who wants that says `follow`; for all
+        others nothing of the repo stays here: nobody shall take reading for membership. Raises ServiceError `expired`.
         """
         text = pasted_word(text)
         if is_ask_link(text):
             return await self._ask(_parse(parse_ask_link, text, "a link that asks"))
-        repo = await self._join(_parse(parse_invitation, text, "an invitation"))
-        if repo.repo_id in self._joiner.refused and not follow:
+        repo, refused = await self._join(_parse(parse_invitation, text, "an invitation"), follow=follow)
+        if refused and not follow:
             raise ServiceError(
                 "expired",
-                f"the invitation makes you no member: {self._joiner.refused[repo.repo_id]}. Its link still opens the repo, "
-                "which this node now reads as a follower does",
-                "to be a member, join by a new invitation; to read is enough: ravel repo join --follow LINK",
+                f"the invitation makes you no member: {refused}",
+                "ask for a new one; its link still opens the repo, if to read is enough: `ravel repo join --follow LINK`",
             )
         return repo
 
@@ -198,29 +197,36 @@ class Sharing:
         link = _parse(parse_device_link, pasted_word(text), "a link for a device")
         if link.person == self._author.user:
             raise ServiceError("bad_link", "that link is this user's own", "use it on the other device")
-        opened = link.opened()
-        was_here = find_repo(self._hub.replica, opened.repo) is not None
-        repo = await self._join(opened, link.person)
-        reason = self._joiner.refused.get(repo.repo_id)
-        if reason is None:
-            return repo
-        if not was_here:
-            await self._joiner.forget(repo)
-        raise ServiceError(
-            "expired", f"the link makes you no device: {reason}", "make a new link there: ravel device add"
-        )
+        repo, refused = await self._join(link.opened(), link.person)
+        if refused:
+            raise ServiceError(
+                "expired",
+                f"the link makes you no device: {refused}",
+                "make a new link there: ravel device add",
+            )
+        return repo
 
     async def forget(self, repo: Repo) -> None:
         """Delete a repo from this node."""
         await self._joiner.forget(repo)
 
-    async def _join(self, link: InvitationLink, person: UserId | None = None) -> Repo:
+    async def _join(
+        self, link: InvitationLink, person: UserId | None = None, *, follow: bool = False
+    ) -> tuple[Repo, str]:
+        """Join by an opened link. Return also why it makes no member, empty where it does or nothing was heard yet.
+
+        What a link opened that makes no member stays where the user wants to `follow`, or followed before.
+        """
         self._check_time(link, "the invitation")
         _check_peers(link.peers)
+        stays = follow or find_repo(self._hub.replica, link.repo) is not None
         repo = await self._joiner.begin(link, person)
         await self._reach(link.peers, repo.repo_id)
         await self._until(lambda: self.permission(repo) is not None or repo.repo_id in self._joiner.refused)
-        return repo
+        refused = self._joiner.refused.get(repo.repo_id, "")
+        if refused and not stays:
+            await self._joiner.forget(repo)
+        return repo, refused
 
     def _check_time(self, link: InvitationLink, what: str) -> None:
         """Raise ServiceError if a link has expired by this node's clock, which may be wrong itself."""

@@ -38,6 +38,7 @@ def test_a_used_link_makes_no_reader_in_silence_and_an_exclusion_is_told(tmp_pat
         refused = run_ravel(carol, "repo", "join", "-", "--json", stdin=link, code=used).stdout
         assert "it has been used up" in json.loads(refused)["error"]["message"]
         assert "--follow" in json.loads(refused)["error"]["next"]
+        assert not carol.client.list_repos()["repos"], "nothing is read that nobody asked for"
         shown = run_ravel(carol, "repo", "join", "-", "--follow", stdin=link).stdout
         assert "reading the repo without being a member" in shown
 
