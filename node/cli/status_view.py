@@ -36,20 +36,31 @@ if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.repos import RepoView
 
 _NAME_MAX: Final = 24
-_HERE_ALONE: Final = frozenset({"unheld", "unheld_unknown", "unfetched_files", "refused"})
-"""Parts of a standing by which this may be the only computer that has something."""
-_ACT: Final = ("cut_off", "damaged")
-"""States of a repo in which somebody has to do something."""
+_WELL: Final = frozenset({"in_sync", "reading", "reading_branches", "requests", "guests"})
+"""Parts of a standing beside which a repo is as it should be."""
+_GOING: Final = _WELL | {
+    *("alone", "held", "not_shared", "follows_parts", "former"),
+    *("comparing", "behind", "sending", "syncing", "topics_waiting"),
+    *("joining", "ask_sending", "ask_waiting", "ask_accepted"),
+}
+"""Parts that others' nodes end by themselves, or that nobody ends: of these alone nobody has to know."""
+_ACT: Final = frozenset(
+    {
+        *("excluded", "link_ended", "join_refused", "membership_damaged", "own_forks"),
+        *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
+    }
+)
+"""Parts by which somebody has to do something."""
 
 
 def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str) -> None:
     """Print how the node is, in some ten lines."""
     problems = [*_problems(status)]
     state, colour = "all well", "well"
-    if any(part["code"] in _HERE_ALONE for one in repos for part in one["standing"]["parts"]):
-        state = "running"  # a repo below says what only this computer has
-    if problems:
-        state, colour = f"{counted(len(problems), 'thing')} to look at", "look"
+    if not all(_codes(one) <= _GOING for one in repos):
+        state = "running"  # a repo below says what is absent, or what only this computer has
+    if count := len(problems) + sum(_level(one) == "act" for one in repos):
+        state, colour = f"{counted(count, 'thing')} to look at", "look"
     print(f"{display_safe(name or 'No name yet')}, this computer · {paint(state, colour)}")
     if problems:
         print()
@@ -85,12 +96,13 @@ def print_standings(repos: "Sequence[RepoView]") -> None:
             print(f"{before}  {paint(line, _level(one))}")
 
 
+def _codes(repo: "RepoView") -> set[str]:
+    return {one["code"] for one in repo["standing"]["parts"]}
+
+
 def _level(repo: "RepoView") -> str:
-    state = repo["standing"]["state"]
-    codes = {one["code"] for one in repo["standing"]["parts"]}
-    if state in _ACT or "own_forks" in codes:
-        return "act"
-    return "well" if codes <= {"in_sync", "reading", "reading_branches", "requests", "guests"} else "look"
+    codes = _codes(repo)
+    return "act" if codes & _ACT else "well" if codes <= _WELL else "look"
 
 
 def _peer_row(peer: "PeerView") -> tuple[str, str, str]:

@@ -63,3 +63,13 @@ test("a standing has words in every language for each code", () => {
     assert.notEqual(german.standingSentence(standing, when), text.standingSentence(standing, when), code);
   }
 });
+
+test("why a relay takes no more of a repo is said in words, and a reason of a newer one as it came", () => {
+  const peer = { peer: "a".repeat(52), name: "Bob", relay: true };
+  const said = (one, reason) => one.standingSentence({ parts: [{ code: "refused", peers: [peer], reason }] }, String);
+  for (const one of [text, german]) {
+    for (const reason of ["account_full", "peer_full", "subnet_full", "topic_full", "relay_full", "topic_forgotten", "not_known"])
+      assert.ok(!said(one, reason).includes(reason), reason);
+    assert.ok(said(one, "of_a_newer_relay").includes("of_a_newer_relay"));
+  }
+});

@@ -35,6 +35,18 @@ function helpers({ people }, verb) {
   return `; ${named.join(" oder ")} ${verb}`;
 }
 
+/** Why a relay takes no more of a repo -> its words. */
+const REFUSALS = {
+  account_full: "dein Konto dort hat seinen Platz verbraucht",
+  peer_full: "dieser Computer hat so viel gebracht, wie einer darf",
+  subnet_full: "Computer deines Netzes haben so viel gebracht, wie sie dürfen",
+  topic_full: "das Repo hat dort so viel, wie eines darf",
+  relay_full: "es ist voll",
+  topic_forgotten: "es hat Platz gemacht und nimmt das Repo später wieder",
+  not_known: "es nimmt nur, was Konten und bekannte Peers bringen",
+  bad_topic_signature: "du darfst dort nicht schreiben",
+};
+
 /** Code of a part -> its words; `since` is " seit TIME", or nothing. */
 const WORDS = {
   membership_damaged: () => "wer Mitglied ist, lässt sich nicht sagen: Commits der Mitgliedschaft sind hier beschädigt",
@@ -70,7 +82,7 @@ const WORDS = {
       ? "kein verbundener Peer folgt ihm"
       : `${some(one, "Peer ist", "Peers sind")} verbunden${one.foreign ? ` (${one.foreign} mit einer anderen Version von Ravel)` : ""}, und keiner folgt diesem Repo`,
   syncing: () => "noch nicht gleichauf",
-  refused: (one) => `mehr davon wird abgelehnt, bei ${peers(one)}: ${one.reason}`,
+  refused: (one) => `mehr davon wird abgelehnt, bei ${peers(one)}: ${REFUSALS[one.reason] ?? one.reason}`,
   comparing: (one) => `vergleicht mit ${peers(one)}`,
   behind: (one) => `${some(one, "Commit", "Commits")} im Rückstand, Nachschub von ${peers(one)}${pace(one)}`,
   behind_quiet: (one) =>

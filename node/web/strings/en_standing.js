@@ -38,6 +38,18 @@ function helpers({ people }, one, several) {
   return `, which ${named.join(" or ")} ${people.length === 1 ? one : several}`;
 }
 
+/** Why a relay takes no more of a repo -> its words. */
+const REFUSALS = {
+  account_full: "your account there has used its quota",
+  peer_full: "this computer has brought as much as one may",
+  subnet_full: "computers of your network have brought as much as they may",
+  topic_full: "the repo has as much there as one may",
+  relay_full: "it is full",
+  topic_forgotten: "it made room, and takes the repo again later",
+  not_known: "it takes only what accounts and peers that it knows bring",
+  bad_topic_signature: "you may not write there",
+};
+
 /** Code of a part -> its words; `since` is " since TIME", or nothing. */
 const WORDS = {
   membership_damaged: () => "who is a member cannot be told: commits of the membership are damaged here",
@@ -74,7 +86,7 @@ const WORDS = {
       ? "no connected peer follows it"
       : `${some(one, "peer")} ${are(one)} connected${one.foreign ? ` (${one.foreign} of another version of Ravel)` : ""}, and none follows this repo`,
   syncing: () => "not in sync yet",
-  refused: (one) => `${peers(one)} takes no more of it: ${one.reason}`,
+  refused: (one) => `${peers(one)} takes no more of it: ${REFUSALS[one.reason] ?? one.reason}`,
   comparing: (one) => `comparing with ${peers(one)}`,
   behind: (one) => `behind by ${some(one, "commit")}, to come from ${peers(one)}${pace(one)}`,
   behind_quiet: (one) =>

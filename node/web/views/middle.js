@@ -20,6 +20,8 @@ import { Start } from "./start.js";
 import { Posts, goTo, shown } from "./timeline.js";
 
 const FACES = 3;
+/** Parts of a standing that of a new repo say no more than that nobody else is there. */
+const OF_OTHERS = ["alone", "not_shared", "unheld", "unheld_unknown", "unfetched_files"];
 /** The views of a branch: name -> panels that stand in it, the first for the tab itself. */
 const VIEWS = { notes: ["text", "set", "dict"], files: ["files"], offers: ["inbox"], people: ["members"] };
 const NODE_PAGES = Object.keys(PANELS).filter((name) => PANELS[name].action === "node");
@@ -68,8 +70,9 @@ function Back() {
 
 function Head({ repo, branch }) {
   const { standing } = repo;
-  // Of a new repo, what the node does not know of others is beside the point.
-  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin");
+  // Of a new repo, what the node does not know of others is beside the point, and nothing else is.
+  const isOnlyYou = ["alone", "not_shared"].includes(standing.state) && standing.held_at === null && members.value?.length === 1 && may(repo, "admin")
+    && standing.parts.every(({ code }) => OF_OTHERS.includes(code));
   const people = addressOf(branch?.branch ?? repo.repo, "members");
   return html`<header class="top"><${Back} />
     <div class="title">

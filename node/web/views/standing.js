@@ -5,11 +5,14 @@ import { html } from "../parts/html.js";
 import { beside } from "../state/node.js";
 import { text } from "../strings/text.js";
 
+/** Parts that stay until a person does something, whoever is in sync. */
+const TO_DO = ["own_forks", "join_refused", "ask_refused", "ask_closed", "ask_expired", "ask_failed"];
 const SIGNS = { syncing: "going", waiting: "going", joining: "going", alone: "off", not_shared: "here" };
 
 /** The class of a standing's sign: style/base.css. */
-export function signOf({ state }) {
-  return ["former", "cut_off", "damaged"].includes(state) ? "wrong" : (SIGNS[state] ?? "");
+export function signOf({ state, parts }) {
+  if (["former", "cut_off", "damaged"].includes(state) || parts.some(({ code }) => TO_DO.includes(code))) return "wrong";
+  return SIGNS[state] ?? "";
 }
 
 /** The sentence on a repo's standing. The id of a peer without a name leads to where one names it. */

@@ -1,0 +1,68 @@
+"""`ravel status` says "all well" of a node alone of which nothing else is to be said."""
+
+from typing import Any, Final, get_type_hints
+
+import pytest
+
+from node.cli.status_view import print_overview
+from node.contract.repos import StandingPart
+
+_CODES: Final[frozenset[str]] = frozenset(
+    get_type_hints(StandingPart, include_extras=True)["code"].__metadata__[0].extra_json_schema["enum"]
+)
+_GO_ON: Final = {
+    *("in_sync", "alone", "held", "not_shared", "follows_parts", "former", "reading", "reading_branches"),
+    *("comparing", "behind", "sending", "syncing", "topics_waiting"),
+    *("joining", "ask_sending", "ask_waiting", "ask_accepted", "requests", "guests"),
+}
+"""Parts of a standing that harm nothing, or that end by themselves."""
+_TO_DO: Final = {
+    *("excluded", "link_ended", "join_refused", "membership_damaged", "own_forks"),
+    *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
+}
+"""Parts that stay until a person does something."""
+_WELL: Final[dict[str, Any]] = {
+    "faults": [],
+    "key_use": {"displaced_at": None, "own_commits_came_at": None},
+    "clock": {"ahead_seconds": None, "authors": 0},
+    "damaged": {"commits": 0, "blocks": 0},
+    "lost_writes": {"repos": [], "detail": ""},
+    "export": {"last_error": ""},
+    "peers": [],
+}
+_FAULTS: Final[dict[str, dict[str, Any]]] = {
+    "a full disk": {"faults": ["no room"]},
+    "a second node with this key": {"key_use": {**_WELL["key_use"], "displaced_at": 1}},
+    "a node that was set back": {"key_use": {**_WELL["key_use"], "own_commits_came_at": 1}},
+    "a clock that is apart": {"clock": {"ahead_seconds": 300_000, "authors": 2}},
+    "damage": {"damaged": {"commits": 0, "blocks": 1}},
+    "lost writes": {"lost_writes": {"repos": ["r"], "detail": "2 acknowledged writes were lost"}},
+    "an export that failed": {"export": {"last_error": "no such bucket"}},
+}
+
+
+def _repo(*codes: str) -> dict[str, Any]:
+    parts = [
+        {"code": code, "count": 1, "people": ["Ann"], "reason": "r", "at": 1, "seconds": 1} for code in codes
+    ]
+    return {"name": "notes", "repo": "r" * 52, "standing": {"state": "in_sync", "parts": parts}}
+
+
+def _first_line(status: Any, repos: Any, capsys: pytest.CaptureFixture[str]) -> str:  # noqa: ANN401  # parts of answers
+    print_overview(status, repos, "Ann")
+    return capsys.readouterr().out.splitlines()[0].partition("· ")[2]
+
+
+@pytest.mark.parametrize("code", sorted(_CODES))
+def test_all_is_well_alone_where_no_repo_needs_anything(
+    code: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = "all well" if code in _GO_ON else "1 thing to look at" if code in _TO_DO else "running"
+    assert _first_line(_WELL, [_repo("in_sync"), _repo("in_sync", code)], capsys) == said
+
+
+@pytest.mark.parametrize("fault", _FAULTS)
+def test_what_is_wrong_with_the_node_is_counted(fault: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status = {**_WELL, **_FAULTS[fault]}
+    assert _first_line(status, [_repo("in_sync")], capsys) == "1 thing to look at"
+    assert _first_line(status, [_repo("excluded")], capsys) == "2 things to look at"
