@@ -374,9 +374,32 @@ def add_registers(
     return conflicts, names
 
 
-def keys_of_owner(owner: str) -> tuple[str, str]:
-    """Return from which key, and before which, the registers of an owner are, and with PLACE the places of all items."""
-    return owner, f"{owner}\x01"
+def find_position(key: str, value: str | None) -> bytes | None:
+    """Return the position that an operation gives an item, as `position_of`; None for other operations."""
+    if value is None or not key.startswith(f"{PLACE}\0"):
+        return None
+    address, content = parse_key(key), parse_content(value)
+    return None if address is None or not isinstance(content, Place) else position_of(address[1], content)
+
+
+def position_of(item: str, place: Place) -> bytes:
+    """Return bytes that order items by their lists, and those of a list by fraction, then id.
+
+    No other position is the same. 0xFF, which is in no UTF-8, ends the address of the list.
+    """
+    return b"\xff".join((key_of(place.list_address).encode(), f"{place.fraction}\0{item}".encode()))
+
+
+def positions_in(list_address: Address) -> tuple[bytes, bytes]:
+    """Return two positions between which those of a list lie."""
+    start = key_of(list_address).encode() + b"\xff"
+    return start, start + b"\xff"
+
+
+def parse_position(position: bytes) -> tuple[str, str]:
+    """Return the fraction and the item of a position."""
+    fraction, _, item = position.rpartition(b"\xff")[2].decode().partition("\0")
+    return fraction, item
 
 
 def build_tree(entries: Mapping[str, DocumentEntry]) -> tuple[JsonTree, list[JsonConflict]]:

@@ -4,7 +4,6 @@ An edit speaks of what its author sees: a path of map keys and places in lists. 
 it stands: each register below, and the places of items in lists there. Fields of a removed item stay, for it may come back.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -15,7 +14,6 @@ from protocol.formats.document_kinds import (
     JSON_DEPTH_MAX,
     JSON_FRACTION_SIZE_MAX,
 )
-from verifier.documents import DocumentEntry
 from verifier.json_documents import (
     PLACE,
     REFUSED,
@@ -31,8 +29,6 @@ from verifier.json_documents import (
     Node,
     Place,
     Whole,
-    add_registers,
-    build_tree,
     clean_value,
     content_text,
     key_of,
@@ -40,6 +36,7 @@ from verifier.json_documents import (
     parse_key,
     show_tree,
 )
+from verifier.json_registers import Order, PartialTree, Registers
 
 Path = Sequence[str | int]
 """Map keys, and in lists the places of items, the first 0, the last -1."""
@@ -50,6 +47,10 @@ _FRACTION_SIZE: Final = 9
 """Characters of a fraction at the end of a list: room for 10^10 items there, however they come."""
 _STEP: Final = 62**3
 """Least room for a new fraction: so two who insert at one place apart hardly choose the same."""
+_ROOM: Final = 2 * _STEP * 62**3
+"""Least room beside each item that is spaced anew: some 18 go between two before that is to be done again."""
+_CROWD: Final = 32
+"""Items on each side that are spaced anew at first, where there is no room for one between two."""
 _ID_DIGITS: Final = "abcdefghijklmnopqrstuvwxyz234567"
 _ID_SIZE: Final = 16
 
@@ -70,23 +71,14 @@ class Operation:
 class JsonEditor:
     """Edits one document: each method as if those before it were written. `operations` has what they come to.
 
-    `entries` are those of the document. With `load` none are needed: it gives what stands at addresses of an owner, of one
-    item's place (`(PLACE, item)`), and of all places (`(PLACE,)`), when an edit first speaks of these. Building one costs
-    O(bytes of the entries). An edit costs O(bytes of the items that it speaks of, and what it writes); one that speaks of
-    the order of a list, or replaces one, also O(items of all lists) the first time.
+    An edit reads what it speaks of: the way to its address and what lies below that, and of a list the items beside one.
+    It costs O(that and what it writes), each part O(log n). After some 64 edits about one list, all of its items are read.
     """
 
-    def __init__(
-        self,
-        entries: Mapping[str, DocumentEntry],
-        random_number: RandomNumber,
-        load: Callable[[Address], Mapping[str, DocumentEntry]] | None = None,
-    ) -> None:
-        self._entries = dict(entries)
-        self._tree, _ = build_tree(entries)
+    def __init__(self, registers: Registers, random_number: RandomNumber) -> None:
+        self._parts = PartialTree(registers)
+        self._tree = self._parts.tree
         self._random = random_number
-        self._load = load
-        self._loaded: set[Address] = set()
         self._said: dict[Address, tuple[Content | None, bool]] = {}
 
     def put(self, path: Path, value: object, item: str = ROOT) -> None:
@@ -107,9 +99,10 @@ class JsonEditor:
         if abs(number) > WHOLE_NUMBER_MAX:
             raise EditRefused("an increment is past 2^53")
         self._make_way(address)
-        node = self._tree.node(address) or Node()
-        own = node.own
-        if node.below or not (own is None or (isinstance(own, Whole) and type(own.value) in (int, float))):
+        node = self._tree.node(address)
+        own = None if node is None else node.own
+        is_number = own is None or (isinstance(own, Whole) and type(own.value) in (int, float))
+        if not is_number or self._parts.has_below(address):
             raise EditRefused(f"{_name_of(address)} is no number")
         base = own.value if isinstance(own, Whole) else 0
         said = self._said.get(address)
@@ -121,7 +114,7 @@ class JsonEditor:
         else:  # it was put by an edit before this one
             self._put(address, cast("Json", clean_value(cast("float", base) + number)))
             return
-        self._tree.state(address, Whole(cast("float", base) + number))
+        self._parts.state(address, Whole(cast("float", base) + number))
 
     def insert(
         self,
@@ -158,11 +151,12 @@ class JsonEditor:
             raise EditRefused(f"there is no item {moved!r}")
         address = self._list_at(path, item)
         holder, seen = address[0], set[str]()
-        while holder not in seen and holder != moved and (place := self._place_of(holder)) is not None:
+        while holder not in (ROOT, moved, *seen) and (place := self._parts.place_of(holder)) is not None:
             seen.add(holder)
             holder = place.list_address[0]
         if holder == moved:
             raise EditRefused("an item cannot lie in a list of its own")
+        self._parts.need_below((moved,))
         if self._depth(address) + 1 + self._tree.nodes.get(moved, Node()).height > JSON_DEPTH_MAX:
             raise EditRefused(f"{_name_of(address)} is too deep for the item")
         self._place(moved, address, before, after, index)
@@ -173,16 +167,15 @@ class JsonEditor:
         if len(address) == 1 and address[0] != ROOT:
             self._let_go((PLACE, address[0]))
             return
-        node = self._tree.node(address)
-        if node is None or node.is_free:
+        if self._parts.is_free(address):
             raise EditRefused(f"nothing is at {_name_of(address)}")
         self._clear(address)
-        above = self._tree.node(address[:-1]) if len(address) > 2 else None
-        if len(address) > 2 and (above is None or above.is_free):
+        if len(address) > 2 and self._parts.is_free(address[:-1]):
             self._say(address[:-1], MapMark())  # a map that becomes empty is there still
 
     def value(self) -> Json:
         """Return the value that the document comes to. Costs O(n log n) of what is in it."""
+        self._parts.need_all()
         return show_tree(self._tree)[0]
 
     def operations(self) -> Iterator[Operation]:
@@ -190,7 +183,7 @@ class JsonEditor:
         for address, (content, is_increment) in self._said.items():
             key = key_of(address)
             text = None if content is None else content_text(content)
-            entry = self._entries.get(key)
+            entry = self._parts.entries.get(address)
             values = set[str | None]() if entry is None else {tip.value for tip in entry.values}
             if not is_increment and values == (set() if text is None else {text}):
                 continue
@@ -201,31 +194,9 @@ class JsonEditor:
                 )
             yield Operation(key, text, is_increment)
 
-    def _need(self, *address: str) -> None:
-        """Let the tree have what stands at an address: of an owner, an item's place, or all. Edits spoke of none of it."""
-        if self._load is None or address in self._loaded:
-            return
-        entries = self._load(address)
-        if address == (PLACE,):  # of some items edits have spoken
-            entries = {key: entry for key, entry in entries.items() if parse_key(key) not in self._loaded}
-        self._loaded.add(address)
-        self._entries.update(entries)
-        add_registers(self._tree, entries)
-
-    def _place_of(self, item: str) -> Place | None:
-        if item == ROOT:
-            return None
-        if (PLACE,) not in self._loaded:
-            self._need(PLACE, item)
-        return self._tree.places.get(item)
-
-    def _items_at(self, list_address: Address) -> list[str]:
-        self._need(PLACE)
-        return self._tree.items_at(list_address)
-
     def _new_item(self) -> str:
         made = "".join(_ID_DIGITS[self._random(32)] for _ in range(_ID_SIZE))
-        self._loaded |= {(made,), (PLACE, made)}
+        self._parts.add_item(made)
         return made
 
     # --- addresses ---
@@ -234,43 +205,63 @@ class JsonEditor:
         if item != ROOT and not self._is_known(item):
             raise EditRefused(f"there is no item {item!r}")
         address: Address = (item,)
-        self._need(item)
-        for part in path:
-            node = self._tree.node(address)
-            is_list = node is not None and node.is_list
+        for number, part in enumerate(path):
+            if number == 0 or isinstance(path[number - 1], int):
+                self._read_way(address, path[number:])
+            is_list = self._parts.is_list(address)
             if isinstance(part, int):
-                items = self._items_at(address) if is_list else []
-                if not -len(items) <= part < len(items):
+                found = self._item_at(address, part) if is_list else None
+                if found is None:
                     raise EditRefused(f"{_name_of(address)} has no item {part}")
-                address = (items[part],)
-                self._need(address[0])
+                address = (found[1],)
             elif is_list:
                 raise EditRefused(f"{_name_of(address)} is a list: name an item of it by its place")
             else:
                 address = (*address, part)
         _check_address(address)
+        self._parts.need([address])
         return address
+
+    def _read_way(self, address: Address, path: Path) -> None:
+        """Read at once what stands on the way along the map keys that a path begins with."""
+        way = [address]
+        for part in path:
+            if isinstance(part, int):
+                break
+            way.append((*way[-1], part))
+        _check_address(way[-1])
+        self._parts.need(way)
+
+    def _item_at(self, address: Address, index: int) -> Order | None:
+        """Return the item of a list by its place, the first 0, the last -1."""
+        skip = index if index >= 0 else -1 - index
+        found = self._parts.items(address, None, skip, 1, is_backwards=index < 0)
+        return found[0] if found else None
 
     def _depth(self, address: Address) -> int:
         """Return in how many maps and lists an address lies, as it shows. Costs O(depth), or O(items) in a circle."""
         owner, depth, seen = address[0], len(address) - 1, set[str]()
-        while owner not in seen and (place := self._place_of(owner)) is not None:
+        while owner not in (ROOT, *seen) and (place := self._parts.place_of(owner)) is not None:
             seen.add(owner)
             owner, depth = place.list_address[0], depth + len(place.list_address)
         return depth
 
     def _is_known(self, item: str) -> bool:
-        self._need(item)
-        is_placed = self._place_of(item) is not None
-        return is_placed or item in self._tree.nodes or key_of((PLACE, item)) in self._entries
+        if parse_key(item) != (item,):
+            return False
+        self._parts.need([(PLACE, item), (item,)])
+        return (
+            self._parts.place_of(item) is not None
+            or (PLACE, item) in self._parts.entries
+            or not self._parts.is_free((item,))
+        )
 
     def _list_at(self, path: Path, item: str) -> Address:
         address = self._address(path, item)
-        node = self._tree.node(address)
-        if node is None or node.is_free:
+        if self._parts.is_free(address):
             self._make_way(address)
             self._say(address, ListMark())
-        elif not node.is_list:
+        elif not self._parts.is_list(address):
             raise EditRefused(f"{_name_of(address)} is no list")
         return address
 
@@ -278,15 +269,17 @@ class JsonEditor:
         """Raise EditRefused if a map key on the way is of something that is no map."""
         for end in range(1, len(address)):
             node = self._tree.node(address[:end])
-            if node is not None and not node.below and not isinstance(node.own, MapMark | None):
+            is_other = node is not None and not isinstance(node.own, MapMark | None)
+            if is_other and not self._parts.has_below(address[:end]):
                 raise EditRefused(f"{_name_of(address[:end])} is no map")
 
     # --- registers ---
 
     def _say(self, address: Address, content: Content | None, *, is_increment: bool = False) -> None:
+        self._parts.need([address])  # what stands there is replaced
         self._said[address] = (content, is_increment)
         if not is_increment:
-            self._tree.state(address, content)
+            self._parts.state(address, content)
 
     def _let_go(self, address: Address) -> None:
         self._say(address, None)
@@ -296,20 +289,21 @@ class JsonEditor:
 
         Items of a list that another value had replaced before they came are unplaced, and stay so.
         """
+        self._parts.need_below(address)
         node = self._tree.node(address)
         if node is None:
             return
         for path, below in list(node.walk()):
             inner = (*address, *path)
             if isinstance(below.own, ListMark) or self._has_list(inner):
-                for item in self._items_at(inner):
+                for item in self._parts.all_items(inner):
                     self._let_go((PLACE, item))
             if below.own is not None:
                 self._let_go(inner)
 
     def _has_list(self, address: Address) -> bool:
         """Return True if a list was put at an address, where another value may show."""
-        entry = self._entries.get(key_of(address))
+        entry = self._parts.entries.get(address)
         said = () if entry is None else (parse_content(tip.value) for tip in entry.values if tip.value)
         return any(isinstance(content, ListMark) for content in said)
 
@@ -325,7 +319,9 @@ class JsonEditor:
                 self._put_map(address, value)
         elif isinstance(value, list):
             self._say(address, ListMark())
-            for one, fraction in zip(value, self._spaced(len(value)), strict=True):
+            fractions = self._spaced(len(value), None, None)
+            assert fractions is not None, "a new list has room"
+            for one, fraction in zip(value, fractions, strict=True):
                 made = self._new_item()
                 self._say((PLACE, made), Place(address, fraction))
                 self._put((made,), one)
@@ -346,50 +342,84 @@ class JsonEditor:
     # --- places in lists ---
 
     def _place(self, item: str, address: Address, before: str, after: str, index: int | None) -> None:
-        old = self._place_of(item)
-        self._need(PLACE)
-        self._tree.state((PLACE, item), None)
-        others = self._tree.lists.get(address, [])
+        old = self._parts.place_of(item)
+        self._parts.state((PLACE, item), None)
         try:
-            end = self._index_in(address, others, before, after, index)
+            left, right = self._find_neighbours(address, before, after, index)
         except EditRefused:
-            self._tree.state((PLACE, item), old)
+            self._parts.state((PLACE, item), old)
             raise
-        left = others[end - 1][0] if end else ""
-        right = others[end][0] if end < len(others) else None
-        fraction = fraction_between(left, right, self._random)
-        if fraction is None:  # no room is left between these two: all are spaced anew
-            items = self._items_at(address)
-            items.insert(end, item)
-            for one, spaced in zip(items, self._spaced(len(items)), strict=True):
-                self._say((PLACE, one), Place(address, spaced))
+        fraction = fraction_between(left[0] if left else "", right[0] if right else None, self._random)
+        if fraction is None:
+            self._space_anew(item, address, left, right)
         else:
             self._say((PLACE, item), Place(address, fraction))
 
-    def _index_in(
-        self, address: Address, others: Sequence[tuple[str, str]], before: str, after: str, index: int | None
-    ) -> int:
+    def _find_neighbours(
+        self, address: Address, before: str, after: str, index: int | None
+    ) -> tuple[Order | None, Order | None]:
+        """Return the items between which one is to be placed."""
         if sum((bool(before), bool(after), index is not None)) > 1:
             raise EditRefused("name one of before, after and index")
         named = before or after
         if named:
-            place = self._place_of(named)
+            place = None if parse_key(named) != (named,) else self._parts.place_of(named)
             if place is None or place.list_address != address:
                 raise EditRefused(f"the list has no item {named!r}")
-            return bisect_left(others, (place.fraction, named)) + bool(after)
+            at = (place.fraction, named)
+            found = self._parts.items(address, at, 0, 1, is_backwards=bool(before))
+            beside = found[0] if found else None
+            return (at, beside) if after else (beside, at)
         if index is None:
-            return len(others)
-        if not -len(others) <= index <= len(others):
+            return self._item_at(address, -1), None
+        if index == 0:
+            return None, self._item_at(address, 0)
+        skip = index - 1 if index > 0 else -1 - index
+        found = self._parts.items(address, None, skip, 2, is_backwards=index < 0)
+        if not found:
             raise EditRefused(f"the list has no place {index}")
-        return index if index >= 0 else len(others) + index
+        beside = found[1] if len(found) > 1 else None
+        return (found[0], beside) if index > 0 else (beside, found[0])
 
-    def _spaced(self, count: int) -> list[str]:
-        middle = 62**_FRACTION_SIZE // 2
-        first = middle - count // 2 * 2 * _STEP
-        return [
-            _fraction_text(first + 2 * place * _STEP + self._random(_STEP), _FRACTION_SIZE)
-            for place in range(count)
-        ]
+    def _space_anew(self, item: str, address: Address, left: Order | None, right: Order | None) -> None:
+        """Place an item between two that have no room for it: as many on both sides as give it get new fractions."""
+        count = _CROWD
+        while True:
+            before, low = self._crowd(address, left, count, is_backwards=True)
+            behind, high = self._crowd(address, right, count, is_backwards=False)
+            items = [*reversed(before), item, *behind]
+            fractions = self._spaced(len(items), low, high)
+            if fractions is not None:
+                break
+            count *= 4
+        self._parts.need([(PLACE, one) for one in items])
+        for one, fraction in zip(items, fractions, strict=True):
+            self._say((PLACE, one), Place(address, fraction))
+
+    def _crowd(
+        self, address: Address, first: Order | None, count: int, *, is_backwards: bool
+    ) -> tuple[list[str], str | None]:
+        """Return so many items from one on, and the fraction of the one behind them, if there is one."""
+        if first is None:
+            return [], None
+        found = [first, *self._parts.items(address, first, 0, count, is_backwards=is_backwards)]
+        return [item for _, item in found[:count]], found[count][0] if len(found) > count else None
+
+    def _spaced(self, count: int, low: str | None, high: str | None) -> list[str] | None:
+        """Return fractions for so many items between two, or of a whole list; None where there is no room for them."""
+        if low is None and high is None:  # as close as need be, so that there is room at both ends
+            start = 62**_FRACTION_SIZE // 2 - count // 2 * 2 * _STEP
+            return self._fractions(start, 2 * _STEP, count, _FRACTION_SIZE)
+        for size in range(_FRACTION_SIZE, JSON_FRACTION_SIZE_MAX + 1):
+            start = 0 if low is None else _fraction_number(low, size)
+            end = 62**size if high is None else _fraction_number(high, size)
+            step = (end - start) // (count + 1)
+            if step >= _ROOM:
+                return self._fractions(start + step, step, count, size)
+        return None
+
+    def _fractions(self, start: int, step: int, count: int, size: int) -> list[str]:
+        return [_fraction_text(start + place * step + self._random(_STEP), size) for place in range(count)]
 
 
 def _check_address(address: Address) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -70,13 +70,6 @@ class Unwritten:
 
 
 StandingDocument = Document | Unwritten
-
-
-class KeyRange(NamedTuple):
-    """Keys from one on, and before another, by their UTF-8 bytes."""
-
-    first: str
-    end: str
 
 
 class DocumentState:
@@ -180,18 +173,12 @@ class DocumentState:
         return [(key, entries[key]) for key in keys]
 
     def between(
-        self,
-        connection: Connection,
-        kind: ValuesKind,
-        document: StandingDocument | None,
-        keys: KeyRange,
+        self, connection: Connection, document: Document, first: str, end: str, limit: int | None
     ) -> dict[str, DocumentEntry]:
-        """Load the entries that are there of some keys that follow one another. Costs as `entries`."""
-        first, end = keys.first.encode(), keys.end.encode()
-        if isinstance(document, Document):
-            return self._entries(connection, load_tips_between(connection, document.num, first, end))
-        there = in_byte_order({} if document is None else document.entries)
-        return self.entries(connection, kind, document, [key for key in there if first <= key.encode() < end])
+        """Load the first entries that are there of keys from one on, and before another. Costs as `entries`."""
+        return self._entries(
+            connection, load_tips_between(connection, document.num, first.encode(), end.encode(), limit)
+        )
 
     def _entries(self, connection: Connection, tips: Sequence[Tip]) -> dict[str, DocumentEntry]:
         if len(tips) > DOCUMENT_VALUE_COUNT_MAX:

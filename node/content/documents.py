@@ -5,7 +5,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -21,9 +20,9 @@ from node.content.document_operations import (
 from node.content.document_state import (
     NOTHING_SAID,
     DocumentState,
-    KeyRange,
     StaleDocument,
     StandingDocument,
+    Unwritten,
     read_fresh,
 )
 from node.content.lineage import lineage_nums
@@ -41,7 +40,9 @@ from protocol.formats.document_names import find_name_fault
 from protocol.formats.text import id_text
 from protocol.limits.formats import BODY_SIZE_MAX, DEP_COUNT_MAX
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
+from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import ChangedDocuments, load_changed, load_last_change, load_names
+from storage.commits.document_rows import Document
 from storage.engine.id_keys import chunks
 from storage.repos.repos import Branch
 from verifier.documents import (
@@ -55,6 +56,7 @@ from verifier.documents import (
     reduce_values,
     snapshot_values,
 )
+from verifier.json_registers import Registers
 
 T = TypeVar("T")
 TITLES: Final = ".titles"
@@ -62,8 +64,6 @@ REMOVED: Final = ".removed"
 """Names of the dict of documents' titles, and of the set of those that were removed, by `document_key`."""
 UNREADABLE: Final = frozenset({"incomplete", "too_large"})
 """Errors of a document whose bodies are not here, or that anybody with the right to write has made too large."""
-Look = Callable[[Sequence[str] | KeyRange], dict[str, DocumentEntry]]
-"""Loads entries of a document: of some keys with all that stands, or of a range those that are there."""
 _ROOM: Final = 1024
 """Bytes of a body that are not its operations and names: tags, lengths, and the origin that a merge adds."""
 _REPLACED_SIZE: Final = 44
@@ -83,6 +83,47 @@ class NewValue:
         """Bytes in a body with what it replaces, rounded up."""
         names = _REPLACED_SIZE * len(self.replaces)
         return len(self.key.encode()) + len((self.value or "").encode()) + 16 + names
+
+
+@dataclass(frozen=True, slots=True)
+class Look(Registers):
+    """A document at one moment, of which parts are read."""
+
+    state: DocumentState
+    connection: Connection
+    kind: ValuesKind
+    document: StandingDocument | None
+
+    @property
+    def held(self) -> Mapping[str, DocumentEntry] | None:
+        """Return all entries where no rows are written of the document; None where there are rows."""
+        if self.document is None:
+            return {}
+        return self.document.entries if isinstance(self.document, Unwritten) else None
+
+    def load(self, keys: Sequence[str]) -> dict[str, DocumentEntry]:
+        """Load entries with all that stands, by item or key. Costs O(keys), each O(log n)."""
+        return self.state.entries(self.connection, self.kind, self.document, keys)
+
+    def load_between(self, first: str, end: str, limit: int | None) -> dict[str, DocumentEntry]:
+        """Load the first entries that are there of keys from one on, and before another, where there are rows."""
+        assert isinstance(self.document, Document), "see `held`"
+        return self.state.between(self.connection, self.document, first, end, limit)
+
+    def load_positions(
+        self, first: bytes, end: bytes, offset: int, limit: int | None, *, is_backwards: bool
+    ) -> list[bytes]:
+        """Load positions of items of lists, as `load_positions`, where there are rows."""
+        assert isinstance(self.document, Document), "see `held`"
+        return load_positions(
+            self.connection,
+            self.document.num,
+            first,
+            end,
+            offset=offset,
+            limit=self.document.entry_count if limit is None else limit,
+            is_backwards=is_backwards,
+        )
 
 
 class Documents:
@@ -174,14 +215,24 @@ class Documents:
         self, kind: ValuesKind, branch: str, name: str, view: Callable[[Mapping[str, DocumentEntry]], T]
     ) -> tuple[str, T]:
         """Return the branch's id, and what `view` makes of all entries that are there. Costs O(what stands of them)."""
-        target = self._find_branch(branch)
 
-        def read(connection: Connection) -> T:
-            document = self._state.find(connection, target, kind, name)
-            (entries,) = self._state.read_whole(connection, kind, [document])
+        def read(look: Look) -> T:
+            (entries,) = self._state.read_whole(look.connection, kind, [look.document])
             return view(entries)
 
-        return id_text(target.branch_id), await self._read_fresh(target, kind, [name], read)
+        return await self.look(kind, branch, name, read)
+
+    async def look(
+        self, kind: ValuesKind, branch: str, name: str, read: Callable[[Look], T]
+    ) -> tuple[str, T]:
+        """Return the branch's id, and what `read` finds in a document."""
+        target = self._find_branch(branch)
+
+        def find(connection: Connection) -> T:
+            document = self._state.find(connection, target, kind, name)
+            return read(Look(self._state, connection, kind, document))
+
+        return id_text(target.branch_id), await self._read_fresh(target, kind, [name], find)
 
     async def edit(
         self, kind: ValuesKind, branch: str, wanted: Mapping[str, str | None], name: str = ""
@@ -192,7 +243,7 @@ class Documents:
         """
 
         def choose(look: Look) -> list[NewValue]:
-            entries = look(list(wanted))
+            entries = look.load(list(wanted))
             return [
                 NewValue(key, value, entries.get(key, NOTHING_SAID).tips)
                 for key, value in wanted.items()
@@ -215,7 +266,7 @@ class Documents:
 
         def plan(connection: Connection) -> list[Draft]:
             document = self._refresh(connection, target, kind, name)
-            said[:] = choose(partial(self._look, connection, kind, document))
+            said[:] = choose(Look(self._state, connection, kind, document))
             own = 0 if document is None else document.depth
             drafts = [_draft(kind, name, group, own) for group in group_values(said, kind.edit_count_max)]
             return drafts + (self.drafts_of_return(connection, target, kind.name, name) if drafts else [])
@@ -356,17 +407,6 @@ class Documents:
         self, connection: Connection, branch: Branch, kind: ValuesKind, name: str
     ) -> StandingDocument | None:
         return self._state.refresh(self._hub.replica.database, connection, branch, kind, name)
-
-    def _look(
-        self,
-        connection: Connection,
-        kind: ValuesKind,
-        document: StandingDocument | None,
-        keys: Sequence[str] | KeyRange,
-    ) -> dict[str, DocumentEntry]:
-        if isinstance(keys, KeyRange):
-            return self._state.between(connection, kind, document, keys)
-        return self._state.entries(connection, kind, document, keys)
 
     def _reduce_said(self, said: Sequence[DocumentCommit]) -> dict[str, DocumentEntry]:
         try:

@@ -1,10 +1,10 @@
 """Reads and edits JSON documents of branches. `verifier.json_documents` and `verifier.json_edits` have the rules."""
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from node.content.document_state import NOTHING_SAID, KeyRange
+from node.content.document_state import NOTHING_SAID
 from node.content.documents import Documents, Look, NewValue
 from node.contract.document_values import DocumentSnapshot
 from node.contract.json_documents import (
@@ -17,18 +17,14 @@ from node.contract.json_documents import (
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import JSON
 from protocol.formats.text import id_text
-from verifier.documents import DocumentEntry
 from verifier.json_documents import (
     PLACE,
-    Address,
-    Json,
     JsonConflict,
     JsonValue,
-    key_of,
-    keys_of_owner,
     read_json,
 )
 from verifier.json_edits import EditRefused, JsonEditor, Operation
+from verifier.json_registers import HeldRegisters
 
 _CONFLICTS_SHOWN_MAX: Final = 64
 """Conflicts of a document in one answer; all are counted."""
@@ -48,34 +44,30 @@ class JsonDocuments:
     async def edit(
         self, branch: str, name: str, edits: Sequence[JsonChange], *, preview: bool
     ) -> JsonEditResult:
-        """Write edits in as few commits as hold them. Costs O(what stands in the items that are edited), and where one
-        speaks of the order of a list, or replaces one, O(items of all lists).
+        """Write edits in as few commits as hold them. Costs O(what they write, and what stands below its address), each
+        part O(log n), however much else the document holds. Edits of one list beyond 64 cost O(its items) once.
 
         Raises ServiceError `bad_input` where one of them cannot be; then nothing is written.
         """
         items: list[str] = []
 
-        def show(entries: Mapping[str, DocumentEntry]) -> Json:
+        def edit(look: Look) -> tuple[JsonEditor, list[Operation]]:
             items[:] = []
-            editor = JsonEditor(entries, secrets.randbelow)
-            _edit(editor, edits, items)
-            return editor.value()
+            held = look.held
+            editor = JsonEditor(look if held is None else HeldRegisters(held), secrets.randbelow)
+            return editor, _edit(editor, edits, items)
 
         def choose(look: Look) -> list[NewValue]:
-            items[:] = []
-
-            def load(address: Address) -> dict[str, DocumentEntry]:
-                return look([key_of(address)] if len(address) > 1 else KeyRange(*keys_of_owner(address[0])))
-
-            editor = JsonEditor({}, secrets.randbelow, load)
-            operations = _edit(editor, edits, items)
-            entries = look([one.key for one in operations if not one.is_increment])
+            _, operations = edit(look)
+            entries = look.load([one.key for one in operations if not one.is_increment])
             return [
                 NewValue(one.key, one.value, entries.get(one.key, NOTHING_SAID).tips) for one in operations
             ]
 
         if preview:
-            branch_id, value = await self._documents.read(JSON, branch, name, show)
+            branch_id, value = await self._documents.look(
+                JSON, branch, name, lambda look: edit(look)[0].value()
+            )
             return {"branch": branch_id, "commits": [], "value": value, "items": items}
         written = await self._documents.write(JSON, branch, name, choose)
         return {"branch": written.branch, "commits": written.commits, "value": None, "items": items}

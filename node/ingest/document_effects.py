@@ -32,6 +32,7 @@ from storage.commits.document_rows import (
 )
 from storage.engine.database import Database
 from storage.repos.repos import Branch
+from verifier.json_documents import find_position
 
 _KIND_OF: Final[dict[str, DocumentKind]] = {
     kind_name(body): kind for kind in DOCUMENT_KINDS for body in kind.bodies
@@ -122,6 +123,7 @@ def _read(one: NewCommit, tables: Tables) -> tuple[CommitId, DocumentBody | None
 
 def _operations(num: int, name: CommitId, body: ValuesEdit | None, *, is_carried: bool) -> SaidOperations:
     values = {} if body is None else body.values()
+    positions = {key.encode(): find_position(key, value) for key, value in values.items()}
     replaced = () if body is None else body.replaced()
     return SaidOperations(
         num,
@@ -129,6 +131,7 @@ def _operations(num: int, name: CommitId, body: ValuesEdit | None, *, is_carried
         is_carried,
         {key.encode(): value is not None for key, value in values.items()},
         frozenset((key.encode(), replaced_name) for key, replaced_name in replaced),
+        {key: position for key, position in positions.items() if position is not None},
     )
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from protocol.formats.document_kinds import ValuesEdit
 from protocol.ids import CommitId
+from storage.commits.document_positions import PlacedItem, find_shown, insert_positions
 from storage.commits.document_rows import (
     BODY_KINDS,
     KIND_OF,
@@ -26,14 +27,16 @@ from storage.engine.bulk import insert_rows
 from storage.engine.database import Database
 from storage.engine.id_keys import chunks, pack_nums
 from storage.schema.document_schema import (
+    OF_DOCUMENTS,
     document_operations,
-    document_replacements,
+    document_positions,
     document_tips,
     document_unmet,
     documents,
 )
 from storage.schema.schema import commits
 from verifier.documents import DocumentCommit, ErasedValues, OrderKey, find_operations
+from verifier.json_documents import find_position
 
 
 class MadeRow(NamedTuple):
@@ -46,6 +49,7 @@ class MadeRow(NamedTuple):
     place: OrderKey
     is_there: bool
     replaced: int
+    position: bytes | None
 
 
 class MadeDocument(NamedTuple):
@@ -72,6 +76,7 @@ def plan_document(said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[
             one.place,
             one.value is not None,
             operations.replaced[one.name, one.key],
+            find_position(one.key, one.value),
         )
         for one in operations.counting
     ]
@@ -89,7 +94,7 @@ def plan_document(said: Sequence[tuple[int, DocumentCommit]], origins: Sequence[
 def make_document(database: Database, connection: Connection, document: Document, made: MadeDocument) -> None:
     """Write a document's rows anew. Costs O(its operations)."""
     num, depth = document.num, len(made.origins)
-    for table in (document_operations, document_tips, document_replacements, document_unmet):
+    for table in OF_DOCUMENTS:
         connection.execute(delete(table).where(table.c.doc_num == num))
     operations: list[tuple[object, ...]] = [
         (
@@ -102,14 +107,19 @@ def make_document(database: Database, connection: Connection, document: Document
             one.is_there,
             True,
             one.replaced,
+            one.position,
         )
         for one in made.rows
     ]
-    operations += [(num, NO_KEY, name, at, at, depth, False, False, 0) for name, at in made.copies]
+    operations += [(num, NO_KEY, name, at, at, depth, False, False, 0, None) for name, at in made.copies]
     insert_rows(connection, document_operations, OPERATION_COLUMNS, operations)
     standing = [one for one in made.rows if not one.replaced]
-    tips = sorted((num, one.key, *one.place, one.source_num, one.name, one.is_there) for one in standing)
+    tips: list[tuple[object, ...]] = [
+        (num, one.key, *one.place, one.source_num, one.name, one.is_there, one.position)
+        for one in sorted(standing, key=lambda one: (one.key, one.place, one.source_num))
+    ]
     insert_rows(connection, document_tips, TIP_COLUMNS, tips)
+    insert_positions(connection, [(num, key, at) for key, at in sorted(_find_positions(standing).items())])
     unmet = [(num, key, name, count) for (key, name), count in made.unmet.items()]
     insert_rows(connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
     last = next_change(database, connection)
@@ -123,6 +133,12 @@ def make_document(database: Database, connection: Connection, document: Document
         "changed_num": last,
     }
     connection.execute(update(documents).where(documents.c.num == num).values(values))
+
+
+def _find_positions(standing: Iterable[MadeRow]) -> dict[bytes, bytes]:
+    return find_shown(
+        PlacedItem(one.key, one.name, one.place, one.position) for one in standing if one.position is not None
+    )
 
 
 def is_document_wrong(
@@ -146,19 +162,26 @@ def is_document_wrong(
         made = plan_document(said, ())
     except ErasedValues:
         return True
-    expected = {(one.key, *one.place, one.name, one.is_there) for one in made.rows if not one.replaced}
+    standing = [one for one in made.rows if not one.replaced]
+    expected = {(one.key, *one.place, one.name, one.is_there) for one in standing}
     tips = document_tips.c
     query = select(
         tips.key, tips.depth, tips.passed, tips.rank, tips.commit_id, tips.name, tips.is_there
     ).where(tips.doc_num == document.num)
     found = {tuple(row) for row in connection.execute(query)}
     there = {key for key, *_, is_there in expected if is_there}
-    return found != expected or document.entry_count != len(there)
+    positions = select(document_positions.c.key, document_positions.c.position)
+    placed = connection.execute(positions.where(document_positions.c.doc_num == document.num))
+    return (
+        found != expected
+        or document.entry_count != len(there)
+        or dict(map(tuple, placed)) != _find_positions(standing)
+    )
 
 
 def reset_documents(database: Database, connection: Connection) -> int:
     """Forget all rows of documents, and let each be made anew; return how many there are. Costs O(commits)."""
-    for table in (document_operations, document_tips, document_replacements, document_unmet, documents):
+    for table in (*OF_DOCUMENTS, documents):
         connection.execute(delete(table))
     return len(add_stale_documents(database, connection))
 

@@ -47,6 +47,18 @@ _TIPS_BETWEEN: Final = (
     )
     .order_by(*_TIP)
 )
+_KEYS_BETWEEN: Final = (
+    select(document_tips.c.key)
+    .where(
+        document_tips.c.doc_num == bindparam("doc"),
+        document_tips.c.key >= bindparam("first"),
+        document_tips.c.key < bindparam("end"),
+        document_tips.c.is_there,
+    )
+    .distinct()
+    .order_by(document_tips.c.key)
+    .limit(bindparam("limit"))
+)
 _TIPS_OF: Final = (
     select(document_tips.c.doc_num, *_TIP, document_tips.c.name, document_tips.c.is_there)
     .where(document_tips.c.doc_num.in_(bindparam("keys", expanding=True)), document_tips.c.is_there)
@@ -130,8 +142,17 @@ def load_keys(connection: Connection, doc_num: int, offset: int, limit: int) -> 
     return select_rows(connection, _KEYS, doc=doc_num, offset=offset, limit=limit).scalars()
 
 
-def load_tips_between(connection: Connection, doc_num: int, first: bytes, end: bytes) -> list[Tip]:
-    """Load what is there about keys from one on, and before another, as `load_tips`. Costs O(what stands, and log n)."""
+def load_tips_between(
+    connection: Connection, doc_num: int, first: bytes, end: bytes, limit: int | None
+) -> list[Tip]:
+    """Load what is there about the first keys from one on, and before another. Costs O(what stands, and log n)."""
+    if limit is not None:
+        keys = select_rows(
+            connection, _KEYS_BETWEEN, doc=doc_num, first=first, end=end, limit=limit
+        ).scalars()
+        if not keys:
+            return []
+        end = keys[-1] + b"\0"
     found = select_rows(connection, _TIPS_BETWEEN, doc=doc_num, first=first, end=end)
     return [
         Tip(key, (depth, passed, rank, commit_id), num, name, bool(is_there))

@@ -19,11 +19,13 @@ from protocol.formats.body import Carried, kind_name
 from protocol.formats.document_kinds import DOCUMENT_KINDS, ValuesKind
 from protocol.ids import CommitId
 from storage.commits.document_index_rows import forget_places
+from storage.commits.document_positions import keep_positions
 from storage.engine.bulk import change_rows, insert_rows, select_in, select_rows
 from storage.engine.database import Database, reserve_numbers_to
 from storage.engine.id_keys import PackedNums, chunks, pack_nums, unpack_nums
 from storage.schema.document_schema import (
     document_operations,
+    document_positions,
     document_replacements,
     document_tips,
     document_unmet,
@@ -73,6 +75,7 @@ _OPERATION: Final = (
     document_operations.c.is_there,
     document_operations.c.is_live,
     document_operations.c.replaced,
+    document_operations.c.position,
 )
 OPERATION_COLUMNS: Final = tuple(column.name for column in _OPERATION)
 _ABOUT: Final = select(*_OPERATION).where(
@@ -155,13 +158,17 @@ class Document(NamedTuple):
 
 
 class SaidOperations(NamedTuple):
-    """An accepted commit as a document reads it: whether each key is there, and the pairs (key, name) that it replaces."""
+    """An accepted commit as a document reads it.
+
+    It has whether each key is there, the pairs (key, name) that it replaces, and positions that it gives items, by key.
+    """
 
     num: int
     name: CommitId
     is_carried: bool
     values: Mapping[bytes, bool]
     replaces: frozenset[tuple[bytes, CommitId]]
+    positions: Mapping[bytes, bytes]
 
 
 @dataclass(slots=True)
@@ -175,6 +182,7 @@ class _Row:
     is_there: bool
     is_live: bool
     replaced: int
+    position: bytes | None
     stood: bool = False
     is_new: bool = False
 
@@ -186,7 +194,7 @@ class _Row:
     def values(self) -> tuple[object, ...]:
         return (
             *(self.doc_num, self.key, self.name, self.source_num, self.place_num, self.depth),
-            *(self.is_there, self.is_live, self.replaced),
+            *(self.is_there, self.is_live, self.replaced, self.position),
         )
 
 
@@ -216,7 +224,8 @@ class Changes:
             pair = (document.num, key, said.name)
             copies = self._find(pair)
             replaced = copies[0].replaced if copies else self._take_unmet(pair)
-            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, is_new=True)
+            at = said.positions.get(key)
+            row = _Row(*pair, said.num, said.num, document.depth, is_there, False, 0, at, is_new=True)
             copies.append(row)
             self.settle(row, is_live=True, replaced=replaced)
         for key, name in sorted(said.replaces):
@@ -251,6 +260,7 @@ class Changes:
         went = [row for row in self._changed.values() if row.stood and not row.stands]
         keys = sorted({(row.doc_num, row.key) for row in (*came, *went) if row.is_there})
         were_there = [self._is_there(*key) for key in keys]
+        placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
         places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
         change_rows(
             self.connection,
@@ -258,7 +268,10 @@ class Changes:
             [(row.doc_num, row.key, row.depth, *places[row.place_num], row.source_num) for row in went],
         )
         tips = [
-            (row.doc_num, row.key, row.depth, *places[row.place_num], row.source_num, row.name, row.is_there)
+            (
+                *(row.doc_num, row.key, row.depth, *places[row.place_num], row.source_num),
+                *(row.name, row.is_there, row.position),
+            )
             for row in came
         ]
         insert_rows(self.connection, document_tips, TIP_COLUMNS, sorted(tips))
@@ -270,6 +283,7 @@ class Changes:
             _CHANGE,
             [(row.is_live, row.replaced, row.doc_num, row.key, row.name, row.source_num) for row in kept],
         )
+        keep_positions(self.connection, placed)
         columns = ("commit_num", "doc_num", "key", "name")
         insert_rows(self.connection, document_replacements, columns, self._replacements)
         change_rows(self.connection, _DROP_UNMET, list(self._unmet))
@@ -419,14 +433,16 @@ def move_operations(
     ]
     if not rows:
         return
+    placed = {(row.doc_num, row.key) for row in rows if row.position is not None}
     gone = [(row.doc_num, row.key, row.depth, *moved[row.place_num], row.source_num) for row in rows]
     change_rows(connection, _DROP_TIP, gone)
     tips: list[tuple[object, ...]] = []
     for row in rows:
         passed, rank, commit_id = moved[row.place_num]
         place = (row.depth, passed + by, rank, commit_id)
-        tips.append((row.doc_num, row.key, *place, row.source_num, row.name, row.is_there))
+        tips.append((row.doc_num, row.key, *place, row.source_num, row.name, row.is_there, row.position))
     insert_rows(connection, document_tips, TIP_COLUMNS, tips)
+    keep_positions(connection, placed)
     at = next_change(database, connection)
     change_rows(connection, _CHANGED, [(0, at, num) for num in sorted({row.doc_num for row in rows})])
 
@@ -451,6 +467,8 @@ def forget_operations(connection: Connection, nums: Sequence[int]) -> None:
             connection.execute(delete(document_tips).where(of_key))
         of_documents = select(operations.doc_num).where(of_bodies).distinct()
         forget_places(connection, list(connection.execute(of_documents).scalars()))
+        stale = document_positions.c.doc_num.in_(of_documents)
+        connection.execute(delete(document_positions).where(stale))
         connection.execute(delete(document_operations).where(of_bodies))
         connection.execute(delete(document_replacements).where(document_replacements.c.commit_num.in_(part)))
 

@@ -6,12 +6,9 @@ from storage.engine.database import reserve_used_numbers
 from storage.engine.id_keys import chunks
 from storage.repos.row_changes import row_changes
 from storage.schema.document_schema import (
+    OF_DOCUMENTS,
     document_index_entries,
     document_indexes,
-    document_operations,
-    document_replacements,
-    document_tips,
-    document_unmet,
     documents,
     text_blocks,
     texts,
@@ -69,7 +66,7 @@ def forget_repo(connection: Connection, repo_num: int) -> None:
     entered = select(document_indexes.c.num).where(document_indexes.c.branch_num.in_(of_repo))
     connection.execute(delete(document_index_entries).where(document_index_entries.c.index_num.in_(entered)))
     held = select(documents.c.num).where(documents.c.branch_num.in_(of_repo))
-    for table in (document_operations, document_tips, document_replacements, document_unmet):
+    for table in OF_DOCUMENTS:
         connection.execute(delete(table).where(table.c.doc_num.in_(held)))
     of_topics, shared = _find_topics(connection, repo_num)
     of_branches = select(commits.c.num).where(commits.c.branch_num.in_(of_repo))

@@ -5,6 +5,8 @@ items and keys stand here in the clear, as names of branches and files do; value
 `storage.commits.kept_texts` keeps texts, sealed. Erasing a body leaves no copy of it.
 """
 
+from typing import Final
+
 from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, String, Table, UniqueConstraint
 
 from storage.schema.columns import NUM, Bytes, metadata
@@ -46,6 +48,7 @@ document_operations = Table(
     Column("is_there", Boolean, nullable=False),
     Column("is_live", Boolean, nullable=False),  # its commit is not void
     Column("replaced", BigInteger, nullable=False),  # live operations about the key that name it
+    Column("position", Bytes()),  # that it gives an item of a list (`verifier.json_documents.find_position`)
     Index("document_operations_source", "source_num"),
     sqlite_with_rowid=False,
 )
@@ -63,6 +66,7 @@ document_tips = Table(
     Column("source_num", NUM, primary_key=True),
     Column("name", Bytes(32), nullable=False),
     Column("is_there", Boolean, nullable=False),
+    Column("position", Bytes()),
     sqlite_with_rowid=False,
 )
 """Operations that stand."""
@@ -88,6 +92,26 @@ document_unmet = Table(
     sqlite_with_rowid=False,
 )
 """Counts of what replaces operations that are not here: copies that may still be carried here, and lies."""
+
+document_positions = Table(
+    "document_positions",
+    metadata,
+    Column("doc_num", NUM, primary_key=True),
+    Column("key", Bytes(), primary_key=True),
+    Column("position", Bytes(), nullable=False),
+    Index("document_positions_order", "doc_num", "position"),
+    sqlite_with_rowid=False,
+)
+"""Items of the lists of JSON documents: the key of each, and the position that shows."""
+
+OF_DOCUMENTS: Final = (
+    document_operations,
+    document_tips,
+    document_replacements,
+    document_unmet,
+    document_positions,
+)
+"""Tables of what documents come to, by `doc_num`."""
 
 document_indexes = Table(
     "document_indexes",

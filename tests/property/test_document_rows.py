@@ -17,6 +17,7 @@ from protocol.formats.document_kinds import DictEdit, DictEntry, DictSnapshot, R
 from protocol.ids import CommitId
 from storage.commits import checkpoints
 from storage.commits.document_making import make_document, plan_document
+from storage.commits.document_positions import load_positions
 from storage.commits.document_reading import load_keys, load_tips
 from storage.commits.document_rows import (
     Document,
@@ -32,8 +33,10 @@ from storage.schema.document_schema import document_operations, document_tips
 from storage.schema.schema import commits
 from tests.support.rows import put_branch, put_commits, some_id
 from verifier.documents import DocumentCommit, DocumentEntry, DocumentValue, reduce_values, snapshot_values
+from verifier.json_documents import Place, find_position, position_of, read_register
 
-KEYS = ("", "B", "a", "ä")
+ITEM = "@\0" + "i" * 16
+KEYS = ("", "B", "a", "ä", ITEM)
 BORDERS: tuple[tuple[str, str | None], ...] = (("", None), ("", "a"), ("B", None), ("a", "b"))
 FIRST = pytest.mark.parametrize(
     "first", [0, *(pytest.param(first, marks=pytest.mark.extended) for first in (20, 40))]
@@ -89,7 +92,9 @@ class Story:
         values = {key.encode(): value is not None for key, value in one.body.values().items()}
         replaced = frozenset((key.encode(), name) for key, name in one.body.replaced())
         is_carried = one.name != one.commit_id
-        said = SaidOperations(one.num, one.name, is_carried, values, replaced)
+        found = ((key, find_position(key, value)) for key, value in one.body.values().items())
+        positions = {key.encode(): position for key, position in found if position is not None}
+        said = SaidOperations(one.num, one.name, is_carried, values, replaced, positions)
         add_operations(self.connection, [(document, said)], one.num)
 
     def flip(self, one: Made) -> None:
@@ -151,6 +156,12 @@ class Story:
         there = sorted(key.encode() for key, entry in expected.items() if entry.values)
         assert load_keys(self.connection, document.num, 0, 9) == there, step
         assert document.entry_count == len(there), step
+        found_positions = load_positions(
+            self.connection, document.num, b"", b"\xff", offset=0, limit=9, is_backwards=False
+        )
+        content = read_register(("@", ITEM[2:]), expected.get(ITEM, DocumentEntry(())))[0]
+        shown = [position_of(ITEM[2:], content)] if isinstance(content, Place) else []
+        assert found_positions == shown, step
 
 
 @pytest.fixture
@@ -186,7 +197,7 @@ def _history(rng: random.Random, size: int, *, with_snapshots: bool) -> list[Mad
             made.append(Made(commit_id, carried.name, rank, past, carried.body))
             continue
         keys = rng.sample(KEYS, rng.randint(0, 3))
-        put = tuple(DictEntry(key, str(number)) for key in keys if rng.random() < 0.7)
+        put = tuple(DictEntry(key, _value(key, number, rng)) for key in keys if rng.random() < 0.7)
         erased = tuple(key for key in keys if key not in [one.key for one in put])
         spoken = [*(one.key for one in put), *erased]
         replaced: list[Replaced] = []
@@ -197,6 +208,11 @@ def _history(rng: random.Random, size: int, *, with_snapshots: bool) -> list[Mad
             replaced += [Replaced(name, (place,)) for name in names]
         made.append(Made(commit_id, commit_id, rank, past, DictEdit(put, erased, tuple(replaced))))
     return made
+
+
+def _value(key: str, number: int, rng: random.Random) -> str:
+    is_place = key == ITEM and rng.random() < 0.8
+    return f'{{"in":["","l"],"at":"V{number}"}}' if is_place else str(number)
 
 
 def _state(past: set[Made]) -> dict[str, DocumentEntry]:

@@ -8,6 +8,7 @@ from tests.support.ids import as_commit_id
 from verifier.documents import DocumentEntry, DocumentValue
 from verifier.json_documents import Json, read_json
 from verifier.json_edits import JsonEditor
+from verifier.json_registers import HeldRegisters
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Author:
 
     def editor(self) -> JsonEditor:
         """An editor of what this author sees."""
-        return JsonEditor(self.entries(), self.history.random.randrange)
+        return JsonEditor(HeldRegisters(self.entries()), self.history.random.randrange)
 
     def write(self, editor: JsonEditor) -> None:
         """Write a commit of what was edited."""

@@ -1,28 +1,26 @@
 """JSON documents from registers, and edits of them: maps, lists, counters, conflicts, removal and its end, and bad input."""
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from random import Random
+from typing import Any
 
 import pytest
 
 from tests.support.ids import as_commit_id
 from tests.support.json_histories import Author, History
+from verifier import json_registers
 from verifier.documents import DocumentEntry, DocumentValue
 from verifier.json_documents import (
-    PLACE,
     REFUSED,
-    Address,
     JsonConflict,
     JsonValue,
     clean_value,
-    key_of,
-    keys_of_owner,
     parse_content,
     parse_key,
     read_json,
 )
 from verifier.json_edits import EditRefused, JsonEditor, fraction_between
+from verifier.json_registers import HeldRegisters
 
 ITEM, OTHER = "a" * 16, "b" * 16
 
@@ -427,7 +425,7 @@ def test_equal_fractions_are_told_apart_by_ids_and_get_room() -> None:
         **{"/l": '{"list":1}', f"@/{OTHER}": place, OTHER: "2", f"@/{ITEM}": place, ITEM: "1"}
     )
     assert read_json(entries).value == {"l": [1, 2]}
-    editor = JsonEditor(entries, Random(1).randrange)
+    editor = JsonEditor(HeldRegisters(entries), Random(1).randrange)
     editor.insert(("l",), 1.5, index=1)
     assert len([one for one in editor.operations() if one.key.startswith("@")]) == 3, "all are spaced anew"
 
@@ -469,57 +467,141 @@ def test_a_number_too_long_for_a_float_is_refused_and_leaves_the_rest_readable()
     assert read_json({"\0n": entry}).value == {}
 
 
-def test_an_editor_that_loads_the_items_it_is_asked_of_says_what_one_with_all_entries_says() -> None:
-    random = Random(5)
-    loaded: list[Address] = []
-    refused = 0
-    for _ in range(60):
+@pytest.mark.parametrize("spoken", [0, 2, 64])
+def test_an_editor_that_reads_what_edits_speak_of_says_what_one_with_the_whole_document_says(
+    monkeypatch: pytest.MonkeyPatch, spoken: int
+) -> None:
+    monkeypatch.setattr(json_registers, "_SPOKEN_MAX", spoken)
+    random = Random(spoken)
+    refused = said = 0
+    for _ in range(12):
         history = History(random)
         both = (Author(history), Author(history))
+        _start(both[0], {"a": [1, {"a": []}, 3], "b": []})
         for _ in range(12):
             author = random.choice(both)
             if random.random() < 0.3:
                 _together(*both)
             entries, seed = author.entries(), random.random()
-
-            def load(
-                address: Address, entries: dict[str, DocumentEntry] = entries
-            ) -> dict[str, DocumentEntry]:
-                loaded.append(address)
-                first, end = keys_of_owner(address[0]) if len(address) == 1 else (key_of(address),) * 2
-                return {key: entry for key, entry in entries.items() if first <= key < end or key == first}
-
-            whole = JsonEditor(entries, Random(seed).randrange)
-            lazy = JsonEditor({}, Random(seed).randrange, load)
-            for _ in range(random.randint(1, 3)):
-                seed, outcomes = random.random(), list[str]()
-                for editor in (whole, lazy):
-                    outcomes.append(_edit_at_random(editor, Random(seed), entries))
+            whole = JsonEditor(HeldRegisters(entries), Random(seed).randrange)
+            whole.value()
+            partial = JsonEditor(HeldRegisters(entries), Random(seed).randrange)
+            for _ in range(random.randint(1, 6)):
+                seed = random.random()
+                outcomes = [_edit_at_random(editor, Random(seed), entries) for editor in (whole, partial)]
                 assert outcomes[0] == outcomes[1]
                 refused += outcomes[0] != ""
-            assert list(whole.operations()) == list(lazy.operations())
+            assert set(whole.operations()) == set(partial.operations())
+            assert whole.value() == partial.value()
+            said += len(list(whole.operations()))
             author.write(whole)
     assert refused
-    assert max(Counter(loaded).values()) > 1
-    assert (PLACE,) in loaded
+    assert said > 300
+
+
+class _Counted(HeldRegisters):
+    """Registers that count what is read of them."""
+
+    read = 0
+
+    def load(self, keys: Sequence[str]) -> Mapping[str, DocumentEntry]:
+        return self._count(super().load(keys))
+
+    def load_between(self, first: str, end: str, limit: int | None) -> Mapping[str, DocumentEntry]:
+        return self._count(super().load_between(first, end, limit))
+
+    def load_positions(
+        self, first: bytes, end: bytes, offset: int, limit: int | None, *, is_backwards: bool
+    ) -> Sequence[bytes]:
+        found = super().load_positions(first, end, offset, limit, is_backwards=is_backwards)
+        self.read += len(found)
+        return found
+
+    def _count(self, found: Mapping[str, DocumentEntry]) -> Mapping[str, DocumentEntry]:
+        self.read += len(found)
+        return found
+
+
+@pytest.mark.parametrize("kind", ["list", "map"])
+def test_an_edit_reads_as_much_in_a_large_document_as_in_a_small_one(kind: str) -> None:
+    counts: list[list[int]] = []
+    for size in (20, 400):
+        author = Author(History(Random(1)))
+        if kind == "list":
+            _start(author, {"l": [{"n": number} for number in range(size)], "done": []})
+        else:
+            _start(author, {"m": {f"k{number}": {"n": number} for number in range(size)}})
+        value = author.value()
+        assert isinstance(value, dict)
+        counts.append([])
+        for edit in _EDITS[kind]:
+            registers = _Counted(author.entries())
+            editor = JsonEditor(registers, Random(2).randrange)
+            edit(editor, _ids(value["l"]) if kind == "list" else [])
+            assert list(editor.operations())
+            counts[-1].append(registers.read)
+    assert counts[0] == counts[1]
+    assert max(counts[0]) < 10
+
+
+_EDITS: dict[str, list[Callable[[JsonEditor, list[str]], object]]] = {
+    "list": [
+        lambda editor, _: editor.insert(("l",), {"n": 0}),
+        lambda editor, _: editor.insert(("l",), {"n": 0}, index=0),
+        lambda editor, _: editor.insert(("l",), {"n": 0}, index=7),
+        lambda editor, _: editor.insert(("l",), {"n": 0}, index=-7),
+        lambda editor, ids: editor.insert(("l",), {"n": 0}, after=ids[3]),
+        lambda editor, ids: editor.move(ids[3], ("l",), before=ids[9]),
+        lambda editor, ids: editor.move(ids[3], ("done",)),
+        lambda editor, _: editor.put(("l", 5, "n"), "new"),
+        lambda editor, _: editor.add(("l", -1, "n"), 1),
+        lambda editor, _: editor.remove(("l", 5)),
+    ],
+    "map": [
+        lambda editor, _: editor.put(("m", "k3", "n"), "new"),
+        lambda editor, _: editor.put(("m", "new"), {"n": 1}),
+        lambda editor, _: editor.add(("m", "k3", "n"), 1),
+        lambda editor, _: editor.remove(("m", "k3")),
+        lambda editor, _: editor.insert(("new",), 1),
+    ],
+}
+
+
+def test_a_batch_about_one_list_reads_its_order_once() -> None:
+    author = Author(History(Random(1)))
+    _start(author, {"l": list(range(300))})
+    registers = _Counted(author.entries())
+    editor = JsonEditor(registers, Random(2).randrange)
+    for _ in range(200):
+        editor.insert(("l",), "x", index=150)
+    assert registers.read < 3 * 64 * 64
+
+
+_PATHS: list[tuple[str | int, ...]] = [
+    *[(), ("a",), ("a",), ("a",), ("b",), ("b",), ("a", 0), ("a", -1), ("b", 1), ("a", "b"), ("b", "a")],
+    *[("a", 0, "b"), ("b", -1, "a")],
+]
 
 
 def _edit_at_random(editor: JsonEditor, random: Random, entries: Mapping[str, object]) -> str:
     """An edit, and why it was refused."""
     items = [*{key.split("\0")[1] for key in entries if key.startswith("@")}, ""]
-    item, moved = random.choice(sorted(items)), random.choice(sorted(items))
-    path = tuple(random.choices(("a", "b", 0), k=random.randint(0, 2)))
-    value = random.choice([1, "x", {}, {"a": 1}, [], [1, {"b": [2]}]])
+    item, moved = random.choice([*sorted(items), *[""] * 3 * len(items)]), random.choice(sorted(items))
+    path = random.choice(_PATHS)
+    value = random.choice([1, "x", {}, {"a": 1}, [], [1, {"b": [2]}], [1, 2, 3]])
+    near: dict[str, Any] = random.choice(
+        [{}, {"index": random.randint(-4, 4)}, {"after": moved}, {"before": moved}]
+    )
     try:
-        match random.randrange(5):
+        match random.randrange(7):
             case 0:
                 editor.put(path, value, item)
             case 1:
                 editor.add(path, 2, item)
-            case 2:
-                editor.insert(path, value, item)
+            case 2 | 5 | 6:
+                editor.insert(path, value, item, **near)
             case 3:
-                editor.move(moved, path, item)
+                editor.move(moved, path, item, **near)
             case _:
                 editor.remove(path, item)
     except EditRefused as error:

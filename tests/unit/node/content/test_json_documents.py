@@ -1,7 +1,9 @@
 """JSON documents over the API and on whole nodes: edits, conflicts, merges, snapshots, and what is refused."""
 
+import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,16 +11,22 @@ import trio
 from trio.testing import MockClock
 
 from node.api.live_json import LiveJson
-from node.content import document_state
+from node.content import document_state, documents, json_documents
 from node.content.document_indexes import DocumentIndexes
 from node.content.document_queries import DocumentQueries
-from node.content.documents import Documents
+from node.content.documents import Documents, Look
 from node.content.json_documents import JsonDocuments
 from node.contract.json_documents import JsonChange
+from node.runtime.errors import ServiceError
+from protocol.formats.document_kinds import JSON
 from tests.support.machine import fail_after
 from tests.support.nodes import Node, open_nodes, share, together
 from tests.support.served import AUTH, Served, served
+from tests.unit.node.content.test_documents import documents_of
+from verifier.documents import DocumentEntry
 from verifier.json_documents import Json
+from verifier.json_edits import JsonEditor
+from verifier.json_registers import HeldRegisters
 
 
 @pytest.fixture
@@ -185,15 +193,19 @@ async def test_an_edit_of_an_item_reads_no_more_however_many_items_its_list_has(
     read: list[int] = []
 
     def count(load: Callable[..., Collection[object]]) -> Callable[..., object]:
-        def counted(*args: object) -> object:
-            found = load(*args)
+        def counted(*args: object, **more: object) -> object:
+            found = load(*args, **more)
             read.append(len(found))
             return found
 
         return counted
 
-    for name in ("load_tips", "load_tips_between"):
-        monkeypatch.setattr(document_state, name, count(getattr(document_state, name)))
+    for module, name in (
+        (document_state, "load_tips"),
+        (document_state, "load_tips_between"),
+        (documents, "load_positions"),
+    ):
+        monkeypatch.setattr(module, name, count(getattr(module, name)))
     counts: dict[int, list[int]] = {}
     with fail_after(60):
         alice.create_repo()
@@ -204,9 +216,63 @@ async def test_an_edit_of_an_item_reads_no_more_however_many_items_its_list_has(
             await _edit(alice, JsonChange("put", ["title"], value="y", item=item))
             await _edit(alice, JsonChange("add", ["votes"], by=1, item=item))
             await _edit(alice, JsonChange("remove", ["title"], item=item))
+            await _edit(alice, JsonChange("insert", ["todo"], value=2))
+            await _edit(alice, JsonChange("insert", ["todo"], value=2, after=item))
+            await _edit(alice, JsonChange("insert", ["todo"], value=2, index=2))
+            await _edit(alice, JsonChange("move", ["todo"], moved=item, index=-1))
+            await _edit(alice, JsonChange("put", ["todo", 2], value=3))
+            await _edit(alice, JsonChange("remove", ["todo", -1]))
             counts[size] = list(read)
     assert counts[5] == counts[80]
-    assert sum(counts[5]) < 20
+    assert sum(counts[5]) < 60
+
+
+async def test_edits_of_what_is_stored_are_those_of_the_document_as_it_is_read(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, random = nodes[0], Random(4)
+    refused = 0
+    with fail_after(60):
+        alice.create_repo()
+        for number in range(60):
+            seen = (await _documents(alice).show("main", ""))["value"]
+            items = ["", *re.findall("[$]id': '(.{16})", str(seen))]
+            changes = [_change_at_random(random, items) for _ in range(random.randint(1, 3))]
+            before = await documents_of(alice).look(JSON, "main", "", _everything)
+            expected = JsonEditor(HeldRegisters(before[1]), Random(number).randrange)
+            monkeypatch.setattr("secrets.randbelow", Random(number).randrange)
+            try:
+                json_documents._edit(expected, changes, [])
+            except ServiceError:
+                refused += 1
+                with pytest.raises(ServiceError, match="edit"):
+                    await _edit(alice, *changes)
+                continue
+            previewed = await _documents(alice).edit("main", "", changes, preview=True)
+            assert previewed["value"] == expected.value()
+            monkeypatch.setattr("secrets.randbelow", Random(number).randrange)
+            await _edit(alice, *changes)
+            assert await _value(alice) == expected.value()
+    assert 0 < refused < 50
+
+
+def _everything(look: Look) -> dict[str, DocumentEntry]:
+    keys = list(look.load_between("", "{", None)) if look.held is None else list(look.held)
+    return look.load(keys)
+
+
+def _change_at_random(random: Random, items: list[str]) -> JsonChange:
+    near: dict[str, Any] = random.choice(
+        [{}, {"index": random.randint(-3, 3)}, {"after": random.choice(items)}]
+    )
+    return JsonChange(
+        random.choice(["put", "add", "insert", "insert", "move", "remove"]),
+        random.choice([[], ["a"], ["a"], ["b"], ["a", 0], ["b", -1], ["a", 1, "b"]]),
+        item=random.choice(items),
+        value=random.choice([1, {}, {"a": 1}, [1, {"b": [2]}], [1, 2, 3]]),
+        moved=random.choice(items),
+        **near,
+    )
 
 
 async def test_a_snapshot_changes_nothing_that_shows(nodes: list[Node]) -> None:
