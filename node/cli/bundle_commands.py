@@ -1,6 +1,7 @@
 """bundle: a repo's publications in a file, sealed, for a stick or a mail."""
 
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,6 +16,7 @@ from node.cli.completion import complete_branches
 from node.cli.downloads import check_target, receive
 from node.cli.progress import Progress, show_progress
 from node.cli.repo_commands import RepoArgument
+from node.cli.wording import parse_duration
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, ServiceError
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
@@ -36,12 +38,12 @@ def write(
     *,
     to: Annotated[Path, typer.Option("--to", metavar="FILE", help="The file to write.")],
     since: Annotated[
-        datetime | None,
+        str,
         typer.Option(
             metavar="DATE",
-            help="Only what this node has taken in from then on, in local time: 2026-11-01, 2026-11-01T18:00:00.",
+            help="Only what this node has taken in from then on: 2026-11-01, 2026-11-01T18:00:00 (local time), or 7d ago.",
         ),
-    ] = None,
+    ] = "",
     branches: Annotated[
         str,
         typer.Option(
@@ -57,7 +59,7 @@ def write(
     bundle begins; no text, name or key.
     """
     _require_plain(to)
-    moment = None if since is None else unix_moment(since)
+    moment = unix_moment(since, int(time.time())) if since else None
     ends: list[BundleEnd] = []
     with api.write_bundle(repo, since=moment, branches=branches) as pieces:
         receive(_checked(pieces, ends), check_target(to, "repo.bundle", replaces=force), None, replaces=force)
@@ -90,14 +92,24 @@ def read(
     return Outcome(answer, exit_code=_incomplete(answer["waiting"], answer["unopened"], answer["missing"]))
 
 
-def unix_moment(since: datetime) -> int:
-    """Return a local time in Unix seconds, at least 0. Raises ServiceError `bad_input` at the ends of the calendar."""
+def unix_moment(text: str, now: int) -> int:
+    """Return a local date or a time ago in Unix seconds, at least 0. Raises ServiceError where it is neither, or to come."""
     try:
-        return max(0, int(since.timestamp()))
+        moment = int(datetime.fromisoformat(text).timestamp())
     except (OverflowError, ValueError):
+        try:
+            moment = now - parse_duration(text)
+        except ServiceError:
+            raise ServiceError(
+                "bad_request", f"{text!r} is no date", "say 2026-11-01, 2026-11-01T18:00:00, 12h or 7d"
+            ) from None
+    if moment > now:
         raise ServiceError(
-            "bad_input", f"{since} is no time of this clock", "give a year from 2 to 9998"
-        ) from None
+            "bad_request",
+            f"{text} is still to come: nothing was taken in since then",
+            "give a date that has passed",
+        )
+    return max(0, moment)
 
 
 def _incomplete(*counts: int) -> int:

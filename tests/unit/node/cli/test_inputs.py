@@ -2,7 +2,6 @@
 
 import io
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -88,8 +87,15 @@ def test_a_line_has_a_largest_size() -> None:
         [*group_lines(Pipe(b"x" * size, b"x"))]
 
 
-def test_a_time_of_a_bundle_is_within_the_calendar() -> None:
-    assert unix_moment(datetime(2, 1, 1)) == 0
-    assert unix_moment(datetime(2026, 11, 1, tzinfo=UTC)) == 1793491200
-    with pytest.raises(ServiceError, match="no time of this clock"):
-        unix_moment(datetime(1, 1, 1))
+def test_a_time_of_a_bundle_is_a_date_or_a_time_ago_and_has_passed() -> None:
+    now = 1793491200 + 3600
+    assert unix_moment("2026-11-01T00:00:00+00:00", now) == 1793491200
+    assert unix_moment("12h", now) == now - 12 * 3600
+    assert unix_moment("0002-01-01", now) == 0
+    for future in ("2026-11-02T00:00:00+00:00", "9999-12-31"):
+        with pytest.raises(ServiceError, match="is still to come"):
+            unix_moment(future, now)
+    for other in ("tomorrow", "0001-01-01", "2026-13-01", "-7d"):
+        with pytest.raises(ServiceError, match="is no date") as refused:
+            unix_moment(other, now)
+        assert "12h or 7d" in refused.value.advice
