@@ -1053,6 +1053,7 @@ export interface ReplyTo {
   author_name?: string;
   commit: string;
   state: "shown" | "deleted" | "hidden" | "void" | "erased" | "absent";
+  text?: string;
   thread: string;
 }
 

@@ -11,6 +11,7 @@ from protocol.limits.users import (
     BODY_WAIT_SECONDS,
     IDEMPOTENCY_KEY_SIZE_MAX,
     POSTS_COUNT_MAX,
+    QUOTE_LENGTH_MAX,
     WRITE_STREAM_COUNT_MAX,
     WRITE_STREAM_KEYS_MAX,
 )
@@ -133,6 +134,15 @@ class ReplyTo(TypedDict):
     ]
     author: NotRequired[Id]
     author_name: NotRequired[PersonText]
+    text: NotRequired[
+        Annotated[
+            str,
+            Meta(
+                description=f"First line of what it says now, {QUOTE_LENGTH_MAX} characters at most, with people's names. "
+                "Where it is `shown`."
+            ),
+        ]
+    ]
 
 
 class PostFields(TypedDict, total=False):

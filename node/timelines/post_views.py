@@ -15,13 +15,16 @@ from node.ingest.replica import Replica
 from node.timelines.commit_fields import find_origins, load_whole_blocks, stored_fields
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
-from protocol.limits.users import MENTIONS_MAX
+from protocol.limits.users import MENTIONS_MAX, QUOTE_LENGTH_MAX
 from storage.commits.commits import TimelineRow, load_rows
 from storage.commits.post_index import NO_CHANGE, PostChange, can_be_changed, load_changes
 from verifier.posts import CHANGES, HIDDEN_KINDS, Relation
 
 MENTION: Final = re.compile(r"(?<!\w)@([a-z2-7]{51}[aq])(?!\w)")
 """How a text names a user: by id, so that everybody sees the name that they know."""
+_ID_SHOWN: Final = 12
+_QUOTED_SIZE: Final = 53 * QUOTE_LENGTH_MAX
+"""Characters of a line that are looked at: no more can be quoted, if all of it are ids that become names."""
 _OF_BODY: Final = ("erased", "unreadable", "damaged")
 
 
@@ -108,9 +111,9 @@ class _BranchPosts:
         about = self._load_posts(wanted | answered)
         changes = load_changes(self._connection, [*self._rows, *about.values()], self._persons)
         texts = self._open_edits(pairs, changes)
-        origins = find_origins(
-            self._connection, self._replica, [about[raw] for raw in answered & about.keys()]
-        )
+        answered_rows = [about[raw] for raw in answered & about.keys()]
+        origins = find_origins(self._connection, self._replica, answered_rows)
+        quotes = self._quote(answered_rows, changes)
         for row, fields in pairs:
             post = None if row.about is None else about.get(row.about)
             if counts_for(row, post, self._persons):
@@ -121,7 +124,7 @@ class _BranchPosts:
             else:
                 self._show_post(row, fields, changes.get(row.num, NO_CHANGE), texts)
             if "reply_to" in fields:
-                self._show_answered(fields["reply_to"], about, changes, origins)
+                self._show_answered(fields["reply_to"], about, changes, origins, quotes)
             if fields["text"] and (named := find_mentions(self._replica, self._repo_id, fields["text"])):
                 fields["mentions"] = named
 
@@ -172,6 +175,7 @@ class _BranchPosts:
         about: Mapping[CommitId, TimelineRow],
         changes: Mapping[int, PostChange],
         origins: Mapping[CommitId, Origin],
+        quotes: Mapping[CommitId, str],
     ) -> None:
         row = about.get(_answered(reply))
         if row is None:
@@ -190,6 +194,29 @@ class _BranchPosts:
             reply["state"] = "hidden"
         else:
             reply["state"] = "erased" if (change.edit or row).is_erased else "shown"
+            if row.commit_id in quotes:
+                reply["text"] = quotes[row.commit_id]
+
+    def _quote(self, rows: Sequence[TimelineRow], changes: Mapping[int, PostChange]) -> dict[CommitId, str]:
+        """Return the first lines of what posts say now, if anything. Costs O(posts): a block of each is read."""
+        shown = {
+            row.commit_id: changes.get(row.num, NO_CHANGE).edit or row
+            for row in rows
+            if not row.is_void and not self._is_gone(row, changes)
+        }
+        blocks = load_whole_blocks(self._connection, [*shown.values()])
+        texts = {
+            commit_id: stored_fields(self._replica, row, blocks.get(row.num))["text"] or ""
+            for commit_id, row in shown.items()
+        }
+        return {commit_id: line for commit_id, text in texts.items() if (line := self._first_line(text))}
+
+    def _first_line(self, text: str) -> str:
+        def called(match: re.Match[str]) -> str:
+            return f"@{self._replica.people.name(self._repo_id, UserId(parse_id(match[1]))) or match[1][:_ID_SHOWN]}"
+
+        line = text.strip().partition("\n")[0][:_QUOTED_SIZE]
+        return MENTION.sub(called, line)[:QUOTE_LENGTH_MAX]
 
     def _is_gone(self, row: TimelineRow, changes: Mapping[int, PostChange]) -> bool:
         return changes.get(row.num, NO_CHANGE).is_deleted or self._hider(row) is not None

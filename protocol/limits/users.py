@@ -28,6 +28,8 @@ POSTS_COUNT_MAX: Final = 10_000
 """Posts of one request: some seconds of writing, between which others write."""
 MENTIONS_MAX: Final = 64
 """Words after an @ that are looked up when a post is written, and people that one shows: each is compared with all names."""
+QUOTE_LENGTH_MAX: Final = 120
+"""Characters of an answered post that are shown above its reply: a line."""
 MERGED_COUNT_MAX: Final = 20_000
 """Commits that one merge of branches carries over: some seconds of writing, in one transaction."""
 MERGES_LOOKED_MAX: Final = 100

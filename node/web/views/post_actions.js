@@ -1,6 +1,6 @@
 // What one does with a post: reply to it, edit, delete or hide it; and what became of it.
 
-import { Icon } from "../parts/face.js";
+import { Face, Icon } from "../parts/face.js";
 import { Action, Loaded, useLoaded } from "../parts/form.js";
 import { when, whoOf } from "../parts/format.js";
 import { html } from "../parts/html.js";
@@ -27,7 +27,9 @@ export function Relation({ item, branch, tab }) {
   const said = answered
     ? text.replyTo(answered.author_name || answered.author?.slice(0, 12) || "", text.answered[answered.state] ?? answered.state)
     : item.edits ? text.editsPost : text.deletesPost;
-  return html`<p class="relation"><a class="re" href=${addressOf(branch, "commit", about)} tabindex=${tab}>${said}</a></p>`;
+  return html`<p class="relation"><a class="re" href=${addressOf(branch, "commit", about)} tabindex=${tab}>
+    ${answered?.author && html`<${Face} id=${answered.author} name=${answered.author_name} size="xs" />`}<span>${said}</span>
+    ${answered?.text && html` <span class="cut" dir="auto">${answered.text}</span>`}</a></p>`;
 }
 
 /** What stands instead of the text of a post that was taken away, or null. */

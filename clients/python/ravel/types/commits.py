@@ -155,6 +155,8 @@ class ReplyTo(TypedDict):
     """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
     beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
     """
+    text: NotRequired[str]
+    """First line of what it says now, 120 characters at most, with people's names. Where it is `shown`."""
 
 
 class Mention(TypedDict):

@@ -24,7 +24,7 @@ from protocol.formats.content import Compaction, Post
 from protocol.formats.profiles import Profile
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, CommitId, RepoId, UserId
-from protocol.limits.users import MENTIONS_MAX
+from protocol.limits.users import MENTIONS_MAX, QUOTE_LENGTH_MAX
 from storage.commits.commits import load_timeline
 from storage.repos.repos import Branch
 from storage.schema.schema import commits
@@ -224,6 +224,7 @@ async def test_replies_make_a_thread(room: Room) -> None:
         "state": "shown",
         "author": id_text(room.authors["alice"].user),
         "author_name": "Alice",
+        "text": "question?",
     }
     assert (items[second]["reply_to"]["commit"], items[second]["reply_to"]["thread"]) == (first, post)
     assert items[third]["reply_to"]["commit"] == post
@@ -249,6 +250,18 @@ async def test_a_reply_to_what_a_merge_carried_names_its_author(room: Room) -> N
     reply = (await room.posts("carol").reply(id_text(written.commit_id), "answer"))["commit"]
     assert room.items()[reply]["reply_to"]["author"] == id_text(bob)
     assert room.items()[reply]["reply_to"]["author_name"] == "Bob the 1st"
+    assert room.items()[reply]["reply_to"]["text"] == "question"
+
+
+async def test_a_reply_quotes_one_line_of_what_it_answers_with_names_of_people(room: Room) -> None:
+    bob = id_text(room.authors["bob"].user)
+    long = await room.write(f"\n@{bob}, {'x' * QUOTE_LENGTH_MAX}\nand more")
+    only = await room.write(f"@{bob} " * 100)
+    replies = [(await room.posts().reply(one, "re"))["commit"] for one in (long, only)]
+    name = room.node.replica.people.name(room.node.repo().repo_id, room.authors["bob"].user)
+    quoted = [room.items()[one]["reply_to"]["text"] for one in replies]
+    assert quoted[0] == f"@{name}, {'x' * QUOTE_LENGTH_MAX}"[:QUOTE_LENGTH_MAX]
+    assert quoted[1] == (f"@{name} " * 100)[:QUOTE_LENGTH_MAX]
 
 
 async def test_what_a_reply_answers_may_be_gone(room: Room) -> None:
@@ -257,6 +270,7 @@ async def test_what_a_reply_answers_may_be_gone(room: Room) -> None:
     await room.posts("bob").delete(post)
     await room.posts().hide(hidden, hidden=True)
     assert [room.items()[one]["reply_to"]["state"] for one in replies] == ["deleted", "hidden"]
+    assert not any("text" in room.items()[one]["reply_to"] for one in replies)
     room.node.author.write(
         room.node.replica.root_branch(room.node.repo()), Remove(room.authors["bob"].user, None, ())
     )
