@@ -14,6 +14,7 @@ from node.cli.hints import as_called
 from node.cli.printing import is_terminal, is_verbose, paint, say_wrapped, terminal_width, wrap
 from node.cli.shared import settings, unlocked
 from node.runtime.errors import ERROR_KINDS, EXIT_OK, LOST_STORE_ADVICE, ServiceError
+from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
@@ -304,11 +305,14 @@ class _DoctorPrinter:
             return
         bad = [one for one in answer["checks"] if one["state"] != "ok"]
         fine = len(answer["checks"]) - len(bad)
-        said = f"{counted(fine, 'check')} {'is' if fine == 1 else 'are'} fine"
+        said = counted(fine, "check is fine", "checks are fine")
         if not bad:
             say_wrapped(f"All {said}.", "well")
             return
-        say_wrapped(f"{said}, {len(bad)} {'wants' if len(bad) == 1 else 'want'} a look:")
+        say_wrapped(f"{said}, {counted(len(bad), 'wants', 'want')} a look:")
+        bad = [
+            {**one, **{part: in_language(one[part]) for part in ("name", "detail", "advice")}} for one in bad
+        ]
         width = max(len(one["name"]) for one in bad)
         for one in bad:
             lines = wrap(display_safe(one["detail"]), max(terminal_width() - width - 4, 20))

@@ -10,7 +10,7 @@ from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
 from node.cli.branch_commands import BranchArgument, print_merge
 from node.cli.hints import command
-from node.cli.printing import id_text_shown, print_next
+from node.cli.printing import id_text_shown, print_next, say_wrapped
 from node.cli.repo_commands import RepoArgument
 from node.cli.wording import author, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
@@ -44,17 +44,17 @@ def _print_look(shown: "tuple[OfferPreview, str]") -> None:
     """Print what an offer to a repo brings: counts, by whom, and the first posts."""
     answer, repo = shown
     if not answer["carried"] and not answer["left"]:
-        print("It brings nothing that is not here already.")
+        say_wrapped("It brings nothing that is not here already.")
         return
     kinds = ", ".join(f"{one['count']} {one['kind']}" for one in answer["kinds"])
     names = ", ".join(author(one) for one in answer["authors"])
-    print(display_safe(f"It brings {counted(answer['carried'], 'commit')} ({kinds}), by {names}."))
+    say_wrapped(f"It brings {counted(answer['carried'], 'commit')} ({kinds}), by {names}.")
     for one in answer["posts"]:
         print(display_safe(f"  {author(one)}: {first_line(one['text'], _TEXT_WIDTH)}"))
     if files := answer["files_left"]:
-        print(display_safe(f"Files that do not come with it: {', '.join(files)}."))
+        say_wrapped(f"Files that do not come with it: {', '.join(files)}.")
     if answer["left"]:
-        print(f"{counted(answer['left'], 'commit')} cannot come: too large, or not readable.")
+        say_wrapped(f"{counted(answer['left'], 'commit')} cannot come: too large, or not readable.")
     print_next(
         [
             (command(" ".join(filter(None, ("inbox", verb, repo, answer["offer"][:ID_WIDTH])))), what)

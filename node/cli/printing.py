@@ -17,6 +17,7 @@ from itertools import zip_longest
 from typing import Any, Final
 
 from node.cli import hints
+from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text, duration_text, size_text
 from ravel.characters import display_safe
 
@@ -78,9 +79,9 @@ def moment(seconds: float, now: float | None = None) -> str:
     now = time.time() if now is None else now
     ago = now - seconds
     if -60 < ago < 60:
-        return "just now"
+        return in_language("just now")
     if 0 <= ago < 3600:
-        return f"{counted(int(ago // 60), 'minute')} ago"
+        return in_language(f"{counted(int(ago // 60), 'minute')} ago")
     return calendar_text(seconds, now)
 
 
@@ -95,9 +96,9 @@ def calendar_text(seconds: float, now: float | None = None) -> str:
     if then[:3] == today[:3]:
         return clock
     if then[:3] == time.localtime(now - _DAY)[:3]:
-        return f"yesterday {clock}"
+        return in_language(f"yesterday {clock}")
     month = time.strftime("%b", then)
-    return (
+    return in_language(
         f"{then.tm_mday} {month} {clock}"
         if then.tm_year == today.tm_year
         else f"{then.tm_mday} {month} {then.tm_year}"
@@ -135,7 +136,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     if not kept:
         return
     shown = [
-        [columns[number].upper() for number in kept],
+        [in_language(columns[number]).upper() for number in kept],
         *([row[number] for number in kept] for row in texts),
     ]
     widths = fit(
@@ -192,7 +193,7 @@ def say_wrapped(text: str, state: str = "", *, indent: str = "") -> None:
 
     Commands in it are called as `ravel` was.
     """
-    safe = display_safe(hints.as_called(text))
+    safe = display_safe(hints.as_called(in_language(text)))
     for line in wrap(safe, min(terminal_width(), _SENTENCE_MAX), indent) if is_terminal() else [safe]:
         print(paint(line, state))
 
@@ -213,7 +214,7 @@ def print_next(commands: Sequence[str | tuple[str, str]]) -> None:
     """Print commands that people need next, with what each is for where that is given. Programs in a pipe need none."""
     if not commands or not is_terminal():
         return
-    pairs = [one if isinstance(one, tuple) else (one, "") for one in commands]
+    pairs = [(one[0], in_language(one[1])) if isinstance(one, tuple) else (one, "") for one in commands]
     width = max(cell_width(command) for command, _ in pairs)
     if any(why for _, why in pairs):
         lines = [f"  {pad(command, width)}  {why}".rstrip() for command, why in pairs]

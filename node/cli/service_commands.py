@@ -12,6 +12,7 @@ from node.cli.printing import calendar_text, is_terminal, say_wrapped
 from node.cli.shared import client, say, settings
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from node.runtime.wording import date_text, size_text
 from ravel.characters import display_safe
 
@@ -190,4 +191,4 @@ def _is_wanted(part: str, wanted: set[str], question: str) -> bool:
 
     if part in wanted:
         return True
-    return can_ask() and not wanted and typer.confirm(display_safe(question), err=True)
+    return can_ask() and not wanted and typer.confirm(display_safe(in_language(question)), err=True)

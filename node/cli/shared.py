@@ -12,6 +12,7 @@ import typer
 
 from node.cli.hints import as_called
 from node.runtime.errors import LOST_STORE_ADVICE, ServiceError, kind_of
+from node.runtime.language import in_language
 from ravel.characters import display_safe
 from ravel.home import find_home
 
@@ -127,7 +128,7 @@ def repo_in_use(home: Path, api: "Client") -> str:
 
 def say(text: str) -> None:
     """Tell the user, beside what the command prints, what it is about."""
-    print(display_safe(as_called(text)), file=sys.stderr, flush=True)
+    print(display_safe(as_called(in_language(text))), file=sys.stderr, flush=True)
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -136,7 +137,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise typer.BadParameter("this cannot be undone, and there is no terminal to ask at: say --yes")
-    if not typer.confirm(display_safe(question), err=True):
+    if not typer.confirm(display_safe(in_language(question)), err=True):
         say("Nothing was changed.")
         raise typer.Exit(2)
 
@@ -146,9 +147,9 @@ def fail(error: ServiceError, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(error.as_json(), ensure_ascii=False), flush=True)
     else:
-        print(f"error: {display_safe(as_called(error.message))}", file=sys.stderr)
+        print(f"error: {display_safe(as_called(in_language(error.message)))}", file=sys.stderr)
         if error.advice:
-            print(f"next:  {display_safe(as_called(error.advice))}", file=sys.stderr)
+            print(f"next:  {display_safe(as_called(in_language(error.advice)))}", file=sys.stderr)
     return kind_of(error).exit_code
 
 

@@ -1,6 +1,7 @@
 """Prints how a node is: what is wrong and its command first, a sentence on each repo, a line on each peer."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from node.cli.hints import command
@@ -27,13 +28,14 @@ from node.observe.sentences import (
     standing_sentence,
     version_word,
 )
+from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel.types.node import DamagedCounts, LostWrites, NodeStatus
     from ravel.types.peers import PeerView
-    from ravel.types.repos import RepoView
+    from ravel.types.repos import RepoStanding, RepoView
 
 _NAME_MAX: Final = 24
 _WELL: Final = frozenset({"in_sync", "reading", "reading_branches", "requests", "guests"})
@@ -61,7 +63,8 @@ def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str)
         state = "running"  # a repo below says what is absent, or what only this computer has
     if count := len(problems) + sum(_level(one) == "act" for one in repos):
         state, colour = f"{counted(count, 'thing')} to look at", "look"
-    print(f"{display_safe(name or 'No name yet')}, this computer · {paint(state, colour)}")
+    who = display_safe(name or in_language("No name yet"))
+    print(f"{who}, {in_language('this computer')} · {paint(in_language(state), colour)}")
     if problems:
         print()
         for problem, words in problems:
@@ -69,24 +72,27 @@ def print_overview(status: "NodeStatus", repos: "Sequence[RepoView]", name: str)
             print(f"    {command(words)}")
     print()
     if repos:
-        print_standings(repos)
+        names = {one["peer"]: _peer_name(one) for one in status["peers"]}
+        print_standings(repos, names)
     else:
-        print("No repo yet.")
+        say_wrapped("No repo yet.")
         print_next([command("repo create NAME"), command("repo join -")])
     if status["peers"]:
         print()
         print_table(("computer", "how", "state"), map(_peer_row, status["peers"]))
     if is_terminal():
-        print(f"\ndetails: {command('status --verbose')}")
+        print(f"\n{in_language('details')}: {command('status --verbose')}")
 
 
-def print_standings(repos: "Sequence[RepoView]") -> None:
-    """Print a sentence on each repo behind its name, in the colour of its state."""
+def print_standings(
+    repos: "Sequence[RepoView]", called_by_id: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Print a sentence on each repo behind its name, in the colour of its state. `called_by_id`: peers without a name."""
     names = [display_safe(one["name"] or id_text_shown(one["repo"])) for one in repos]
     width = min(max(map(cell_width, names)), _NAME_MAX)
     when = calendar_text if is_terminal() else date_text
     for one, name in zip(repos, names, strict=True):
-        said = display_safe(standing_sentence(one["standing"], when))
+        said = display_safe(in_language(standing_sentence(_with_names(one["standing"], called_by_id), when)))
         if not is_terminal():
             print(f"{name}  {said}")
             continue
@@ -105,8 +111,28 @@ def _level(repo: "RepoView") -> str:
     return "act" if codes & _ACT else "well" if codes <= _WELL else "look"
 
 
+def _with_names(standing: "RepoStanding", names: Mapping[str, str]) -> "RepoStanding":
+    """Return a standing in which peers without a name have those of `names`."""
+    parts = [
+        {
+            **part,
+            "peers": [
+                one if called(one) else {**one, "name": names.get(one["peer"], "")} for one in part["peers"]
+            ],
+        }
+        if "peers" in part
+        else part
+        for part in standing["parts"]
+    ]
+    return {**standing, "parts": parts}  # type: ignore[typeddict-item]  # parts of parts
+
+
+def _peer_name(peer: "PeerView") -> str:
+    return called(peer) or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
+
+
 def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
-    name = called(peer) or (peer["address"] if peer["through"] is None else id_text_shown(peer["peer"]))
+    name = _peer_name(peer)
     way = "direct" if peer["through"] is None and peer["path"] != "punched" else path_line(peer)
     state = (
         peer["state"]
@@ -115,7 +141,7 @@ def _peer_row(peer: "PeerView") -> tuple[str, str, str]:
     )
     if word := version_word(peer):
         state += f", {word} version of Ravel"
-    return name, "relay" if peer["relay"] else way, state
+    return in_language(name), "relay" if peer["relay"] else in_language(way), in_language(state)
 
 
 def _problems(status: "NodeStatus") -> Iterator[tuple[str, str]]:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from node.cli.printing import ID_WIDTH, cell_width, cut, pad, terminal_width
 from node.cli.wording import author_of, person
+from node.runtime.language import in_language
 from node.runtime.wording import counted, date_text
 from ravel.characters import display_safe
 
@@ -16,7 +17,7 @@ _TEXT_MIN: Final = 16
 def print_days(items: Sequence[Mapping[str, Any]], text_of: Callable[[Any], str]) -> None:
     """Print commits in their order. A day stands above what was written on it, an author once above what follows."""
     if not items:
-        print("Nothing is written here yet.")
+        print(in_language("Nothing is written here yet."))
         return
     authors = [display_safe(author_of(item)) for item in items]
     width = min(max(map(cell_width, authors)), _AUTHOR_MAX)
@@ -64,12 +65,12 @@ def with_changes(
 
 
 _CHANGES: Final[Mapping[str, str]] = {
-    "joined": "(joined: may {may})",
-    "granted": "(granted {who}: may {may})",
-    "lowered": "(lowered {who}: may {may})",
-    "excluded": "(excluded {who})",
-    "left": "(left)",
-    "renamed": "(was called {before} before)",
+    "joined": "joined: may {may}",
+    "granted": "granted {who}: may {may}",
+    "lowered": "lowered {who}: may {may}",
+    "excluded": "excluded {who}",
+    "left": "left",
+    "renamed": "was called {before} before",
 }
 """Kind of a change of members -> what its author did."""
 
@@ -81,8 +82,8 @@ def _change_row(one: Mapping[str, Any]) -> Mapping[str, Any]:
         if one["permission"] in ("read", "write", "manage")
         else f"all that an {one['permission']} may"
     )
-    said = _CHANGES.get(one["kind"], f"({one['kind']})").format(who=who, may=may, before=one["earlier_name"])
-    return {**one, "change": said}
+    said = _CHANGES.get(one["kind"], one["kind"]).format(who=who, may=may, before=one["earlier_name"])
+    return {**one, "change": f"({in_language(said)})"}
 
 
 def _day_and_clock(seconds: float) -> tuple[str, str]:
@@ -92,4 +93,5 @@ def _day_and_clock(seconds: float) -> tuple[str, str]:
     except (OverflowError, OSError, ValueError):  # authors may state times that no calendar here has
         return date_text(seconds), ""
     year = "" if then.tm_year == now.tm_year else f" {then.tm_year}"
-    return f"{then.tm_mday} {time.strftime('%B', then)}{year}", time.strftime("%H:%M", then)
+    day = in_language(f"{then.tm_mday} {time.strftime('%B', then)}")
+    return f"{day}{year}", time.strftime("%H:%M", then)

@@ -17,9 +17,11 @@ from node.cli.key_commands import (
     warn_of_clear_keys,
 )
 from node.cli.links import passing_note
+from node.cli.printing import say_wrapped
 from node.cli.service_commands import service_note, service_passphrase, start_service
 from node.cli.shared import say, settings
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 
 _WORDS_QUESTION = "Write down 24 words that bring you back if this computer is lost?"
 TimeoutOption = Annotated[float, typer.Option(min=0, help="Seconds after which the command gives up.")]
@@ -83,7 +85,9 @@ def up(
     secret = None
     if is_new:
         if not name and is_terminal():
-            name = typer.prompt("Your name, as others will see it", default="", show_default=False)
+            name = typer.prompt(
+                in_language("Your name, as others will see it"), default="", show_default=False
+            )
         protection, chosen = choose_protection(context, passphrase, keyring, clear)
         if service:
             service_passphrase(protection, settings(context).passphrase_file)
@@ -129,7 +133,7 @@ def up(
     }
     configured = open_home(folder).config.network.listen
     passing = passing_note(configured, found.listen) if configured.endswith(":0") else ""
-    if is_new and is_terminal() and typer.confirm(_WORDS_QUESTION, default=True):
+    if is_new and is_terminal() and typer.confirm(in_language(_WORDS_QUESTION), default=True):
         print_words(words_of(open_keys(folder, lambda: secret or b"").user_seed))
     notes = "" if unit is None else service_note(unit)
     return Outcome(answer, shown={**answer, "notes": notes, "passing": passing})
@@ -137,13 +141,13 @@ def up(
 
 def _print_stopped(shown: tuple[int | None, Path, bool]) -> None:
     pid, folder, has_service = shown
-    print(
+    say_wrapped(
         f"No daemon runs in {folder}."
         if pid is None
         else "Stopped. Everything that was acknowledged is on the disk."
     )
     if has_service:
-        print("It starts again with your next login, as a service.")
+        say_wrapped("It starts again with your next login, as a service.")
 
 
 @prints(_print_stopped)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from protocol.limits.users import PASSPHRASE_LENGTH_MIN, PASSPHRASE_SIZE_MAX
 
 FILE_VARIABLE: Final = "RAVEL_PASSPHRASE_FILE"
@@ -68,8 +69,8 @@ def ask_passphrase(prompt: str) -> bytes:
 def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
     """Ask for a new passphrase, typed twice, until both are the same. Raises ServiceError `bad_request`, `locked`."""
     if may_be_empty and is_terminal():
-        print(_PURPOSE, file=sys.stderr)
-    prompt = "Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: "
+        print(in_language(_PURPOSE), file=sys.stderr)
+    prompt = in_language("Passphrase (empty: none, for a trial): " if may_be_empty else "New passphrase: ")
     for _ in range(_TRIES):
         first = ask_passphrase(prompt)
         if may_be_empty and not first:
@@ -77,12 +78,12 @@ def ask_new_passphrase(*, may_be_empty: bool = False) -> bytes:
         try:
             check_new(first)
         except ServiceError as error:
-            said = f"{error}; {error.advice}"
+            said = f"{in_language(error.message)}; {in_language(error.advice)}"
         else:
-            if ask_passphrase("The same again: ") == first:
+            if ask_passphrase(in_language("The same again: ")) == first:
                 return first
-            said = "the two passphrases differ"
-        print(f"Again: {said}.", file=sys.stderr)
+            said = in_language("the two passphrases differ")
+        print(f"{in_language('Again')}: {said}.", file=sys.stderr)
     raise ServiceError(
         "bad_request", f"no passphrase was typed twice in {_TRIES} tries", "nothing was changed"
     )

@@ -4,8 +4,9 @@ import { RavelError, connect } from "../client/ravel.js";
 import { text } from "../strings/text.js";
 import { batch, signal } from "../vendor/signals.js";
 
-// In this tab's session storage, and nowhere else; a paired browser's in its local storage, where it stays.
+// In this tab's session storage, and nowhere else; that of a browser that stays signed in in its local storage.
 const TOKEN = "ravel-token";
+const BROWSERS = ["Firefox", "Edg", "Chrome", "Safari"]; // each names itself so, and those behind it, too
 const NOTICE_MS = 12_000; // how long an undo is offered
 const NOTICES_MAX = 3;
 const RETRY_MS = 1000; // before a node that does not answer is asked again; doubled each time
@@ -20,7 +21,7 @@ export const problem = signal("");
 export const notices = signal([]);
 /** What the token may do (docs/apps/tokens.md): a page of `ravel open` has all actions, a pasted token may not. */
 export const actions = signal([]);
-/** Whose token it is: `page`, `browser` (a paired one), `app` or `home`. */
+/** Whose token it is: `page`, `kept` (a browser here that stays signed in), `browser` (a paired one), `app` or `home`. */
 export const tokenKind = signal("");
 /** What a link for pairing said: `{ code, fingerprint }`, both may be empty. */
 export const pairing = signal({ code: "", fingerprint: "" });
@@ -92,7 +93,7 @@ export async function enter(token) {
     batch(() => {
       actions.value = shown.actions;
       tokenKind.value = shown.kind;
-      isPerson.value = shown.kind === "page" || shown.kind === "home";
+      isPerson.value = ["page", "kept", "home"].includes(shown.kind);
       ownToken.value = shown.name;
     });
   } catch (error) {
@@ -116,7 +117,17 @@ export async function enter(token) {
   for (const work of beginnings) attemptItself(() => work(ends.signal));
 }
 
-/** Remembers the token for this tab; a paired browser's lies where other tabs find it, too. */
+/** Has this browser of the node's machine stay signed in, so that a bookmark opens the page. */
+export async function staySignedIn() {
+  const token = sessionStorage.getItem(TOKEN);
+  const agent = BROWSERS.find((one) => navigator.userAgent.includes(one)) ?? "Browser";
+  const { name } = await api.keepBrowser({ name: agent });
+  localStorage.setItem(TOKEN, token);
+  sessionStorage.removeItem(TOKEN);
+  [tokenKind.value, ownToken.value] = ["kept", name];
+}
+
+/** Remembers the token for this tab; one that stays lies where other tabs find it, too. */
 function keep(token) {
   if (localStorage.getItem(TOKEN) !== token) sessionStorage.setItem(TOKEN, token);
 }
@@ -181,7 +192,7 @@ export function sentenceOf(error) {
   if (error.code === "not_running") return text.errors.notRunning;
   const advice = ["unauthorized", "token_expired"].includes(error.code) ? openAgain() : error.advice;
   const said = text.errors.said(error.code, String(error.message));
-  return advice ? `${said} (${advice})` : said;
+  return advice ? `${said} (${text.nodeSaid(advice)})` : said;
 }
 
 function openAgain() {

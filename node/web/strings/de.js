@@ -2,7 +2,7 @@
 
 import { many, ofNode } from "./de_node.js";
 import { ofPosts } from "./de_posts.js";
-import { errorSaid } from "./de_errors.js";
+import { errorSaid, nodeSaid } from "./de_errors.js";
 import { calledPeer, lasting, standingSentence } from "./de_standing.js";
 
 const sentence = (said) => (said ? `${said[0].toUpperCase()}${said.slice(1)}${/[.!?]$/.test(said) ? "" : "."}` : "");
@@ -22,6 +22,7 @@ export const text = {
   login: {
     how: "Um Ravel zu öffnen, führe auf seinem Computer aus:",
     open: "ravel open",
+    stay: "Dort macht „Angemeldet bleiben“ unter „Telefone und Browser“, dass ein Lesezeichen dieser Seite genügt.",
     paste: "Oder füge ein Token von `ravel token create` ein. Dieser Tab behält es, bis du ihn schließt oder dich abmeldest.",
     token: "Token",
     button: "Öffnen",
@@ -51,6 +52,35 @@ export const text = {
   lock: "Hier abmelden",
   searchOrDo: "Suchen oder tun",
   newOrJoin: "Neues Repo, oder einem beitreten",
+  /** Wie man einen Befehl sonst noch sucht. */
+  alsoCalledOf: {
+    write: "antworten anhängen hochladen erwähnen",
+    lock: "verlassen beenden ausloggen",
+    about: "umbenennen abzweigen kopie verlassen löschen leselink",
+    members: "personen einladen ausschließen entfernen rechte admin",
+    branches: "umbenennen abzweigen übernehmen archiv löschen verdichten importieren neuer zweig",
+    files: "anhängen hochladen bild dokument",
+    set: "notizen checkliste",
+    dict: "notizen werte",
+    text: "notizen protokoll gemeinsam schreiben",
+    inbox: "kommentar angebot übernehmen annehmen ablehnen moderieren",
+    "for-you": "ungelesen erwähnungen bitten neu",
+    quorum: "zustimmen abstimmen",
+    search: "finden datum tag springen",
+    new: "anlegen beginnen",
+    join: "link einladung einfügen scannen",
+    people: "mein name farbe umbenennen wer bin ich",
+    devices: "zweiter computer laptop verloren",
+    browsers: "verbinden telefon handy angemeldet bleiben lesezeichen",
+    peers: "verbinden relay computer netz",
+    backup: "zurückholen wiederherstellen wörter papier schlüssel passphrase",
+    health: "hilfe problem prüfung",
+    settings: "benachrichtigungen dunkel neustart sprache",
+    storage: "platte platz größe",
+    tokens: "apps zugang widerrufen",
+    log: "fehler",
+    report: "statistik auswerten",
+  },
   commands: "Befehle",
   ctrlK: "Strg K",
   escape: "Esc",
@@ -75,6 +105,7 @@ export const text = {
   working: "Läuft…",
   loading: "Lädt",
   sentence,
+  nodeSaid,
   calledPeer,
   standingSentence: (standing, when) => sentence(standingSentence(standing, when)),
 
@@ -86,6 +117,7 @@ export const text = {
   // The list
   reposAndBranches: "Repos und Zweige",
   thisNode: "Dieser Computer",
+  singleBranches: (count) => many(count, "angebotener oder einzelner Zweig", "angebotene oder einzelne Zweige"),
   noRepos: "Noch keine Repos. Mach eines, oder tritt dem einer anderen Person bei.",
   hasAll: "verbunden, hat alles",
   isConnected: "verbunden",
@@ -187,7 +219,7 @@ export const text = {
   onlyYou: "Du bist bisher das einzige Mitglied.",
   inviteOthers: "Andere einladen",
   commitsTitle: "Commits",
-  fault: (fault) => `Was geschrieben wird oder kommt, lässt sich hier vielleicht nicht speichern: ${fault}`,
+  fault: (fault) => `Was geschrieben wird oder kommt, lässt sich hier vielleicht nicht speichern: ${nodeSaid(fault)}`,
   displaced: "Ein anderer Knoten benutzt den Schlüssel von diesem. Halte einen von beiden für immer an.",
   ownForks: (count) => `${many(count, "Stelle", "Stellen")} deines Feeds doppelt benutzt. Sorge dafür, dass kein zweiter Knoten deinen Schlüssel benutzt.`,
   unheld: (count) => `${commits(count)} von dir nur auf diesem Computer.`,
@@ -512,6 +544,10 @@ export const text = {
   removeDeviceQuestion: (name) => `Das Gerät ${name} aus allen Repos entfernen?`,
 
   // Browsers
+  stay: "Angemeldet bleiben",
+  stayAbout: "Diese Seite vergisst dich, wenn ihr Tab geschlossen wird. Wo niemand sonst diesen Computer benutzt, bleib angemeldet: Dann öffnet sie ein Lesezeichen.",
+  stays: (name) => `Dieser Browser bleibt angemeldet, als ${name}.`,
+  stayed: "Du bleibst hier angemeldet. Ein Lesezeichen dieser Seite öffnet sie von jetzt an.",
   browsersAbout: "Browser anderer Geräte, etwa eines Telefons. Ein verbundener Browser darf, was du darfst, bis du ihn beendest.",
   browsersReach: (addresses) => `Sie erreichen Ravel unter ${addresses}`,
   noBrowsers: "Kein Browser ist verbunden.",
@@ -523,9 +559,9 @@ export const text = {
   pairAbout: (code) => `Lies das mit dem Telefon, oder öffne den Link dort, innerhalb von 10 Minuten. Es gilt einmal. Code: ${code}`,
   pairAtMachine: "Browser werden am Computer mit Ravel verbunden und beendet.",
   paired: (name) => `${name} ist verbunden.`,
-  revokeBrowserQuestion: (name) => `${name} beenden? Er muss dann neu verbunden werden.`,
+  revokeBrowserQuestion: (name) => `${name} abmelden? Er muss dann neu eingelassen werden.`,
   browserFacts: (paired, used, until, one) =>
-    [`verbunden ${paired}`, used ? `zuletzt benutzt ${used}` : "nie benutzt", one.revoked ? "beendet; aufgehoben für das, was damit gemacht wurde" : one.expired ? "abgelaufen" : `bis ${until}`].join(" · "),
+    [`${one.here ? "dieser Computer, angemeldet" : "verbunden"} ${paired}`, used ? `zuletzt benutzt ${used}` : "nie benutzt", one.revoked ? "beendet; aufgehoben für das, was damit gemacht wurde" : one.expired ? "abgelaufen" : `bis ${until}`].join(" · "),
   unpairQuestion: "Dieser Browser vergisst seine Verbindung. Um wiederzukommen, verbindest du ihn neu.",
 
   // Storage and log

@@ -1,4 +1,13 @@
-// What a refusal of the node means, by its code, in German. What it is about says the node, in English: that stands behind it.
+// What a refusal of the node means, in German: by its words where there is a table of them, else by its code.
+
+// The table of the node's words comes behind the page, which needs none of them to be drawn.
+let say = (said) => said;
+Promise.all([import("./said.js"), import("./de_said.js")]).then(
+  ([{ speakerOf }, { SAID }]) => {
+    say = speakerOf(SAID);
+  },
+  () => {}, // they stay English
+);
 
 const MEANINGS = {
   bad_request: "So lässt sich das nicht ausführen",
@@ -43,5 +52,11 @@ const MEANINGS = {
   internal: "In Ravel ist etwas schiefgegangen",
 };
 
-/** A refusal as people read it. A code of a newer node has the node's words alone. */
-export const errorSaid = (code, message) => (MEANINGS[code] ? `${MEANINGS[code]} – ${message}` : message);
+/** A sentence of the node; in English where the table has nothing for it. */
+export const nodeSaid = (said) => say(said);
+
+/** A refusal as people read it: what is in English stands behind the meaning of its code. A code of a newer node has none. */
+export function errorSaid(code, message) {
+  const said = nodeSaid(message);
+  return said !== message || !MEANINGS[code] ? said : `${MEANINGS[code]} – ${message}`;
+}

@@ -18,6 +18,7 @@ export const text = {
   login: {
     how: "To open Ravel, run on its computer:",
     open: "ravel open",
+    stay: "There, Stay signed in under Phones and browsers makes a bookmark of this page enough.",
     paste: "Or paste a token of `ravel token create`. This tab keeps it until it is closed or locked.",
     token: "Token",
     button: "Open",
@@ -47,6 +48,35 @@ export const text = {
   lock: "Sign out of this browser",
   searchOrDo: "Search or do",
   newOrJoin: "New repo, or join one",
+  /** What else people type for a command. */
+  alsoCalledOf: {
+    write: "reply attach upload mention",
+    lock: "leave quit logout",
+    about: "rename fork copy leave forget delete read link",
+    members: "people invite exclude remove rights admin join",
+    branches: "rename fork merge archive delete compact import new branch",
+    files: "attach upload picture document",
+    set: "notes checklist",
+    dict: "notes sheet values",
+    text: "notes minutes write together",
+    inbox: "comment offer merge accept refuse moderate",
+    "for-you": "unread mentions requests new",
+    quorum: "approve sign vote",
+    search: "find jump date day",
+    new: "create begin start",
+    join: "link invitation paste scan",
+    people: "my name colour rename who am i",
+    devices: "second computer laptop lost",
+    browsers: "pair phone stay signed in bookmark revoke",
+    peers: "connect relay computer network connection",
+    backup: "restore recover words paper key passphrase",
+    health: "help problem wrong doctor",
+    settings: "notifications dark theme restart language",
+    storage: "disk space size",
+    tokens: "apps api revoke",
+    log: "errors debug",
+    report: "statistics analyze",
+  },
   commands: "Commands",
   ctrlK: "Ctrl K",
   escape: "Esc",
@@ -71,6 +101,8 @@ export const text = {
   working: "Working…",
   loading: "Loading",
   sentence,
+  /** What the node says in sentences of its own. */
+  nodeSaid: (said) => said,
   calledPeer,
   standingSentence: (standing, when) => sentence(standingSentence(standing, when)),
 
@@ -82,6 +114,7 @@ export const text = {
   // The list
   reposAndBranches: "Repos and branches",
   thisNode: "This computer",
+  singleBranches: (count) => many(count, "offered or single branch", "offered or single branches"),
   noRepos: "No repos yet. Create one, or join one of another person.",
   hasAll: "connected, has everything",
   isConnected: "connected",
@@ -509,6 +542,10 @@ export const text = {
   removeDeviceQuestion: (name) => `Remove the device ${name} from all repos?`,
 
   // Browsers
+  stay: "Stay signed in",
+  stayAbout: "This page forgets you when its tab is closed. Where nobody else uses this computer, stay signed in: a bookmark then opens it.",
+  stays: (name) => `This browser stays signed in, as ${name}.`,
+  stayed: "You stay signed in here. A bookmark of this page opens it from now on.",
   browsersAbout: "Browsers of other machines, such as a phone. A paired browser may do what you may, until you revoke it.",
   browsersReach: (addresses) => `They reach this computer at ${addresses}`,
   noBrowsers: "No browser is paired.",
@@ -520,9 +557,9 @@ export const text = {
   pairAbout: (code) => `Scan this with the phone, or open the link there, within 10 minutes. It works once. Code: ${code}`,
   pairAtMachine: "Browsers are paired and revoked on the computer with Ravel.",
   paired: (name) => `${name} is paired.`,
-  revokeBrowserQuestion: (name) => `Revoke ${name}? It then has to be paired again.`,
+  revokeBrowserQuestion: (name) => `Sign ${name} out? It then has to be let in again.`,
   browserFacts: (paired, used, until, one) =>
-    [`paired ${paired}`, used ? `last used ${used}` : "never used", one.revoked ? "revoked; kept for what was made with it" : one.expired ? "expired" : `until ${until}`].join(" · "),
+    [`${one.here ? "this computer, signed in" : "paired"} ${paired}`, used ? `last used ${used}` : "never used", one.revoked ? "revoked; kept for what was made with it" : one.expired ? "expired" : `until ${until}`].join(" · "),
   unpairQuestion: "This browser forgets its pairing. To come back you pair it again.",
 
   // Storage and log

@@ -17,7 +17,7 @@ export function Devices() {
       ${devices.length < 2 && html`<${Empty}><p>${text.noDevices}</p><//>`}
       <ul class="plain" id="devices">${devices.map((one) => html`<li key=${one.user}>
         <bdi class="person">${one.name || short(one.user)}</bdi> <span class="facts">${[one.this && text.thisDevice, one.first && text.firstDevice].filter(Boolean).join(" · ")}</span>
-        ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${repo.advice}</p>`)}
+        ${one.repos.filter((repo) => repo.advice).map((repo) => html`<p class="alarm"><bdi>${repo.name}</bdi>: ${text.nodeSaid(repo.advice)}</p>`)}
         ${!one.this && isPerson.value && html`<${Action} class="danger" question=${text.removeDeviceQuestion(one.name || short(one.user))} act=${async () => {
           await api.removeDevice({ device: one.user });
           await loaded.again();

@@ -46,7 +46,7 @@ function Peer({ peer, again }) {
     ${isConnected && html`<p class="facts">${text.topics(inSync, shared.length, behind)}</p>
       <p class="facts">${text.rates(peer.sent, peer.rates.sent, peer.received, peer.rates.received)}</p>
       ${shared.filter((topic) => topic.state !== "in sync").map((topic) => html`<p class="facts"><bdi>${topic.name}</bdi>: ${text.transfer(topic)} <${Transfer} of=${topic.progress} /></p>`)}`}
-    ${peer.last_error && html`<p class="facts">${text.lastError(peer.last_error)}</p>`}
+    ${peer.last_error && html`<p class="facts">${text.lastError(text.nodeSaid(peer.last_error))}</p>`}
     <details class="more"><summary>${text.change}</summary>
       ${isPerson.value && html`<${Form} button=${text.save_} keep send=${async ({ name: said }) => {
         await api.setPetname({ user: peer.peer, name: said.trim() || null, peer: true });

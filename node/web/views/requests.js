@@ -44,7 +44,7 @@ export function Asked() {
   return made.length > 0 && html`<ul id="asked">${made.map((one) => html`<li class="asked" key=${one.repo}>
     <p><bdi class="person">${one.repo_name || short(one.repo)}</bdi> <strong>${text.askStates[one.status] ?? one.status}</strong></p>
     <p class="facts">${text.askedOf(one.admin_name || short(one.admin), when(one.expires_at))}</p>
-    ${one.reason && html`<p class="alarm">${text.sentence(one.reason)}</p>`}
+    ${one.reason && html`<p class="alarm">${text.sentence(text.nodeSaid(one.reason))}</p>`}
     <p class="facts">${text.codeAbout}</p><p class="code">${one.code}</p>
     ${["sending", "waiting"].includes(one.status) && html`<${Action} question=${text.cancelQuestion(one.repo_name)} act=${async () => {
       await api.cancelRequest({ request: one.repo });

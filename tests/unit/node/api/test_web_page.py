@@ -16,8 +16,11 @@ from tests.support.served import TOKEN, served
 
 WEB = Path(__file__).parents[4] / "node" / "web"
 LOADED_WHEN_A_TEXT_IS_OPENED = "/web/vendor/editor.js"
-LOADED_LATER = {"/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"}
-"""Scripts that a first visit does not need."""
+LOADED_LATER = {
+    *("/service-worker.js", "/web/vendor/qr.js", "/web/vendor/qr-decode.js"),
+    *("/web/strings/said.js", "/web/strings/de_said.js"),
+}
+"""Scripts that a first visit does not need: those of the node's sentences come behind the page."""
 TRANSLATION = re.compile(r"/web/strings/([a-z]{2})(_\w+)?\.js")
 """A visit loads one language; English is asked for with all else."""
 SCRIPTS_COMPRESSED_SIZE_MAX = 200_000

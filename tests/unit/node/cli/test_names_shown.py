@@ -7,6 +7,7 @@ import pytest
 
 from node.cli import answers, branch_commands, inbox_commands, peer_commands, relay_commands
 from node.cli.document_commands import _write_text
+from node.cli.status_view import print_overview
 from node.runtime.errors import ServiceError
 
 Capture = pytest.CaptureFixture[str]
@@ -122,3 +123,25 @@ def test_the_bytes_of_a_text_go_to_a_file_or_a_pipe_and_not_to_a_terminal(
     assert "--root NAME" in caught.value.advice
     _write_text((answer, None, tmp_path / "out"))
     assert (tmp_path / "out").read_bytes() == b"hi"
+
+
+def test_a_relay_has_one_name_in_the_whole_status(capsys: Capture) -> None:
+    peer: dict[str, Any] = {"name": "", "owner": None, "peer": PEER, "relay": True}
+    part = {"code": "in_sync", "peers": [peer], "count": 0, "at": None}
+    repo = {"repo": "r" * 52, "name": "garden", "standing": {"state": "in_sync", "parts": [part]}}
+    shown = peer | {"address": "relay.example:7474", "through": None, "path": "direct", "state": "connected"}
+    shown |= {"newer_features": [], "older_features": [], "unknown_messages": 0, "last_error": ""}
+    status: Any = {
+        "faults": [],
+        "key_use": {"displaced_at": None, "own_commits_came_at": None},
+        "clock": {"ahead_seconds": None, "authors": 0},
+        "damaged": {"commits": 0, "blocks": 0},
+        "lost_writes": {"repos": []},
+        "export": {"last_error": ""},
+        "peers": [shown],
+    }
+    repos: Any = [repo]
+    print_overview(status, repos, "Ann")
+    said = capsys.readouterr().out
+    assert "garden  in sync with relay.example:7474\n" in said
+    assert PEER[:12] not in said

@@ -1,0 +1,126 @@
+"""Sentences of the node and of commands in another language: the tables say what the code says, and speakers fill them."""
+
+import ast
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+from node.runtime.language import Speaker, in_language, load_table
+
+NODE = Path(__file__).parents[4] / "node"
+TABLE = load_table("de")
+PEOPLE_MEET = ("membership", "network", "content", "authoring", "care")
+"""Packages whose refusals people meet on the page and in a terminal."""
+FOR_PROGRAMS = re.compile(
+    r"Yjs|update|cursor|clock|client id|state vector|index|sorted query|answer|bundle|JSON|conflicts|bodies|key rotation"
+)
+"""Words of refusals that only programs meet."""
+
+
+@pytest.mark.parametrize(
+    "said, meant",
+    [
+        ("no repo is called 'x'; did you mean 'y'?", "Repo namens 'x' gibt es hier nicht; meinst du 'y'?"),
+        ("Joined garden. You may write.", "Du bist in garden aufgenommen. Du darfst schreiben."),
+        (
+            "in sync with Ben's laptop, relay.example and 2 more since yesterday 10:02",
+            "gleichauf mit Ben's laptop, relay.example und 2 weitere seit gestern 10:02",
+        ),
+        (
+            "behind by 3 commits, to come from Ben; 2 of your files are on this computer only, as far as known",
+            "3 Commits im Rückstand, Nachschub von Ben; 2 Dateien von dir nur auf diesem Computer, soweit bekannt",
+        ),
+        (
+            "Removed a.png, b. txt from main for all members.",
+            "a.png, b. txt ist für alle Mitglieder aus main entfernt.",
+        ),
+        ("file 2, a.png: a file has at most 5 bytes", "Datei 2, a.png: eine Datei hat höchstens 5 Bytes"),
+        (
+            "Created write, with a branch called main. You own it.",
+            "write ist angelegt, mit einem Zweig main. Es gehört dir.",
+        ),
+        ("what no table has stays as it is", "what no table has stays as it is"),
+    ],
+)
+def test_a_sentence_is_said_with_its_values(said: str, meant: str) -> None:
+    assert Speaker(TABLE)(said) == meant
+
+
+@pytest.mark.parametrize(
+    "environment, meant",
+    [
+        ({"LANG": "de_AT.UTF-8"}, "Verbindung abgelehnt"),
+        ({"LC_ALL": "C.UTF-8", "LANG": "de_DE"}, "connection refused"),
+        ({"LC_MESSAGES": "de", "LANG": "en_GB"}, "Verbindung abgelehnt"),
+        ({"LANG": "../de"}, "connection refused"),
+        ({"LANG": "fr_FR"}, "connection refused"),
+        ({}, "connection refused"),
+    ],
+)
+def test_the_environment_chooses_the_language(
+    environment: dict[str, str], meant: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert in_language("connection refused") == meant
+    assert in_language("  connection refused") == f"  {meant}", "what stands before a line stays"
+
+
+@pytest.mark.slow
+def test_every_sentence_of_the_tables_is_one_that_the_code_says() -> None:
+    """Sentences are composed of parts, so that pairs of words are looked for: most of each are in the code."""
+    code = {
+        pair
+        for folder in (NODE, NODE.parent / "clients/python/ravel")
+        for path in folder.rglob("*.py")
+        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        for pair in _pairs(one.value)
+    }
+    stale = []
+    for english in TABLE:
+        pairs = _pairs(english)
+        if sum(pair in code for pair in pairs) * 2 < len(pairs) - 1:
+            stale.append(english)
+    assert stale == []
+
+
+def _pairs(text: str) -> set[tuple[str, str]]:
+    parts = re.split(r"\{\d\}", text.lower())
+    return {pair for part in parts for pair in itertools.pairwise(re.findall(r"[a-z']+", part))}
+
+
+def test_what_a_sentence_means_has_its_values_and_no_others() -> None:
+    for english, meant in TABLE.items():
+        assert set(re.findall(r"\{(\d)\*?\}", meant)) <= set(re.findall(r"\{(\d)\}", english)), english
+
+
+def test_refusals_that_people_meet_are_said_in_german() -> None:
+    speaker = Speaker(TABLE)
+    english = [one for one in _refusals() if speaker(one) == one and not FOR_PROGRAMS.search(one)]
+    assert english == []
+
+
+def _refusals() -> list[str]:
+    """Refusals with `X` for each value."""
+    calls = (
+        one
+        for package in PEOPLE_MEET
+        for path in (NODE / package).rglob("*.py")
+        for one in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name) and one.func.id == "ServiceError"
+    )
+    messages = (one.args[1] for one in calls if len(one.args) > 1)
+    return sorted({said for one in messages if (said := _filled(one))})
+
+
+def _filled(message: ast.expr) -> str:
+    parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+    if not all(isinstance(one, ast.Constant | ast.FormattedValue) for one in parts):
+        return ""
+    said = "".join(str(one.value) if isinstance(one, ast.Constant) else "X" for one in parts)
+    return said if len(re.sub("X", "", said)) > 10 else ""
