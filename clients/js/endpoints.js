@@ -150,6 +150,7 @@ export const ENDPOINTS = {
   revokeToken: {"method": "DELETE", "path": "/tokens/{token}", "query": ["made"], "body": null, "events": false, "key": true, "seconds": 60},
   showToken: {"method": "GET", "path": "/token", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   makePairingCode: {"method": "POST", "path": "/browsers/codes", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  keepBrowser: {"method": "POST", "path": "/browsers", "query": [], "body": "json", "events": false, "key": false, "seconds": 60},
   listBrowsers: {"method": "GET", "path": "/browsers", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   revokeBrowser: {"method": "DELETE", "path": "/browsers/{browser}", "query": ["made"], "body": null, "events": false, "key": true, "seconds": 60},
   listSettings: {"method": "GET", "path": "/settings", "query": [], "body": null, "events": false, "key": false, "seconds": 60},

@@ -2223,7 +2223,7 @@ export interface TokenView {
   created_at: number | null;
   expired: boolean;
   expires_at: number | null;
-  kind: "app" | "page" | "browser" | "home";
+  kind: "app" | "page" | "kept" | "browser" | "home";
   last_used_at: number | null;
   made: MadeThing[];
   name: string;
@@ -2271,17 +2271,29 @@ export interface PairingCode {
   fingerprint: string;
 }
 
-/** The paired browsers of this node. */
+/** A browser of this machine that stays signed in. */
+export interface KeptBrowser {
+  expires_at: number;
+  name: string;
+}
+
+/** Keeps a browser signed in. */
+export interface KeepRequest {
+  name: string;
+}
+
+/** The browsers that stay signed in. */
 export interface BrowserList {
   browsers: BrowserView[];
   remote: RemoteView | null;
 }
 
-/** A paired browser. */
+/** A browser that stays signed in. */
 export interface BrowserView {
   created_at: number;
   expired: boolean;
   expires_at: number;
+  here: boolean;
   last_used_at: number | null;
   made: MadeThing[];
   name: string;
@@ -2724,9 +2736,11 @@ export class Ravel {
   // Browsers
   /** Make a code by which a browser of another machine gets a token of its own, once. */
   makePairingCode(values?: {}, options?: RequestOptions): Promise<PairingCode>;
-  /** List paired browsers with when they last came, and where they reach this node. */
+  /** Have the page that asks stay signed in, so that its address works as a bookmark. */
+  keepBrowser(values: {} & KeepRequest, options?: RequestOptions): Promise<KeptBrowser>;
+  /** List browsers that stay signed in with when they last came, and where others reach this node. */
   listBrowsers(values?: {}, options?: RequestOptions): Promise<BrowserList>;
-  /** Revoke a paired browser, at once and for good. */
+  /** Sign a browser out, at once and for good. */
   revokeBrowser(values: { browser: string; made?: boolean }, options?: RequestOptions): Promise<Revoked>;
   // Care
   /** List all settings as they hold for the next start, and where each comes from. */

@@ -26,7 +26,7 @@ from node.api.files import FileHandlers, archive_response
 from node.api.openapi import encode_document
 from node.api.post_streams import PostStreams
 from node.api.repeats import Repeats, StatesRun, new_run
-from node.api.requests import Handler, answer_json, json_response, refusal_of
+from node.api.requests import Handler, answer_json, json_response, read_json, refusal_of
 from node.api.routing import Routes
 from node.api.search import SearchHandler
 from node.api.services import Services
@@ -40,7 +40,7 @@ from node.api.web_page import (
     read_code,
     report_response,
 )
-from node.contract.browsers import MAKE_PAIRING_CODE
+from node.contract.browsers import KEEP_BROWSER, MAKE_PAIRING_CODE, KeepRequest
 from node.contract.bundles import READ_BUNDLE, WRITE_BUNDLE
 from node.contract.care import OPEN_REPORT
 from node.contract.commits import STREAM_POSTS
@@ -92,6 +92,10 @@ def create_app(
         maker = "" if caller.token is None else caller.token.digest
         return await answer_json(node.browsers.make_code(maker))
 
+    async def keep_browser(request: Request) -> Response:
+        asked = await read_json(request, KeepRequest)
+        return await answer_json(node.browsers.keep(caller_of(request), asked.name))
+
     async def show_report(request: Request) -> Response:
         report_codes.redeem(request.query_params.get(CODE_QUERY, ""))
         return report_response(await node.reports.read())
@@ -106,6 +110,7 @@ def create_app(
     handlers = _other_handlers(services, streams or EventStreams(), access)
     handlers[STREAM_POSTS] = PostStreams(services.branches.posts, repeats, callers, run_blocking).open
     handlers[MAKE_PAIRING_CODE] = pairing_code
+    handlers[KEEP_BROWSER] = keep_browser
     handlers[MAKE_PAGE_CODE] = lambda _: answer_json(codes.answer())
     handlers[OPEN_REPORT] = lambda _: answer_json(report_codes.answer())
     handlers[MAKE_EXPORT_CODE] = lambda _: answer_json(export_codes.answer())

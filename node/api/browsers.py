@@ -1,4 +1,4 @@
-"""Pairs browsers of other machines with this node by codes that are good once, lists and revokes them.
+"""Pairs browsers of other machines by codes that are good once, keeps those of this machine signed in, and lists them.
 
 A paired browser has a token of its own (`tokens`), with all actions but what needs this machine: it cannot pair others.
 """
@@ -6,9 +6,10 @@ A paired browser has a token of its own (`tokens`), with all actions but what ne
 import secrets
 from typing import Final
 
+from node.api.callers import Caller
 from node.api.codes import OneTimeCodes
 from node.api.tokens import Tokens
-from node.contract.browsers import BrowserList, PairingCode, RemoteView
+from node.contract.browsers import BrowserList, KeptBrowser, PairingCode, RemoteView
 from node.http.remote import Remote
 from node.runtime.blocking import RunBlocking
 from node.runtime.errors import ServiceError
@@ -70,15 +71,13 @@ class Browsers:
         remote = None if self._remote is None else await self._view(self._remote)
         return {"browsers": await self._tokens.list_browsers(), "remote": remote}
 
+    async def keep(self, caller: Caller, name: str) -> KeptBrowser:
+        """Have a page of this machine stay signed in. Raises ServiceError `bad_request`, `too_large`."""
+        return await self._tokens.keep(caller, _checked_name(name))
+
     async def pair(self, code: str, name: str) -> str:
         """Use a code up, and give a token to who had it. Raises ServiceError `unauthorized`, `bad_request`, `too_large`."""
-        name = composed(name.strip()) or _NAME
-        if len(name) > BROWSER_NAME_SIZE_MAX:
-            raise ServiceError(
-                "bad_request", f"a browser's name has at most {BROWSER_NAME_SIZE_MAX} characters"
-            )
-        if fault := name_fault(name):
-            raise ServiceError("bad_request", f"a browser's name {fault}")
+        name = _checked_name(name)
         maker = self._codes.redeem(code.lower().translate(_DROPPED))
         return await self._tokens.make_for_browser(name, maker)
 
@@ -88,6 +87,15 @@ class Browsers:
             "fingerprint": remote.fingerprint,
             "certificate_ends_at": int(remote.certificate.ends_at),
         }
+
+
+def _checked_name(text: str) -> str:
+    name = composed(text.strip()) or _NAME
+    if len(name) > BROWSER_NAME_SIZE_MAX:
+        raise ServiceError("bad_request", f"a browser's name has at most {BROWSER_NAME_SIZE_MAX} characters")
+    if fault := name_fault(name):
+        raise ServiceError("bad_request", f"a browser's name {fault}")
+    return name
 
 
 def _new_code() -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from starlette.requests import Request
 
 from node.contract.access import ACTIONS, Action
-from node.home.tokens import PREFIX, Token, TokenFile, is_well_formed
+from node.home.tokens import OF_BROWSERS, PREFIX, Token, TokenFile, is_well_formed
 from node.runtime.errors import ServiceError
 
 CALLER: Final = "ravel.caller"
@@ -23,6 +23,7 @@ _SCHEME: Final = b"bearer"
 _TOKEN_SIZE_MAX: Final = 256  # bytes
 _AGAIN: Final = {
     "page": "`ravel open` opens the page again",
+    "kept": "`ravel open` opens the page again",
     "browser": "`ravel open --remote` pairs the browser again",
 }
 """Kind of token -> what to do where it has expired."""
@@ -48,7 +49,7 @@ class Caller:
     @property
     def is_page(self) -> bool:
         """Return True for a page that the person of this node has opened."""
-        return self.token is not None and self.token.kind == "page"
+        return self.token is not None and self.token.kind in ("page", "kept")
 
     @property
     def is_person(self) -> bool:
@@ -119,7 +120,9 @@ class Callers:
         self._check_time(caller.token)
         if not self._tokens.is_good(caller.token):
             what, advice = (
-                ("browser", _AGAIN["browser"]) if caller.token.kind == "browser" else ("API token", _WHERE)
+                ("browser", _AGAIN[caller.token.kind])
+                if caller.token.kind in OF_BROWSERS
+                else ("API token", _WHERE)
             )
             raise ServiceError("unauthorized", f"the {what} {caller.name!r} was revoked", advice)
 

@@ -12,10 +12,11 @@ from msgspec import structs
 from node.api.callers import HOME_NAME, Caller
 from node.api.targets import Targets
 from node.contract.access import ACTIONS, OF_THE_NODE, Action
-from node.contract.browsers import BrowserView
+from node.contract.browsers import BrowserView, KeptBrowser
 from node.contract.made import MadeKind, MadeThing
 from node.contract.tokens import NewToken, TokenBranch, TokenList, TokenRepo, TokenView
 from node.home.tokens import (
+    OF_BROWSERS,
     Kind,
     Made,
     Token,
@@ -116,7 +117,7 @@ class Tokens:
                 (
                     one
                     for one in kept
-                    if one.name == name and one.kind != "browser" and one.revoked_at is None
+                    if one.name == name and one.kind not in OF_BROWSERS and one.revoked_at is None
                 ),
                 None,
             )
@@ -167,14 +168,7 @@ class Tokens:
                     "the page that made that code was signed out since: its token was revoked or has expired",
                     "`ravel open --remote` on the node's machine makes another",
                 )
-            kept = self._ended(kept, lambda one: one.kind == "browser" and self.file.is_expired(one))
-            taken = {one.name for one in kept if one.kind == "browser" and one.revoked_at is None}
-            if len(taken) >= BROWSERS_MAX:
-                raise ServiceError(
-                    "too_large",
-                    f"{BROWSERS_MAX} browsers are paired, and not more",
-                    "revoke one that `ravel browser list` shows as unused",
-                )
+            kept, taken = self._with_room_for_browser(kept)
             secret = new_secret()
             token = self._make(_free_name(name, taken), secret, "browser", ACTIONS, BROWSER_SECONDS, (), ())
             thing = Made(
@@ -185,14 +179,50 @@ class Tokens:
         log.info("browser paired", name=token.name)
         return secret
 
+    async def keep(self, caller: Caller, name: str) -> KeptBrowser:
+        """Have the caller's page stay signed in, under a name, for BROWSER_SECONDS from now on.
+
+        Raises ServiceError `bad_request` where it is no page of this machine, and `too_large`.
+        """
+        async with self._lock:
+            digest = caller.token.digest if caller.token is not None and caller.is_page else ""
+            kept, taken = self._with_room_for_browser(self.file.tokens(), digest)
+            own = next((one for one in kept if one.digest == digest and one.revoked_at is None), None)
+            if own is None:
+                raise ServiceError("bad_request", "only a page on this machine stays signed in", "ravel open")
+            token = structs.replace(
+                own, kind="kept", name=_free_name(name, taken), expires_at=self.file.now() + BROWSER_SECONDS
+            )
+            await self._write([token if one is own else one for one in kept])
+        log.info("browser stays signed in", name=token.name)
+        return {"name": token.name, "expires_at": token.expires_at}
+
+    def _with_room_for_browser(
+        self, tokens: Sequence[Token], digest: str = ""
+    ) -> tuple[list[Token], set[str]]:
+        """End expired tokens of browsers, and return all tokens with the names that other browsers have.
+
+        Raises ServiceError `too_large` where they are too many.
+        """
+        found = self._ended(tokens, lambda one: one.kind in OF_BROWSERS and self.file.is_expired(one))
+        good = [one for one in found if one.kind in OF_BROWSERS and one.revoked_at is None]
+        taken = {one.name for one in good if one.digest != digest}
+        if len(taken) >= BROWSERS_MAX:
+            raise ServiceError(
+                "too_large",
+                f"{BROWSERS_MAX} browsers are paired, and not more",
+                "revoke one that `ravel browser list` shows as unused",
+            )
+        return found, taken
+
     async def list_all(self) -> TokenList:
         """List all tokens of apps and pages, expired ones too, and revoked ones with which something was made."""
-        kept = [one for one in self.file.tokens() if one.kind != "browser"]
+        kept = [one for one in self.file.tokens() if one.kind not in OF_BROWSERS]
         return {"tokens": await self._run_blocking(self._views, kept)}
 
     async def list_browsers(self) -> list[BrowserView]:
-        """List all paired browsers, expired ones too, and revoked ones with which something was made."""
-        kept = [one for one in self.file.tokens() if one.kind == "browser"]
+        """List the browsers that stay signed in, expired ones too, and revoked ones with which something was made."""
+        kept = [one for one in self.file.tokens() if one.kind in OF_BROWSERS]
         return [_browser_view(view) for view in await self._run_blocking(self._views, kept)]
 
     async def revoke(self, token: str, mark: str = "") -> list[Token]:
@@ -201,7 +231,9 @@ class Tokens:
         `mark`: of the only token that is meant. Raises ServiceError `not_found`.
         """
         found = await self._revoke(
-            lambda one: one.name == token and one.kind != "browser" and mark in ("", mark_of(one.digest)),
+            lambda one: (
+                one.name == token and one.kind not in OF_BROWSERS and mark in ("", mark_of(one.digest))
+            ),
             ServiceError(
                 "not_found", f"no token is called {token[:100]!r}", "`ravel token list` shows tokens"
             ),
@@ -213,7 +245,7 @@ class Tokens:
         """End a pairing, and return its token, as `revoke` does. Raises ServiceError `not_found`."""
         wanted = composed(browser)
         found = await self._revoke(
-            lambda one: one.name == wanted and one.kind == "browser" and mark in ("", mark_of(one.digest)),
+            lambda one: one.name == wanted and one.kind in OF_BROWSERS and mark in ("", mark_of(one.digest)),
             ServiceError(
                 "not_found",
                 f"no paired browser is called {browser[:100]!r}",
@@ -437,5 +469,6 @@ def _browser_view(token: TokenView) -> BrowserView:
         "last_used_at": token["last_used_at"],
         "expired": token["expired"],
         "revoked": token["revoked"],
+        "here": token["kind"] == "kept",
         "made": token["made"],
     }

@@ -1,4 +1,4 @@
-"""Browsers of other machines: make codes that pair them, list and revoke them."""
+"""Browsers that stay signed in: pair those of other machines by codes, keep those of this one, list and revoke them."""
 
 from typing import Annotated, Final, TypedDict
 
@@ -8,7 +8,7 @@ from node.contract.access import NODE, PERSON
 from node.contract.endpoint import Endpoint
 from node.contract.made import MadeThing, Makes, Revoked
 from node.contract.tokens import TAKE_BACK
-from node.contract.values import UnixSeconds
+from node.contract.values import Request, UnixSeconds
 
 
 class PairingCode(TypedDict):
@@ -26,9 +26,10 @@ class PairingCode(TypedDict):
 
 
 class BrowserView(TypedDict):
-    """A paired browser."""
+    """A browser that stays signed in."""
 
     name: str
+    here: Annotated[bool, Meta(description="True of one on the node's machine. Others were paired.")]
     created_at: UnixSeconds
     expires_at: UnixSeconds
     last_used_at: Annotated[int | None, Meta(description="Unix seconds. Null: never.")]
@@ -51,8 +52,21 @@ class RemoteView(TypedDict):
     certificate_ends_at: UnixSeconds
 
 
+class KeepRequest(Request, frozen=True):
+    """Keeps a browser signed in."""
+
+    name: Annotated[str, Meta(min_length=1, description="A name by which it is known, such as `Firefox`.")]
+
+
+class KeptBrowser(TypedDict):
+    """A browser of this machine that stays signed in."""
+
+    name: Annotated[str, Meta(description="With a number behind it where another browser has that name.")]
+    expires_at: UnixSeconds
+
+
 class BrowserList(TypedDict):
-    """The paired browsers of this node."""
+    """The browsers that stay signed in."""
 
     browsers: list[BrowserView]
     remote: Annotated[RemoteView | None, Meta(description="Null: `[api] tls` is empty, so none can come.")]
@@ -70,12 +84,24 @@ MAKE_PAIRING_CODE: Final = Endpoint(
     errors=("bad_config",),
     is_keyless=True,
 )
+KEEP_BROWSER: Final = Endpoint(
+    name="keep_browser",
+    method="POST",
+    path="/browsers",
+    scopes=PERSON,
+    summary="Have the page that asks stay signed in, so that its address works as a bookmark.",
+    details="Of a page that `ravel open` opened. Its token is good for 180 days from then on, and is listed as a browser.",
+    request=KeepRequest,
+    answer=KeptBrowser,
+    errors=("bad_request", "too_large"),
+    is_keyless=True,
+)
 LIST_BROWSERS: Final = Endpoint(
     name="list_browsers",
     method="GET",
     path="/browsers",
     scopes=NODE,
-    summary="List paired browsers with when they last came, and where they reach this node.",
+    summary="List browsers that stay signed in with when they last came, and where others reach this node.",
     answer=BrowserList,
 )
 REVOKE_BROWSER: Final = Endpoint(
@@ -83,7 +109,7 @@ REVOKE_BROWSER: Final = Endpoint(
     method="DELETE",
     path="/browsers/{browser}",
     scopes=PERSON,
-    summary="Revoke a paired browser, at once and for good.",
+    summary="Sign a browser out, at once and for good.",
     details="Its event streams end within 15 s, and get no event before that. The answer lists what was made with it. "
     "Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.",
     query=(TAKE_BACK,),

@@ -88,10 +88,10 @@ class TokenView(TypedDict):
     kind: Annotated[
         str,
         one_of(
-            "app", "page", "browser", "home",
+            "app", "page", "kept", "browser", "home",
             description=(
-                "`page`: of a web page that `ravel open` opened. `browser`: of a paired browser. `home`: the node's own, "
-                "for the command."
+                "`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`: "
+                "of a paired browser. `home`: the node's own, for the command."
             ),
         ),
     ]  # fmt: skip

@@ -41,8 +41,10 @@ _RARE: Final = frozenset({"origins", "made", "revoked_at"})
 """Fields that are left out where they are empty."""
 
 
-Kind = Literal["app", "page", "browser"]
-"""Whose a token is: an app's, a page's on this machine, or a paired browser's of another."""
+Kind = Literal["app", "page", "kept", "browser"]
+"""Whose a token is: an app's, a page's on this machine, a browser's there that stays signed in, or one's of another."""
+OF_BROWSERS: Final[tuple[Kind, ...]] = ("kept", "browser")
+"""Kinds of tokens that people know by the names of browsers."""
 
 
 class Made(msgspec.Struct, frozen=True, forbid_unknown_fields=True, array_like=True):

@@ -1,9 +1,9 @@
-// Browsers of other machines: pair one, see when each last came, end a pairing.
+// Browsers that stay signed in: this one, and those of other machines; see when each last came, and end that.
 
 import { Action, Empty, LinkBox, Loaded, ask, useLoaded } from "../parts/form.js";
 import { when } from "../parts/format.js";
 import { html } from "../parts/html.js";
-import { api, isPerson, lock, tell, tokenKind } from "../state/session.js";
+import { api, isPerson, lock, ownToken, staySignedIn, tell, tokenKind } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useState } from "../vendor/preact-hooks.js";
 import { Made, Revoke } from "./tokens.js";
@@ -30,7 +30,7 @@ export function Browsers() {
     setMade(null);
     tell(text.paired(come.name));
   }, [made, loaded.data]);
-  return html`<p>${text.browsersAbout}</p>
+  return html`<${Stay} again=${loaded.again} /><p>${text.browsersAbout}</p>
     <${Loaded} of=${loaded}>${({ browsers, remote }) => html`
       ${remote && html`<p class="facts">${text.browsersReach(remote.addresses.join(", "))}</p>`}
       ${!browsers.length && html`<${Empty}><p>${remote ? text.noBrowsers : text.noRemote}</p><//>`}
@@ -53,6 +53,18 @@ export function Browsers() {
       <p>${text.pairing.compare}</p><p class="id">${made.fingerprint}</p>`}`;
 }
 
+/** Has this browser stay signed in, or says that it does. For one of the node's machine. */
+export function Stay({ again = () => {} }) {
+  if (tokenKind.value === "kept") return html`<p id="stays" class="facts">${text.stays(ownToken.value)}</p>`;
+  if (tokenKind.value !== "page") return null;
+  return html`<div class="stay"><p class="facts">${text.stayAbout}</p>
+    <div class="buttons"><${Action} id="stay" act=${async () => {
+      await staySignedIn();
+      tell(text.stayed);
+      await again();
+    }}>${text.stay}<//></div></div>`;
+}
+
 /** Has the node serve its page to other machines, from its next start on. */
 function OpenRemote() {
   const loaded = useLoaded(() => api.listSettings(), [], true);
@@ -68,7 +80,9 @@ function OpenRemote() {
         <div class="buttons"><${Action} id="open-remote" act=${() => set(`*:${PORT}`)}>${text.openRemote}<//></div>`}<//>`;
 }
 
-/** Locks the page; a paired browser only if its user knows that it must be paired again. */
+/** Locks the page; a paired browser only if its user knows that it must be paired again. One here ends that it stays. */
 export async function leave() {
-  if (tokenKind.value !== "browser" || (await ask(text.unpairQuestion, text.lock))) lock();
+  if (tokenKind.value === "browser" && !(await ask(text.unpairQuestion, text.lock))) return;
+  if (tokenKind.value === "kept") await api.revokeBrowser({ browser: ownToken.value }).catch(() => {}); // it ends by itself
+  lock();
 }

@@ -8,7 +8,7 @@ import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 export function Login() {
   return html`<main id="login" class="login">
     <h1>${text.name}</h1>
-    ${isRemote ? html`<${Pair} />` : html`<p>${text.login.how} <code>${text.login.open}</code></p><${Token} isFirst />`}
+    ${isRemote ? html`<${Pair} />` : html`<p>${text.login.how} <code>${text.login.open}</code></p><p class="facts">${text.login.stay}</p><${Token} isFirst />`}
     <p id="login-error" class="error" role="alert">${loginError.value}</p>
   </main>`;
 }

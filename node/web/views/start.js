@@ -8,6 +8,7 @@ import { actions, api, isPerson } from "../state/session.js";
 import { text } from "../strings/text.js";
 import { useEffect, useRef, useState } from "../vendor/preact-hooks.js";
 import { Command, ShowWords } from "./backup.js";
+import { Stay } from "./browsers.js";
 
 const COLORS = 12; // that a page shows
 const COLORS_STATED = 16; // that a person may state
@@ -78,5 +79,6 @@ function Begin({ name, isMine }) {
   return html`<${Title}>${text.start.beginTitle(name)}<//><p>${text.welcomeAbout}</p>
     <div class="ways">${way(beside("join"), "link", text.panels.join, text.start.joinAbout)}
       ${way(beside("new"), "plus", text.panels.new, text.start.newAbout)}
-      ${isMine && way(beside("backup", "restore"), "laptop", text.start.before, text.start.beforeAbout)}</div>`;
+      ${isMine && way(beside("backup", "restore"), "laptop", text.start.before, text.start.beforeAbout)}</div>
+    <${Stay} />`;
 }

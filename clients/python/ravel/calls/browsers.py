@@ -8,11 +8,14 @@ from ravel.callers import AsyncCaller, SyncCaller
 from ravel.operations import Operation
 
 if TYPE_CHECKING:  # a command calls one or two, and imports their types
-    from ravel.types.browsers import BrowserList, PairingCode
+    from ravel.types.browsers import BrowserList, KeptBrowser, PairingCode
     from ravel.types.made import Revoked
 
 MAKE_PAIRING_CODE: Final[Operation[PairingCode]] = Operation(
     name="make_pairing_code", method="POST", path="/browsers/codes", answer="browsers.PairingCode"
+)
+KEEP_BROWSER: Final[Operation[KeptBrowser]] = Operation(
+    name="keep_browser", method="POST", path="/browsers", answer="browsers.KeptBrowser", body=("name",)
 )
 LIST_BROWSERS: Final[Operation[BrowserList]] = Operation(
     name="list_browsers", method="GET", path="/browsers", answer="browsers.BrowserList"
@@ -37,12 +40,20 @@ class BrowsersCalls(SyncCaller):
         """
         return self._call(MAKE_PAIRING_CODE, {})
 
+    def keep_browser(self, name: str) -> KeptBrowser:
+        """Have the page that asks stay signed in, so that its address works as a bookmark.
+
+        Of a page that `ravel open` opened. Its token is good for 180 days from then on, and is listed as a
+        browser.
+        """
+        return self._call(KEEP_BROWSER, {"name": name})
+
     def list_browsers(self) -> BrowserList:
-        """List paired browsers with when they last came, and where they reach this node."""
+        """List browsers that stay signed in with when they last came, and where others reach this node."""
         return self._call(LIST_BROWSERS, {})
 
     def revoke_browser(self, browser: str, *, made: bool = False) -> Revoked:
-        """Revoke a paired browser, at once and for good.
+        """Sign a browser out, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
         Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.
@@ -60,12 +71,20 @@ class AsyncBrowsersCalls(AsyncCaller):
         """
         return await self._call(MAKE_PAIRING_CODE, {})
 
+    async def keep_browser(self, name: str) -> KeptBrowser:
+        """Have the page that asks stay signed in, so that its address works as a bookmark.
+
+        Of a page that `ravel open` opened. Its token is good for 180 days from then on, and is listed as a
+        browser.
+        """
+        return await self._call(KEEP_BROWSER, {"name": name})
+
     async def list_browsers(self) -> BrowserList:
-        """List paired browsers with when they last came, and where they reach this node."""
+        """List browsers that stay signed in with when they last came, and where others reach this node."""
         return await self._call(LIST_BROWSERS, {})
 
     async def revoke_browser(self, browser: str, *, made: bool = False) -> Revoked:
-        """Revoke a paired browser, at once and for good.
+        """Sign a browser out, at once and for good.
 
         Its event streams end within 15 s, and get no event before that. The answer lists what was made with it.
         Where any of that stays, it is kept as revoked, and can be revoked again, with `made` too.

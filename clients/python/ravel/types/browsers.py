@@ -19,8 +19,17 @@ class PairingCode(TypedDict):
     expires_seconds: int
 
 
+class KeptBrowser(TypedDict):
+    """A browser of this machine that stays signed in."""
+
+    name: str
+    """With a number behind it where another browser has that name."""
+    expires_at: int
+    """Unix seconds."""
+
+
 class BrowserList(TypedDict):
-    """The paired browsers of this node."""
+    """The browsers that stay signed in."""
 
     browsers: list[BrowserView]
     remote: RemoteView | None
@@ -28,9 +37,11 @@ class BrowserList(TypedDict):
 
 
 class BrowserView(TypedDict):
-    """A paired browser."""
+    """A browser that stays signed in."""
 
     name: str
+    here: bool
+    """True of one on the node's machine. Others were paired."""
     created_at: int
     """Unix seconds."""
     expires_at: int

@@ -28,8 +28,8 @@ class TokenView(TypedDict):
 
     name: str
     kind: str
-    """`page`: of a web page that `ravel open` opened. `browser`: of a paired browser. `home`: the node's own, for
-    the command.
+    """`page`: of a web page that `ravel open` opened. `kept`: of such a browser that stays signed in. `browser`:
+    of a paired browser. `home`: the node's own, for the command.
     """
     actions: list[str]
     repos: list[TokenRepo]
