@@ -22,6 +22,11 @@ test("a group keeps its key while newer and older commits join it", () => {
   assert.deepEqual(keys(newer), ["b", "post0"]);
 });
 
+test("changes of a document of an app are one row", () => {
+  const rows = ["json", "json-squeeze", "json"].map((kind, time) => ({ item: { commit: `c${time}`, kind, time, document: "board" } }));
+  assert.deepEqual(groupsOf(rows).map(({ document, rows: of }) => [document, of.length]), [["json", 3]]);
+});
+
 test("a group that loses the commit of its key has another of its own", () => {
   const first = groupsOf(rowsOf("c", "b", "a"));
   const second = shownAs(rowsOf("c", "b"), first);

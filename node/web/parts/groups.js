@@ -2,9 +2,9 @@
 
 const PAUSE_SECONDS = 4 * 3600; // between two changes of a group: what comes later is of another day's work
 const MESSAGE_SECONDS = 60; // between a message's files, and between these and its words
-const DOCUMENTS = ["text", "set", "dict"];
+const DOCUMENTS = ["text", "set", "dict", "json"];
 
-/** The document that a commit changes, or "". */
+/** The document that a commit changes, or "". JSON is of apps: no view of the page shows it. */
 export function documentOf(kind) {
   const name = (kind ?? "").replace(/-(snapshot|squeeze)$/, "");
   return DOCUMENTS.includes(name) ? name : "";

@@ -56,7 +56,18 @@ function Repos() {
     return html`<${Empty} id="empty"><p>${text.noRepos}</p>
       <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
   }
-  return html`<ul class="repos">${repos.value.map(draw)}</ul>`;
+  const whole = repos.value.filter((one) => one.whole);
+  const single = repos.value.filter((one) => !one.whole);
+  if (!whole.length) return html`<ul class="repos">${single.map(draw)}</ul>`;
+  return html`<ul class="repos">${whole.map(draw)}</ul>${single.length > 0 && html`<${Singles} all=${single} />`}`;
+}
+
+/** Branches that are followed by themselves, as what others offer is: below what one is a member of, and folded. */
+function Singles({ all }) {
+  const isChosen = all.some((one) => one.repo === chosenRepo.value);
+  const isNew = all.some(({ branches }) => branches.some(({ branch }) => news.value.get(branch)?.unseen));
+  return html`<details class="singles" open=${isChosen || undefined}><summary class=${isNew ? "nav-row unread" : "nav-row"}><${Icon} name="turn" size="s turn" />
+    <span class="cut">${text.singleBranches(all.length)}</span></summary><ul class="repos">${all.map(draw)}</ul></details>`;
 }
 
 const drawn = new WeakMap();

@@ -34,7 +34,7 @@ function Open() {
   const all = useMemo(commands, [repos.value, chosenBranch.value, session.value]);
   const hits = useHits(asked.trim());
   const words = fold(asked).split(/\s+/);
-  const found = all.filter(({ name }) => words.every((word) => fold(name).includes(word))).slice(0, SHOWN_MAX);
+  const found = all.filter(({ name, also = "" }) => words.every((word) => fold(`${name} ${also}`).includes(word))).slice(0, SHOWN_MAX);
   found.push(...hits);
   if (asked.trim() && (hits.length || !found.length)) found.push({ name: text.goSearch(asked.trim()), icon: "search", run: () => go(chosenBranch.value, "search", asked.trim()) });
   const chosen = Math.min(at, found.length - 1);
@@ -95,20 +95,20 @@ function open({ branch, commit, texts }) {
 
 function commands() {
   const to = (address) => () => (location.hash = address);
-  const list = [{ name: text.goWrite, icon: "edit", run: write }];
+  const list = [{ name: text.goWrite, also: text.alsoCalledOf.write, icon: "edit", run: write }];
   const last = notices.value.findLast((one) => one.undo);
   if (last) list.push({ name: text.undoThis(last.said), run: () => { dismiss(last.key); attempt(last.undo); } });
   const here = chosenBranch.value || chosenRepo.value;
   for (const [name, { needs, action = "read" }] of Object.entries(PANELS)) {
     if (needs === "commit" || (needs && !here) || !actions.value.includes(action) || !hasPanel(name)) continue;
-    list.push({ name: text.panels[name], run: to(addressOf(here, name)) });
+    list.push({ name: text.panels[name], also: text.alsoCalledOf[name], run: to(addressOf(here, name)) });
   }
   for (const repo of repos.value ?? []) {
     for (const branch of repo.branches) {
       list.push({ name: text.goBranch(repo.name, branch.name), icon: "thread", run: () => show(branch.branch) });
     }
   }
-  list.push({ name: text.lock, icon: "out", run: leave });
+  list.push({ name: text.lock, also: text.alsoCalledOf.lock, icon: "out", run: leave });
   return list;
 }
 

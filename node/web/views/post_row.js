@@ -14,7 +14,7 @@ import { PostTools, Relation, goneNote } from "./post_actions.js";
 const LONG = 700; // characters or
 const LONG_LINES = 14; // lines that are shown before a row is cut
 const TOUCH = matchMedia("(pointer: coarse)");
-const SIGNS = { text: "text", set: "list", dict: "sheet", merge: "merge", fork: "split", files: "clip" };
+const SIGNS = { text: "text", set: "list", dict: "sheet", json: "sheet", merge: "merge", fork: "split", files: "clip" };
 
 /** Drawn again only if something of it changed: there may be 2,000. */
 export class Post extends Component {
@@ -99,7 +99,7 @@ export function What({ item, branch, tab }) {
   if (item.unreadable) return text.unreadable(text.kinds[item.kind] ?? item.kind);
   const panel = documentOf(item.kind);
   const said = ofOther(item) ?? text.did[item.kind] ?? text.kinds[item.kind] ?? item.kind;
-  if (!panel) return said;
+  if (!panel || panel === "json") return said;
   return html`<a href=${addressOf(branch, panel, item.document)} tabindex=${tab}>${said}</a>`;
 }
 
