@@ -12,6 +12,7 @@ from node.cli.links import capability_outcome, print_link
 from node.cli.printing import id_text_shown, is_terminal, is_verbose
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import LocalOption, YesOption, confirm, say
+from node.cli.syncing import say_where
 from node.cli.timeline_view import print_arriving, print_days, with_changes
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
@@ -282,7 +283,7 @@ def write(
     whole: Annotated[
         bool, typer.Option("--whole", help="With -: take all of standard input as one post of several lines.")
     ] = False,
-) -> "Mapping[str, object]":
+) -> "Mapping[str, object] | Outcome":
     """Write a post. It is durable when the command returns, and follows everything that this node has seen.
 
     @NAME mentions a member, as does @[NAME WITH SPACES]: others see the name that they know. Lines of standard input stay
@@ -297,7 +298,9 @@ def write(
     elif text == "-":
         return write_lines(lambda texts: api.write_posts(branch, texts), "post", POSTS_COUNT_MAX)
     check_text(text)
-    return api.write_post(branch, text, resolve_mentions=not plain)
+    answer = api.write_post(branch, text, resolve_mentions=not plain)
+    where = say_where(api, answer["branch"]) if is_terminal() else ""
+    return Outcome(answer, shown={**answer, "where": where})
 
 
 _TIMELINE = Table(

@@ -1,5 +1,6 @@
 """member, quorum: who is in a repo, what they may do, and who must approve of checkpoints and removals."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -7,7 +8,7 @@ import typer
 
 from node.cli import words
 from node.cli.answers import ID_WIDTH, Outcome, Table, prints, short
-from node.cli.printing import is_terminal, is_verbose, print_table, say_wrapped
+from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, print_table, say_wrapped
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
@@ -17,6 +18,8 @@ from ravel.characters import display_safe
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
     from ravel.types.members import InvitationList, MembershipChange, MemberView, RemovalResult
+    from ravel.types.node import NodeStatus
+    from ravel.types.peers import PeerView
     from ravel.types.quorums import Proposal, ProposalView, QuorumState
     from ravel.types.values import RootCommit
 
@@ -50,6 +53,8 @@ class KeptPermission(StrEnum):
     ADMIN = "admin"
 
 
+_CHANGES = 1000
+"""Changes of members that are looked through for when each joined: the latest."""
 _MEMBERS = Table(
     "members",
     "user",
@@ -65,28 +70,51 @@ class _MembersPrinter:
     has_more = True
 
     def __call__(self, answer: "dict[str, Any]") -> None:
-        """Print them. Devices of one person stand together."""
+        """Print them: a person is a row, and each device where all is asked for."""
         if not is_terminal() or is_verbose():
             _MEMBERS(answer)
             return
-        people = len({item["person"] for item in answer["members"]})
-        print(f"{display_safe(answer['repo'])} · {counted(people, 'person', 'people')}")
-        rows = (self._row(item, answer["you"]) for item in answer["members"])
-        print_table(("person", "may", "device", "id"), rows)
+        people: dict[str, list[MemberView]] = {}
+        for item in answer["members"]:
+            people.setdefault(item["person"], []).append(item)
+        said = f"{answer['repo']} · {counted(len(people), 'person', 'people')}"
+        print(display_safe(said))
+        joined = {one["user"]: one["time"] for one in answer["changes"] if one["kind"] == "joined"}
+        rows = (self._row(one, answer["status"], joined) for one in people.values())
+        print_table(("person", "may", "computers", "joined", "seen", "id"), rows)
 
-    def _row(self, item: "MemberView", you: str) -> tuple[str, str, str, str]:
-        own = " (you)" if item["user"] == you else ""
-        name = person(item["name"], "") if item["name"] else "no name yet"
-        device = "" if item["person"] == item["user"] else f"of {item['person'][:ID_WIDTH]}"
-        return f"{name}{own}", item["permission"], device, item["user"][:ID_WIDTH]
+    def _row(
+        self, devices: "list[MemberView]", status: "NodeStatus", joined: Mapping[str, int]
+    ) -> tuple[str, ...]:
+        first, users = devices[0], {one["user"] for one in devices}
+        own = " (you)" if status["user"] in users else ""
+        name = person(first["name"], "") if first["name"] else "no name yet"
+        began = min((joined[user] for user in users & joined.keys()), default=None)
+        return (
+            f"{name}{own}",
+            first["permission"],
+            str(len(devices)),
+            "" if began is None else calendar_text(began),
+            "this computer" if own else self._seen(users, status["peers"]),
+            first["user"][:ID_WIDTH],
+        )
+
+    def _seen(self, users: set[str], peers: "list[PeerView]") -> str:
+        """Say when a computer of a person was reached last; empty where none is known to be theirs."""
+        theirs = [one for one in peers if one["owner"] is not None and one["owner"]["user"] in users]
+        if any(one["state"] == "connected" for one in theirs):
+            return "connected"
+        times = [one["reached_at"] for one in theirs if one["reached_at"] is not None]
+        return moment(max(times)) if times else ""
 
 
 @member.command("list")
 @prints(_MembersPrinter())
 def list_members(api: "Client", repo: RepoArgument = "") -> Outcome:
-    """List the members of a repo and their permissions. Devices of one person stand together."""
+    """List the people of a repo, what they may and when their computers were seen; --verbose lists each device."""
     answer = api.list_members(repo)
-    return Outcome(answer, shown={**answer, "repo": repo, "you": api.show_status()["user"]})
+    changes = api.list_member_changes(repo, limit=_CHANGES)["changes"] if is_terminal() else []
+    return Outcome(answer, shown={**answer, "repo": repo, "status": api.show_status(), "changes": changes})
 
 
 @member.command("grant")

@@ -25,6 +25,8 @@ NOBODY_SECONDS: Final = 10.0
 HOPELESS_SECONDS: Final = 60.0
 """Seconds without a peer that has the repo, in which each address is dialed twice."""
 _POLL_SECONDS: Final = 0.2
+_HELD_SECONDS: Final = 1.0
+"""Seconds in which another computer may have what was written, before it is said that none has it."""
 _PEERS_NAMED_MAX: Final = 3
 _BRANCHES_LOOKED_AT_MAX: Final = 20
 """Branches of which it is asked why relays take no more of their files: one request each."""
@@ -149,6 +151,26 @@ def wait_in_sync(api: "Client", repo: str, timeout: float | None) -> SyncState:
         if is_moving and state.view is not None:
             synced(state.view["commits"], state.view["commits"])
     return state
+
+
+def say_where(api: "Client", branch: str) -> str:
+    """Say that nobody else has what was just written to a branch, of a repo that others have had; empty where somebody has.
+
+    Waits a second at most, and not where nobody is connected who follows the repo.
+    """
+    deadline = time.monotonic() + _HELD_SECONDS
+    while True:
+        alone = [
+            one["standing"]["state"]
+            for one in api.list_repos()["repos"]
+            if one["standing"]["unheld"] and one["standing"]["held_at"] is not None
+            if branch in {item["branch"] for item in api.list_branches(one["repo"])["branches"]}
+        ]
+        if not alone:
+            return ""
+        if alone[0] in ("alone", "not_shared") or time.monotonic() > deadline:
+            return "On this computer only, until another computer or a relay is reached."
+        time.sleep(_POLL_SECONDS)  # the daemon is another process, and has no answer that waits for this
 
 
 def _not_in_sync(repo: str, reason: str, seconds: float) -> ServiceError:
