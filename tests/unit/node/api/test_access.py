@@ -73,7 +73,14 @@ def test_only_the_person_of_the_node_makes_tokens_and_gets_keys() -> None:
     }
     assert about["home"] == {"make_page_code"}
     assert about["person"] == {
-        *("create_token", "list_tokens", "revoke_token", "make_pairing_code", "revoke_browser"),
+        *(
+            "create_token",
+            "list_tokens",
+            "revoke_token",
+            "make_pairing_code",
+            "keep_browser",
+            "revoke_browser",
+        ),
         *(
             "change_setting",
             "restart_node",
