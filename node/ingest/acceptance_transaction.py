@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from node.ingest.backfill import RestoredCommit, fill_missing
 from node.ingest.document_effects import keep_documents
 from node.ingest.ingest_result import IngestResult
+from node.ingest.key_givers import KEY_GIVING
 from node.ingest.membership_effects import (
     choose_writing_epoch,
     follow_links,
@@ -60,6 +61,7 @@ from storage.commits.pending_release import (
     load_arrivals,
     pop_released,
 )
+from storage.commits.rejected_givers import keep_rejected_givers
 from storage.engine.errors import StorageError
 from storage.engine.id_keys import id_key, id_keys
 from storage.repos.epochs import Epoch, Topic
@@ -328,13 +330,7 @@ class Acceptance:
             self.ingested.dropped["lobby_full"] += 1
             return
         verdict = judge(opened.signed, round_.facts, facts, self, membership)
-        is_rejected = isinstance(verdict, Rejected)
-        if facts.is_root_branch and (
-            is_rejected or (isinstance(verdict, Pending) and not self._is_releasing)
-        ):
-            size = len(opened.publication.encoded)
-            if self._replica.givers.note(repo.repo_id, opened.signed, size, is_rejected=is_rejected):
-                self.ingested.is_about_repos = True  # its keys are taken whatever becomes of it
+        gives_keys = facts.is_root_branch and isinstance(opened.signed.body, KEY_GIVING)
         match verdict:
             case Accepted(verified):
                 self._facts[commit.commit_id] = CommitFacts(
@@ -354,11 +350,16 @@ class Acceptance:
                 place = commit.place(GROUP) if facts.has_members and not facts.is_root_branch else None
                 self._of_root.update(() if place is None else place.previous)
                 round_.wait(opened, kept_under, missing, awaited)
+                if gives_keys and not self._is_releasing:
+                    size = len(opened.publication.encoded)
+                    self._replica.givers.note(repo.repo_id, opened.signed, size)
             case Misplaced(code):
                 self.ingested.dropped[code] += 1
             case Rejected():
                 self._rejected.add(commit.commit_id)
                 round_.rejected.append(verdict)
+                if gives_keys:  # they are taken whatever becomes of it
+                    round_.givers.setdefault(kept_under, {})[commit.commit_id] = opened.publication.encoded
 
     def _note_author(self, repo: Repo, author: UserId, said_ms: int) -> None:
         """Note what a commit that a peer has brought says by its author and its time."""
@@ -399,8 +400,10 @@ class Acceptance:
                 assert branch is not None, "V2: it was added before"
                 self._store_branch(connection, branch, round_.topic, judged)
         is_root = any(one.facts.is_root_branch for one in round_.new)
-        self.ingested.is_about_repos |= is_root or bool(round_.waiting)
+        self.ingested.is_about_repos |= is_root or bool(round_.waiting) or bool(round_.givers)
         self._keep_waiting(connection, round_)
+        for root_num, publications in round_.givers.items():
+            keep_rejected_givers(self._replica.database, connection, root_num, publications)
         kept_under = self.tables.roots.get(self.tables.repos[round_.topic.repo_num].repo_id)
         if kept_under is not None:  # else who made the link said what to hold against commits
             keep_rejections(self._replica.database, connection, kept_under.num, round_.rejected)
@@ -547,6 +550,8 @@ class _Round:
     rejected: list[Rejected]
     new: list[_Judged] = field(default_factory=list)
     waiting: list[PendingPublication] = field(default_factory=list)
+    givers: dict[int, dict[CommitId, bytes]] = field(default_factory=dict)
+    """Publications of rejected commits that give keys, by the number of their root branch."""
     tables: Tables | None = None
     known: dict[tuple[EpochId, BranchId], PlacedFacts] = field(default_factory=dict)
     """By epoch and branch, as these tables have them: what the rules need to know."""

@@ -1,9 +1,9 @@
-"""`KeyGivingCommits`: commits that were not accepted and may give keys of epochs. Their keys count all the same (E7)."""
+"""`KeyGivingCommits`: commits that wait and may give keys of epochs, also where there is no room to wait (E7)."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from node.ingest.publication_reading import DecodedCommit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen
@@ -11,44 +11,41 @@ from protocol.ids import CommitId, RepoId
 from protocol.limits.peers import KEY_GIVERS_SIZE_MAX
 from verifier.verify import SignedCommit
 
+KEY_GIVING: Final = (EpochInit, EpochOpen, EpochHand)
+"""Bodies that may give keys of epochs."""
 
-class Giver(NamedTuple):
-    """A commit that may give keys."""
 
+class _Giver(NamedTuple):
     decoded: DecodedCommit
     size: int
-    is_rejected: bool
 
 
 class KeyGivingCommits:
-    """Commits in memory, by repo, that were not accepted and may give keys of epochs. Thread-safe.
+    """Pending commits in memory, by repo, that may give keys of epochs. Thread-safe.
 
-    Beyond KEY_GIVERS_SIZE_MAX bytes the oldest leave. A pending one is also read from the store, or comes again when topics
-    are compared. A rejected one does not come again.
+    Beyond KEY_GIVERS_SIZE_MAX bytes the oldest leave. Each is also read from the store, or comes again when topics are
+    compared. Rejected ones are kept in the store (`storage.commits.rejected_givers`).
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._givers: OrderedDict[tuple[RepoId, CommitId], Giver] = OrderedDict()
+        self._givers: OrderedDict[tuple[RepoId, CommitId], _Giver] = OrderedDict()
         self._size = 0
 
-    def note(self, repo_id: RepoId, signed: SignedCommit, size: int, *, is_rejected: bool) -> bool:
-        """Keep a commit of the root branch until its keys were taken; return False if it gives none."""
-        if not isinstance(signed.body, EpochInit | EpochOpen | EpochHand):
-            return False
+    def note(self, repo_id: RepoId, signed: SignedCommit, size: int) -> None:
+        """Keep a commit of the root branch, whose body is KEY_GIVING, until its keys were taken."""
         decoded = DecodedCommit(signed.commit, signed.body, signed.parts)
         with self._lock:
             self._discard((repo_id, signed.commit.commit_id))
-            self._givers[repo_id, signed.commit.commit_id] = Giver(decoded, size, is_rejected)
+            self._givers[repo_id, signed.commit.commit_id] = _Giver(decoded, size)
             self._size += size
             while self._size > KEY_GIVERS_SIZE_MAX:
                 self._discard(next(iter(self._givers)))
-        return True
 
-    def find(self, repo_id: RepoId) -> dict[CommitId, Giver]:
+    def find(self, repo_id: RepoId) -> dict[CommitId, DecodedCommit]:
         """Return the givers of a repo, in order of arrival."""
         with self._lock:
-            return {commit_id: one for (of, commit_id), one in self._givers.items() if of == repo_id}
+            return {commit_id: one.decoded for (of, commit_id), one in self._givers.items() if of == repo_id}
 
     def discard(self, repo_id: RepoId, ids: Iterable[CommitId]) -> None:
         """Forget commits of which all keys were taken."""

@@ -17,15 +17,17 @@ from typing import Final
 import structlog
 
 from node.authoring.author import Author
-from node.ingest.key_givers import Giver
+from node.ingest.key_givers import KEY_GIVING
 from node.ingest.membership_effects import choose_epoch, follow_links
 from node.ingest.publication_parsing import read_pending
+from node.ingest.publication_reading import DecodedCommit
 from node.ingest.replica import Replica, load_start_parts
 from node.membership.epoch_claims import ClaimMemory, Claims
 from protocol.crypto.boxes import BOX_SIZE, BoxOpener, epoch_mark, writers_mark
 from protocol.crypto.keys import EpochKey, WritersSecret
 from protocol.formats.commit import Commit
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement, GivenEpoch, open_keys
+from protocol.formats.publication import decode_publication
 from protocol.formats.text import id_text
 from protocol.ids import CommitId, EpochId, Mark, RepoId, UserId, root_branch
 from protocol.limits.peers import (
@@ -33,6 +35,11 @@ from protocol.limits.peers import (
     PENDING_COUNT_MAX,
 )
 from storage.commits.pending import load_pending
+from storage.commits.rejected_givers import (
+    forget_rejected_givers,
+    list_rejected_givers,
+    load_rejected_givers,
+)
 from storage.engine.id_keys import id_key
 from storage.repos.deletion import forget_claim
 from storage.repos.epochs import Epoch, add_epoch
@@ -97,7 +104,7 @@ class KeyTaker:
             waiting = self._read_waiting(repo)
         fresh: list[Epoch] = []
         for giver in self._give_again(waiting):
-            commit_id, on_writers = giver.decoded.commit.commit_id, giver.decoded.commit.content.by_writer
+            commit_id, on_writers = giver.commit.commit_id, giver.commit.content.by_writer
             known.is_full = known.has_had_turn = False
             for epoch in self._find_keys(known, giver):
                 known.add(epoch)
@@ -149,7 +156,7 @@ class KeyTaker:
 
     # --- commits that were not accepted ---
 
-    def _read_waiting(self, repo: Repo) -> dict[CommitId, Giver]:
+    def _read_waiting(self, repo: Repo) -> dict[CommitId, DecodedCommit]:
         """Commits of the root branch that give keys and were not looked at; and note the marks that inits state."""
         replica = self._replica
         found = {
@@ -157,40 +164,49 @@ class KeyTaker:
             for commit_id, one in replica.givers.find(repo.repo_id).items()
             if commit_id not in self._looked_at
         }
+        root_num, known = replica.root_branch(repo).num, {*self._looked_at, *found}
         with replica.database.read() as connection:
-            waiting = load_pending(connection, replica.root_branch(repo).num, {*self._looked_at, *found})
-        for commit_id, topic_num, publication in waiting:
-            topic = replica.topics.get(topic_num)
+            kept = [
+                (one, replica.topics.get(topic_num), publication)
+                for one, topic_num, publication in load_pending(connection, root_num, known)
+            ]
+            kept += [
+                (one, replica.by_topic.get(decode_publication(publication).topic), publication)
+                for one, publication in load_rejected_givers(connection, root_num, known)
+            ]
+        for commit_id, topic, publication in kept:
             readable = None if topic is None else read_pending(topic, publication)
             # What waits for a branch that nobody has added yet stands here, too.
             is_root = readable is not None and readable.commit.branch_id == root_branch(repo.repo_id)
-            if (
-                readable is None
-                or not is_root
-                or not isinstance(readable.body, EpochInit | EpochOpen | EpochHand)
-            ):
+            if readable is None or not is_root or not isinstance(readable.body, KEY_GIVING):
                 self._looked_at.add(commit_id)
             else:
-                found[commit_id] = Giver(readable, len(publication), is_rejected=False)
+                found[commit_id] = readable
         for commit_id, one in found.items():
-            if isinstance(one.decoded.body, EpochInit):
-                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.decoded.body.states.mark
+            if isinstance(one.body, EpochInit):
+                self._marks.setdefault(repo.repo_id, {})[EpochId(commit_id)] = one.body.states.mark
         return found
 
     def _forget_givers(self, repo: Repo, memory: ClaimMemory) -> None:
         """Forget commits that give no more, and of which no key is tried."""
-        tried = {commit_id for commit_id, _ in memory.givers.values()}
-        here = self._replica.givers.find(repo.repo_id).keys()
-        self._replica.givers.discard(repo.repo_id, (here & self._looked_at) - tried - memory.left_out.keys())
+        replica, tried = self._replica, {commit_id for commit_id, _ in memory.givers.values()}
+        spent = self._looked_at - tried - memory.left_out.keys()
+        replica.givers.discard(repo.repo_id, replica.givers.find(repo.repo_id).keys() & spent)
+        with replica.database.read() as connection:
+            rejected = list_rejected_givers(connection, replica.root_branch(repo).num)
+        inits = self._marks.get(repo.repo_id, {})
+        if gone := [one for one in rejected if one in spent and EpochId(one) not in inits]:
+            with replica.change() as change:
+                forget_rejected_givers(change.connection, gone)
 
-    def _give_again(self, waiting: dict[CommitId, Giver]) -> Iterator[Giver]:
+    def _give_again(self, waiting: dict[CommitId, DecodedCommit]) -> Iterator[DecodedCommit]:
         """Commits that were not looked at, writers' first, as long as they are given back for another look."""
         while again := [one for commit_id, one in waiting.items() if commit_id not in self._looked_at]:
-            yield from sorted(again, key=lambda one: not one.decoded.commit.content.by_writer)
+            yield from sorted(again, key=lambda one: not one.commit.content.by_writer)
 
-    def _find_keys(self, known: Claims, giver: Giver) -> Iterator[Epoch]:
+    def _find_keys(self, known: Claims, giver: DecodedCommit) -> Iterator[Epoch]:
         """Yield the new keys of a commit that may be taken up."""
-        commit, body = giver.decoded.commit, giver.decoded.body
+        commit, body = giver.commit, giver.body
         known.marks |= self._marks[known.repo.repo_id]
         match body:
             case EpochInit():
@@ -205,8 +221,8 @@ class KeyTaker:
             case _:
                 pass
 
-    def _open_init(self, known: Claims, giver: Giver, body: EpochInit) -> Iterator[Epoch]:
-        commit, parts = giver.decoded.commit, giver.decoded.parts
+    def _open_init(self, known: Claims, giver: DecodedCommit, body: EpochInit) -> Iterator[Epoch]:
+        commit, parts = giver.commit, giver.parts
         assert parts is not None, "an init is read with what it names"
         epoch_id, mark, repo_id = EpochId(commit.commit_id), body.states.mark, known.repo.repo_id
         held = known.find(epoch_id, mark)
@@ -215,8 +231,7 @@ class KeyTaker:
             if key is None:
                 return
             held = Epoch(0, known.repo.num, repo_id, epoch_id, key, claimed_by=commit.content.author)
-            if not giver.is_rejected:  # nobody writes in the epoch of a rejected one; but it may give others
-                yield from self._check(known, GivenEpoch(epoch_id, key), commit, is_right=False)
+            yield from self._check(known, GivenEpoch(epoch_id, key), commit, is_right=False)
         for given in open_keys(held.key, repo_id, mark, parts.keys) or ():
             yield from self._check(known, given, commit, is_right=held.claimed_by is None)
 
@@ -228,6 +243,8 @@ class KeyTaker:
         )
         same = known.epochs.get(given.epoch, ())
         if any(one.key == given.key and (not is_right or one.claimed_by is None) for one in same):
+            if (name := (given.epoch, given.key)) in known.turns.began:  # a restart has forgotten who gave it
+                known.turns.givers.setdefault(name, (by.commit_id, by.content.by_writer))
             return
         mark = known.marks.get(given.epoch)
         if mark is not None and epoch.keys.mark != mark:

@@ -474,7 +474,8 @@ more, connections begin anew. A thousand false claims delay a right one by 80 mi
 CLAIMS_LOOKED_AT: Final = 64
 """Commits with claims that were left out, of writers' topics and of others each, that are looked at again at a time."""
 KEY_GIVERS_SIZE_MAX: Final = 32 * MIB
-"""Bytes of commits that give keys and were not accepted, in memory until their keys are taken: a few batches."""
+"""Bytes of commits that give keys and were not accepted: of those that wait, in memory until their keys are taken, a few
+batches; of a repo's rejected ones, in the store."""
 BOXES_TRIED_MAX: Final = 65_536
 """Boxes of one author that are tried in vain since the daemon's start: four seconds of the processor, and the most that
 eight inits can have."""

@@ -61,6 +61,7 @@ REFERENCES: Final[Sequence[tuple[Column[int], Column[int]]]] = (
     (schema.pending_causes.c.pending_num, schema.pending.c.num),
     (schema.pending_publications.c.pending_num, schema.pending.c.num),
     (schema.rejections.c.branch_num, schema.branches.c.num),
+    (schema.rejected_givers.c.branch_num, schema.branches.c.num),
     (schema.imports.c.branch_num, schema.branches.c.num),
     (schema.pack_blocks.c.pack_num, schema.packs.c.num),
     (relay_schema.relay_commits.c.topic_num, relay_schema.relay_topics.c.num),

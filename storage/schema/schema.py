@@ -445,6 +445,18 @@ rejections = Table(
     Index("rejections_branch", "branch_num"),
 )
 
+rejected_givers = Table(
+    "rejected_givers",
+    metadata,
+    Column("num", NUM, primary_key=True),
+    Column("branch_num", NUM, nullable=False),
+    Column("commit_id", Bytes(32), nullable=False, unique=True),
+    Column("size", BigInteger, nullable=False),  # bytes of the publication
+    Column("publication", Bytes(), nullable=False),
+    Index("rejected_givers_branch", "branch_num"),
+)
+"""Rejected commits that give keys of epochs; see `commits.rejected_givers`."""
+
 sketches = Table(
     "sketches",
     metadata,

@@ -10,8 +10,10 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import update
 
+from node.authoring.author import Author
 from node.authoring.epoch_starts import EpochStarting, make_epoch_hand, make_init
 from node.ingest import key_givers
+from node.ingest.replica import Replica
 from node.membership import epoch_claims, epoch_keys
 from node.membership.epoch_keys import KeyTaker
 from protocol.crypto.boxes import BOX_SIZE, BoxOpener, Sealer
@@ -35,11 +37,12 @@ from protocol.limits.peers import (
     EPOCHS_CLAIMED_BY_MEMBER_MAX,
     EPOCHS_CLAIMED_BY_OTHERS_MAX,
 )
-from storage.commits import pending
-from storage.commits.pending import count_pending, load_rejected
+from storage.commits import pending, rejected_givers
+from storage.commits.pending import count_pending
 from storage.repos.epochs import Epoch
 from storage.repos.row_changes import row_changes
 from storage.schema.schema import epochs
+from tests.support.builders import STORE_KEY
 from tests.support.ids import as_commit_id
 from tests.unit.node.membership.epoch_people import Person, open_people
 from verifier.epoch_commits import epoch_statement
@@ -225,21 +228,124 @@ def test_what_is_rejected_gives_its_keys(people: list[Person], *, is_handed: boo
     assert [one.key for one in bob.claims(alice.epoch.epoch_id)] == [alice.epoch.key]
 
 
-def test_a_rejected_init_gives_the_keys_of_others_and_not_its_own(people: list[Person]) -> None:
+def restart(person: Person) -> None:
+    """Close the store and open it anew: what only memory held is gone."""
+    person.replica.close()
+    person.replica = Replica(person.replica.database.folder, STORE_KEY)
+    person.author = Author(person.replica, person.seed, lambda: next(person.clock))
+    person.keys = KeyTaker(person.replica, person.author)
+
+
+def reject(target: Person, by: Person, made: EpochStarting) -> EpochId:
+    """Give somebody an init that is rejected at once, whichever keys are held, since what it acks is; the epoch's id."""
+    operations = target.replica.membership(target.repo.repo_id).operations
+    rank = 1 + max(operations.place(operations[one])[0] for one in target.heads)
+    before, wrong = by.says(BranchRoot(), *target.heads, seed=STRANGER, rank=rank)
+    commit_id, encoded = by.says(made.body, before, blocks=made.blocks, rank=rank + 1)
+    target.receive(wrong)
+    assert [one.code for one in target.receive(encoded).rejected] == ["rejected_cause"]
+    return EpochId(commit_id)
+
+
+def test_a_rejected_init_gives_its_own_key_and_those_of_others(people: list[Person]) -> None:
+    # As it does where it came before what it acks, and waited.
     _, bob, carol = people
     further = unknown(1)
     made = boxed(carol, bob.user, given=(further,))
-    operations = bob.replica.membership(bob.repo.repo_id).operations
-    rank = 1 + max(operations.place(operations[one])[0] for one in bob.heads)
-    before, wrong = carol.says(BranchRoot(), *bob.heads, seed=STRANGER, rank=rank)
-    commit_id, encoded = carol.says(made.body, before, blocks=made.blocks, rank=rank + 1)
-    bob.receive(wrong)
-    bob.receive(encoded)
+    epoch_id = reject(bob, carol, made)
     bob.take()
     assert [one.key for one in bob.claims(further.epoch)] == [further.key]
-    with bob.replica.database.read() as connection:
-        assert load_rejected(connection, [commit_id])
-    assert not bob.claims(EpochId(commit_id))
+    assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
+
+
+@pytest.mark.parametrize("is_restarted", [True, False])
+def test_a_rejected_init_gives_keys_once_its_own_comes(people: list[Person], *, is_restarted: bool) -> None:
+    alice, bob, carol = people
+    further = unknown(1)
+    made = boxed(carol, alice.user, given=(further,))
+    epoch_id = reject(bob, carol, made)
+    assert not bob.take()
+    assert not bob.take(), "it has nothing to say yet, and is not forgotten"
+    if is_restarted:
+        restart(bob)
+    false = EpochOpen((GivenEpoch(epoch_id, EpochKey(secrets.token_bytes(32))),))
+    bob.receive(carol.says(false)[1])
+    assert not bob.take(), "its mark is known"
+    bob.receive(carol.says(EpochOpen((GivenEpoch(epoch_id, made.epoch.key),)))[1])
+    bob.take()
+    assert [one.key for one in bob.claims(further.epoch)] == [further.key]
+
+
+@pytest.mark.parametrize("is_taken_first", [True, False])
+def test_a_restart_forgets_no_key_that_a_rejected_commit_gives(
+    people: list[Person], *, is_taken_first: bool
+) -> None:
+    """Its author gave a false one first: of each author one is tried."""
+    alice, bob, carol = people
+    before = bob.heads
+    operations = bob.replica.membership(bob.repo.repo_id).operations
+    rank = 1 + max(operations.place(operations[one])[0] for one in before)
+    made = boxed(alice, alice.user, carol.user)
+    commit_id, encoded = alice.says(made.body, blocks=made.blocks)
+    epoch_id = EpochId(commit_id)
+    for key in (EpochKey(secrets.token_bytes(32)), made.epoch.key):
+        body = EpochOpen((GivenEpoch(epoch_id, key),))
+        (rejected,) = bob.receive(carol.says(body, *before, seed=STRANGER, rank=rank)[1]).rejected
+        assert rejected.code == "unknown_author"
+        if is_taken_first:
+            bob.take()
+    restart(bob)
+    bob.take()
+    bob.receive(encoded)
+    bob.take()
+    assert [one.key for one in bob.claims(epoch_id)] == [made.epoch.key]
+
+
+def test_rejected_commits_that_give_no_more_are_forgotten_and_others_beyond_a_size(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice, bob, carol = people
+    before = bob.heads
+    operations = bob.replica.membership(bob.repo.repo_id).operations
+    rank = 1 + max(operations.place(operations[one])[0] for one in before)
+    alice.author.start_epoch(alice.repo)
+    statement = epoch_statement(alice.epochs[-1])
+
+    def kept() -> list[CommitId]:
+        with bob.replica.database.read() as connection:
+            return rejected_givers.list_rejected_givers(connection, bob.root.num)
+
+    for_others = make_epoch_hand(alice.epoch, statement, [(carol.user, False)])
+    bob.receive(carol.says(for_others, *before, seed=STRANGER, rank=rank)[1])
+    assert len(kept()) == 1
+    for _ in range(2):
+        bob.take()
+    assert not kept()
+    said = [carol.says(EpochOpen((unknown(one),)), *before, seed=made_up(one), rank=rank) for one in range(3)]
+    monkeypatch.setattr(rejected_givers, "KEY_GIVERS_SIZE_MAX", 2 * len(said[0][1]))
+    bob.receive(*(encoded for _, encoded in said))
+    assert kept() == [commit_id for commit_id, _ in said[1:]]
+
+
+def test_a_claim_that_left_has_another_turn_after_a_restart(
+    people: list[Person], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(epoch_claims, "EPOCHS_CLAIMED_BY_OTHERS_MAX", 2)
+    _, bob, carol = people
+    given = [unknown(number) for number in range(2)]
+    for number, one in enumerate(given):
+        bob.receive(carol.says(EpochOpen((one,)), seed=made_up(number))[1])
+    bob.take()
+    restart(bob)
+    bob.take()
+    bob.receive(carol.says(EpochOpen((unknown(2),)), seed=made_up(2))[1])
+    bob.take(CLAIM_TURN_SECONDS)
+    (gone,) = [one for one in given if not bob.claims(one.epoch)]
+    tried = []
+    for turn in (2, 3):
+        bob.take(turn * CLAIM_TURN_SECONDS)
+        tried += claimed(bob, [gone])
+    assert tried
 
 
 def test_commits_that_give_keys_are_kept_up_to_a_size(
