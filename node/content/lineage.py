@@ -14,7 +14,7 @@ from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import load_past
 from protocol.formats.body import BranchFork, kind_name
-from protocol.ids import CommitId
+from protocol.ids import CommitId, root_branch
 from protocol.limits.users import FORK_DEPTH_MAX, STATE_COUNT_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch
@@ -34,6 +34,8 @@ def lineage(
             break
         _, body = open_stored(replica, row, load_blocks_of(connection, [row])[row.num])
         if not isinstance(body, BranchFork):
+            break
+        if body.origin == root_branch(branch.facts.repo_id):  # it has no documents
             break
         by_id = {one.branch_id: one for one in replica.branches_in(branch.repo_num)}
         if body.origin not in by_id:

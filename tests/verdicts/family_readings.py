@@ -208,6 +208,42 @@ def _(s):
     s.expected[one] = "void"
 
 
+@case("a checkpoint in the root branch moves nothing", "M13", "section 5")
+def _(s):
+    for user in ("ben", "cat"):
+        s.grant("ann", user, "write")
+    s.quorum("ann", 1, ["ben"])
+    base = s.heads()
+    high = [s.note("ann") for _ in range(3)][-1]
+    p = s.commit("cat", ["propose-checkpoint1", s.repo, [high]], acks=base)
+    a = s.approve("ben", p, acks=[p])
+    s.commit("cat", ["checkpoint1", p], acks=[high])
+    s.commit("cat", ["checkpoint1", p], acks=[high, a])
+    s.commit("cat", ["checkpoint1", high], acks=base)
+    beside = s.note("cat", acks=base)
+
+    def check(results):
+        order = results["branches"][s.repo.hex()]["timeline"]
+        assert order == [one.id.hex() for one in sorted(s.accepted(), key=lambda one: (one.rank, one.id))]
+        assert order.index(beside.hex()) < order.index(high.hex())
+
+    return {"check": check}
+
+
+@case("a compaction in the root branch is a post of a writer", "M15", "N1", "section 5")
+def _(s):
+    s.grant("ann", "ben", "write")
+    b = s.branch("ann")
+    base = s.heads()
+    post = s.note("ben", branch=b, place=base)
+    s.commit("ben", ["compaction1", [post, *base]], acks=base)
+    s.commit("ben", ["compaction1", []], branch=b, place=base, expect="not_permitted")
+    s.remove("ann", "ben", acks=base)
+    s.expected[post] = "void"
+    s.commit("ann", ["compaction1", [post]])
+    s.note("ann", branch=b)
+
+
 @case("the body of an init outside the root branch", "section 6")
 def _(s):
     b = s.branch("ann")

@@ -17,7 +17,7 @@ from node.content.documents import Documents, NewValue, group_values
 from node.content.merging import Merging
 from node.runtime.errors import ServiceError
 from node.timelines.commit_history import describe
-from protocol.formats.body import Body, encode_body
+from protocol.formats.body import Body, BranchFork, encode_body
 from protocol.formats.document_kinds import (
     DICT,
     DOCUMENT_KEY_SIZE_MAX,
@@ -459,6 +459,20 @@ async def test_a_fork_that_has_not_come_whole_is_read_without_a_write(
         await documents.edit(SET, "draft", {"a": None}, "s")
         monkeypatch.undo()
         assert [key for key, _ in (await documents.read_window(SET, "draft", 0, 9, "s")).entries] == ["b"]
+
+
+async def test_a_fork_of_the_root_branch_continues_nothing(nodes: list[Node]) -> None:
+    # Any writer may say so; there a set is words without a document (docs/specification/profiles/documents.md).
+    alice = nodes[0]
+    with fail_after(30):
+        alice.create_repo()
+        root = alice.replica.root_branch(alice.repo())
+        written, _ = alice.author.write(root, Draft(SetEdit(("a",), (), ())))
+        alice.author.founding.create_branch(
+            alice.repo(), "draft", BranchFork(root.branch_id, (written.commit_id,))
+        )
+        await _add(alice, "b", branch="draft")
+        assert await _set(alice, "draft") == ["b"]
 
 
 async def test_a_fork_lists_what_it_continues(nodes: list[Node]) -> None:
