@@ -38,6 +38,7 @@ class VerdictReplica:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
+        self._folder = folder
         self._replica = Replica(folder, STORE_KEY)
         self._clock = count(1_800_000_000_000)
 
@@ -59,10 +60,25 @@ class VerdictReplica:
 
         Whether a known commit came where it belongs is not looked at again, so such publications may count as dropped.
         """
-        arrivals = [b64decode(one) for one in history["publications"]]
-        return _Arrival(self._replica, history, self._clock).judge(
-            arrivals[::-1] if is_reversed else arrivals
-        )
+        arrivals = _arrivals(history)
+        arrival = _Arrival(self._replica, history, self._clock)
+        left, known = arrival.take(arrivals[::-1] if is_reversed else arrivals)
+        return arrival.conclude(arrivals, left), known
+
+    def judge_restarted(self, histories: Iterable[History]) -> Iterator[tuple[History, dict[str, Any], int]]:
+        """What becomes of histories where the node starts anew when a half of each has come, as `judge` has it."""
+        begun = []
+        for history in histories:
+            arrivals = _arrivals(history)
+            arrival = _Arrival(self._replica, history, self._clock)
+            left, known = arrival.take(arrivals[: len(arrivals) // 2])
+            begun.append((history, arrivals, arrival, left, known))
+        self._replica.close()
+        self._replica = Replica(self._folder, STORE_KEY)
+        for history, arrivals, arrival, left, known in begun:
+            arrival.go_on_in(self._replica)
+            rest, more = arrival.take([*left, *arrivals[len(arrivals) // 2 :]])
+            yield history, arrival.conclude(arrivals, rest), known + more
 
 
 @contextmanager
@@ -77,8 +93,9 @@ def verdict_replica(folder: Path) -> Iterator[VerdictReplica]:
 
 class _Arrival:
     def __init__(self, replica: Replica, history: History, clock: Iterator[int]) -> None:
-        self._replica, self._clock = replica, clock
-        self._keys = KeyTaker(replica, Author(replica, UserSeed(_id(history["user_seed"])), lambda: 0))
+        self._clock = clock
+        self._seed = UserSeed(_id(history["user_seed"]))
+        self.go_on_in(replica)
         self._codes: dict[CommitId, str] = {}
         repo_id = RepoId(_id(history["repo"]))
         # Nobody follows a repo without a key: who has none has one that opens nothing.
@@ -94,8 +111,16 @@ class _Arrival:
     def _repo(self) -> Repo:
         return self._replica.repos[self._num]
 
-    def judge(self, arrivals: list[bytes]) -> tuple[dict[str, Any], int]:
-        """What comes of these publications, which come one after the other; and again, while something comes of it."""
+    def go_on_in(self, replica: Replica) -> None:
+        """Go on in a store that was opened anew, of which nothing is remembered."""
+        self._replica = replica
+        self._keys = KeyTaker(replica, Author(replica, self._seed, lambda: 0))
+
+    def take(self, arrivals: list[bytes]) -> tuple[list[bytes], int]:
+        """Take publications in one after the other, and again while something comes of it.
+
+        Returns what was not taken, and how many were of commits that were known.
+        """
         left, known, is_new = arrivals, 0, True
         while is_new:
             refused = []
@@ -106,8 +131,12 @@ class _Arrival:
                 else:
                     known += ingested.already
             left, is_new = refused, len(refused) < len(left)
+        return left, known
+
+    def conclude(self, arrivals: list[bytes], left: list[bytes]) -> dict[str, Any]:
+        """What came of all these publications, of which some were not taken."""
         dropped = sum(self._find_topic(encoded) is not None for encoded in left)
-        return {**self._conclude(arrivals), "dropped": dropped}, known
+        return {**self._conclude(arrivals), "dropped": dropped}
 
     def _find_topic(self, encoded: bytes) -> Topic | None:
         topic = self._replica.by_topic.get(_topic_of(encoded))
@@ -195,6 +224,10 @@ def _decode(encoded: bytes) -> Publication | None:
         return None
 
 
+def _arrivals(history: History) -> list[bytes]:
+    return [b64decode(one) for one in history["publications"]]
+
+
 def _id(text: str) -> bytes:
     return bytes.fromhex(text)
 
@@ -209,8 +242,19 @@ def differing_in_replica(histories: Iterable[History], folder: Path) -> Iterator
         for history in histories:
             for replica, is_reversed in ((one, False), (other, True)):
                 found, known = replica.judge(history, is_reversed=is_reversed)
-                meant = history["expect"]
-                if found["dropped"] <= meant["dropped"] <= found["dropped"] + known:
-                    found["dropped"] = meant["dropped"]
-                for line in differences(meant, found):
-                    yield f"{history['name']}{' (reversed)' if is_reversed else ''}: {line}"
+                yield from _differences(history, found, known, " (reversed)" if is_reversed else "")
+
+
+def differing_after_restart(histories: Iterable[History], folder: Path) -> Iterator[str]:
+    """What a replica that starts anew when a half has come says of histories on which it differs, line by line."""
+    with verdict_replica(folder / "restarted") as replica:
+        for history, found, known in replica.judge_restarted(histories):
+            yield from _differences(history, found, known, " (restarted)")
+
+
+def _differences(history: History, found: dict[str, Any], known: int, how: str) -> Iterator[str]:
+    meant = history["expect"]
+    if found["dropped"] <= meant["dropped"] <= found["dropped"] + known:
+        found["dropped"] = meant["dropped"]
+    for line in differences(meant, found):
+        yield f"{history['name']}{how}: {line}"

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from blake3 import blake3
 
-from tests.support.verdict_replica import VerdictReplica, differing_in_replica
+from node.ingest import replica
+from tests.support.verdict_replica import VerdictReplica, differing_after_restart, differing_in_replica
 from tests.verdicts.histories import VECTORS, written
 from verifier.membership_snapshots import SNAPSHOT_VERSION, encode_parts
 
@@ -23,6 +24,17 @@ def _load() -> list[dict[str, Any]]:
 @pytest.mark.slow
 def test_a_replica_comes_to_some_verdicts_in_two_orders_of_arrival(tmp_path: Path) -> None:
     assert list(differing_in_replica(_load()[:: 2 * QUICK], tmp_path)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.extended
+@pytest.mark.parametrize("saved_from", [1, 1_000_000])
+def test_a_replica_that_starts_anew_midway_comes_to_all_verdicts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saved_from: int
+) -> None:
+    """What only memory knows is lost then. Memberships are read from snapshots, or judged again."""
+    monkeypatch.setattr(replica, "SAVED_AT_STOP_FROM", saved_from)
+    assert list(differing_after_restart(_load(), tmp_path)) == []
 
 
 @pytest.mark.slow
