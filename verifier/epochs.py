@@ -43,7 +43,7 @@ def describe_epoch(before: Resolution) -> EpochPlan:
 
 
 def preferred_epoch(epochs: Iterable[Operation]) -> Operation:
-    """Choose among epochs that could be written in (E8): made for the fewest members, then of the smallest id."""
+    """Choose among epochs that could be written in (E8): of the fewest boxes, then of the smallest id."""
     return min(epochs, key=lambda one: (len(box_holders(one)), one.commit_id))
 
 

@@ -105,8 +105,7 @@ export class Epochs {
 
   /** E8: the epoch that members write in, or null while one is due. */
   writtenIn() {
-    const madeFor = (init) => (init.kind === 'init2' ? 0 : init.sealedFor.length);
-    const order = (a, b) => madeFor(a) - madeFor(b) || (a.id < b.id ? -1 : 1);
+    const order = (a, b) => boxed(a).length - boxed(b).length || (a.id < b.id ? -1 : 1);
     return this.clean().sort(order)[0]?.id ?? null;
   }
 }
