@@ -258,6 +258,7 @@ def _background_tasks(services: Services, *, has_search: bool) -> list[Callable[
         services.node.exports.run,
         services.node.tokens.run,
         services.node.background.run,
+        services.branches.stated_comments.run,
         BlockRepairer(hub).run,
         FeedRecovery(hub).run,
         BodyFetcher(hub).run,

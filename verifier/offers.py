@@ -5,7 +5,7 @@ bounded for each author: its latest offers in canonical order, all that an admin
 answers the latest. What is more says nothing here.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from heapq import heappush, heappushpop
 
 from protocol.formats.body import Answer, Offer
@@ -74,15 +74,30 @@ class OfferStatements:
         return None if kept is None else kept.body
 
     def find(self, operations: Operations, now: Resolution, *, accepted: bool = False) -> list[FoundOffer]:
-        """Find all offers that count, in the order in which they came; or only those that are accepted."""
-        found: list[FoundOffer] = []
-        for one in self._kept.values():
-            if (accepted and not one.is_accepted) or not now.counts(one.operation):
-                continue
-            is_accepted: bool | None = None
-            for answer in operations.in_order([*one.answers, *(late for _, late in one.withdrawals)]):
-                if isinstance(answer.body, Answer) and now.counts(answer):
-                    is_accepted = answer.body.accepts
-            if is_accepted or not accepted:
-                found.append(FoundOffer(one.operation, one.body, is_accepted))
-        return found
+        """Find all offers that count, or only those that are accepted, in canonical order: the same on all nodes."""
+        counting = [
+            _found(one, operations, now)
+            for one in self._kept.values()
+            if (one.is_accepted or not accepted) and now.counts(one.operation)
+        ]
+        return _in_order([one for one in counting if one.is_accepted or not accepted], operations)
+
+    def find_answered(self, operations: Operations, now: Resolution) -> list[FoundOffer]:
+        """Find offers that an admin ever accepted, in canonical order; one that does not count is not accepted now."""
+        answered = [_found(one, operations, now) for one in self._kept.values() if one.is_accepted]
+        return _in_order(
+            [one if now.counts(one.operation) else replace(one, is_accepted=False) for one in answered],
+            operations,
+        )
+
+
+def _found(one: _Kept, operations: Operations, now: Resolution) -> FoundOffer:
+    is_accepted: bool | None = None
+    for answer in operations.in_order([*one.answers, *(late for _, late in one.withdrawals)]):
+        if isinstance(answer.body, Answer) and now.counts(answer):
+            is_accepted = answer.body.accepts
+    return FoundOffer(one.operation, one.body, is_accepted)
+
+
+def _in_order(found: list[FoundOffer], operations: Operations) -> list[FoundOffer]:
+    return sorted(found, key=lambda one: operations.place(one.operation))

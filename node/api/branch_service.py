@@ -33,6 +33,7 @@ from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.members import find_user
 from node.membership.names import Names, check_name
+from node.membership.stated_comments import StatedComments
 from node.network.network import Network
 from node.observe.repo_list import ListedRepos
 from node.observe.repo_views import RepoViews
@@ -92,7 +93,10 @@ class BranchService:
         self.imports = Imports(hub, author, find_branch)
         self.names = Names(hub, author, find_member_repo, find_member_branch)
         self.merging = Merging(hub, author, find_member_branch)
-        self.inbox = Inbox(hub, author, people.sharing, self.documents, find_member_repo, find_member_branch)
+        self.stated_comments = StatedComments(hub, author, self.documents)
+        self.inbox = Inbox(
+            hub, author, people.sharing, self.stated_comments, find_member_repo, find_member_branch
+        )
         self.comments = Comments(
             hub, author, self.inbox, self.posts, self.documents, find_member_repo, find_branch
         )

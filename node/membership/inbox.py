@@ -11,12 +11,10 @@ from functools import partial
 from hmac import compare_digest
 from typing import Final
 
-import structlog
 from msgspec.structs import replace
 
 from node.authoring.author import Author
 from node.authoring.writing import write_commit
-from node.content.documents import Documents
 from node.content.merging import MergePlan, run_merge
 from node.contract.branches import MergeResult
 from node.contract.inbox import (
@@ -31,15 +29,10 @@ from node.contract.inbox import (
 )
 from node.contract.values import Empty
 from node.ingest.replica import load_blocks_of, open_stored
-from node.membership.offers import (
-    STATED_COMMENTS,
-    AcceptedOffer,
-    decode_link,
-    follow_offers,
-    name_offered,
-)
+from node.membership.offers import AcceptedOffer, decode_link, follow_offers, name_offered
 from node.membership.repo_actions import RepoActions
 from node.membership.sharing import Sharing
+from node.membership.stated_comments import StatedComments
 from node.runtime.errors import ServiceError
 from node.runtime.resolve import resolve
 from node.sync.hub import Hub
@@ -48,7 +41,6 @@ from protocol.crypto.hashing import branch_read_key, branch_secret
 from protocol.crypto.keys import ReadKey
 from protocol.formats.body import Answer, Merge, Offer, Permission, UnknownBody, content_of, kind_name
 from protocol.formats.content import Post
-from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text
 from protocol.ids import BranchId, CommitId, TopicKey, UserId
 from protocol.limits.formats import ACK_COUNT_MAX
@@ -58,8 +50,6 @@ from storage.commits.heads import load_heads
 from storage.repos.epochs import Topic
 from storage.repos.repos import Branch, Repo, load_topic_counts
 from verifier.offers import FoundOffer
-
-log = structlog.get_logger()
 
 STATUS: Final = {None: "open", True: "accepted", False: "refused"}
 
@@ -72,13 +62,13 @@ class Inbox(RepoActions):
         hub: Hub,
         author: Author,
         sharing: Sharing,
-        documents: Documents,
+        stated: StatedComments,
         find_repo: Callable[[str], Repo],
         find_branch: Callable[[str], Branch],
     ) -> None:
         super().__init__(hub, author, find_repo, find_branch)
         self._sharing = sharing
-        self._documents = documents
+        self._stated = stated
 
     async def offer(self, source: str, branch: str, note: str, *, pulls: bool) -> OfferMade:
         """Offer a branch of this user, `source`, to the inbox of the repo of `branch`."""
@@ -111,7 +101,7 @@ class Inbox(RepoActions):
         body = Answer(found.operation.commit_id, accepts)
         written = await write_commit(self._hub, self._author, root, body)
         if not found.body.pulls:
-            await self._state(target, AcceptedOffer.of(found))
+            await self._stated.keep_level(target, AcceptedOffer.of(found))
         return {
             "commit": id_text(written.commit_id),
             "offer": id_text(found.operation.commit_id),
@@ -165,8 +155,7 @@ class Inbox(RepoActions):
         """Find the offers that count, in canonical order: the same on all nodes."""
         with self._hub.replica.membership_lock:
             membership = self._hub.replica.membership(repo.repo_id)
-            found = membership.offers.find(membership.operations, membership.now())
-            return sorted(found, key=lambda one: membership.operations.place(one.operation))
+            return membership.offers.find(membership.operations, membership.now())
 
     def offered_branch(self, offer: Offer) -> Branch | None:
         """Find the branch that an offer opens, where this node follows it: with the very secrets of the link, all of it."""
@@ -199,34 +188,6 @@ class Inbox(RepoActions):
         return next((one.topic for one in links if epoch_num in [epoch.num for epoch in one.epochs]), None)
 
     # --- steps ---
-
-    async def _state(self, repo: Repo, offer: AcceptedOffer) -> None:
-        """Say in the document's branch what becomes of a comment, for those who follow the branch by a link."""
-        held = await self._hub.run_blocking(self._hub.replica.permission, repo, self._author.user)
-        if (held or 0) < Permission.WRITE or self._hub.replica.tables.find_branch(
-            repo.num, offer.body.branch
-        ) is None:
-            return  # its author withdraws it, or the document is not here yet
-        wanted = await self._hub.run_blocking(self._find_stated, repo, offer)
-        document = f"{id_text(repo.repo_id)}:{id_text(offer.body.branch)}"
-        try:
-            await self._documents.edit(DICT, document, wanted, STATED_COMMENTS)
-        except ServiceError as error:  # a dict that cannot be read keeps nobody from deciding
-            log.warning("comment not stated to followers of the branch", reason=error.message)
-
-    def _find_stated(self, repo: Repo, offer: AcceptedOffer) -> dict[str, str | None]:
-        """Find what is to stand of a comment, by key: its last accepted offer alone, which members read. None: nothing."""
-        link = decode_link(offer.body)
-        same = [
-            one
-            for one in map(AcceptedOffer.of, filter(lambda found: found.is_accepted, self.find_offers(repo)))
-            if (one.author, one.body.branch, one.body.pulls) == (offer.author, offer.body.branch, False)
-            and (other := decode_link(one.body)) is not None
-            and link is not None
-            and other.branch == link.branch
-        ]
-        stated: dict[str, str | None] = {one.key: None for one in (offer, *same)}
-        return stated | {one.key: one.state() for one in same[-1:]}
 
     async def _find_pull(self, of_repo: Repo, offer: str) -> FoundOffer:
         """Find an offer of commits. Raises ServiceError."""

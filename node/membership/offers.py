@@ -1,8 +1,8 @@
-"""Follows the branches that were offered to a repo and accepted, and states comments for those who follow a link.
+"""Follows the branches that were offered to a repo and accepted, and reads which comments a document's branch states.
 
-Offers stand in the root branch, which the followers of a branch's link have not. So who answers a comment also
-has a dict of the document's own branch, `.comments`, hold its last accepted offer. Followers believe that as all that
-writers say there, follow the comment's branch by the link in it, and read the comment as its author wrote it.
+Who follows a branch by its link has not the root branch, where offers stand, but a dict of the branch (`stated_comments`).
+Followers believe that as all that writers say there, follow the comment's branch by the link in it, and read the comment as
+its author wrote it.
 
 The link in an offer of commits calls the branch REPO:BRANCH, since the repo's name says which fork it is. No name of a
 repo or branch that is typed has a colon.
@@ -91,7 +91,7 @@ def find_stated(branch_id: BranchId, entries: Mapping[str, DocumentEntry]) -> li
 
 
 def find_accepted(replica: Replica, repo: Repo) -> list[AcceptedOffer]:
-    """Find the accepted offers of a repo, in the order in which they came."""
+    """Find the accepted offers of a repo, in canonical order."""
     with replica.membership_lock:
         membership = replica.membership(repo.repo_id)
         found = membership.offers.find(membership.operations, membership.now(), accepted=True)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+import trio
 from msgspec.structs import replace
 from trio.testing import MockClock
 
@@ -20,6 +21,7 @@ from node.membership.comments import Comments
 from node.membership.inbox import Inbox
 from node.membership.offers import COMMENTS_REPO, STATED_COMMENTS, AcceptedOffer
 from node.membership.sharing import Sharing
+from node.membership.stated_comments import StatedComments
 from node.network.network import Network
 from node.network.own_addresses import OwnAddresses
 from node.network.peers import Peers
@@ -28,8 +30,8 @@ from protocol.codec import encode
 from protocol.formats.body import Answer, Offer, Permission
 from protocol.formats.content import Post
 from protocol.formats.document_kinds import DICT
-from protocol.formats.text import id_text
-from protocol.ids import BranchId
+from protocol.formats.text import id_text, parse_id
+from protocol.ids import BlockId, BranchId, CommitId
 from protocol.limits.formats import OFFERS_OF_AUTHOR_MAX
 from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
 from storage.engine.database import StorageError
@@ -67,7 +69,7 @@ def _inbox(node: Node) -> Inbox:
         node.hub,
         node.author,
         _sharing(node),
-        _documents(node),
+        StatedComments(node.hub, node.author, _documents(node)),
         lambda name: _repo(node, name),
         lambda name: _branch(node, name),
     )
@@ -313,6 +315,51 @@ async def test_who_follows_a_branch_by_a_link_reads_of_a_comment_what_members_re
                 shown = (await _comments_of(carol).show(document, 100))["items"]
             assert await _comments(alice) == [expected]
             assert [item["text"] for item in shown] == [expected]
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("ended_by", ["its author", "an admin whose node stopped"])
+async def test_a_comment_that_counts_no_more_is_gone_for_who_follows_the_branch_by_a_link(
+    nodes: list[Node], autojump_clock: MockClock, ended_by: str
+) -> None:
+    alice, bob, carol = nodes
+    with fail_after(240):
+        await share(alice, bob)
+        document = id_text(_branch(alice, "repo:main").branch_id)
+        await members_of(alice).remove("", id_text(bob.author.user), "read")
+        await together(alice, bob)
+        made = [await _comments_of(bob).write("repo:main", text) for text in ("well said", "BUY PILLS")]
+        await meet(alice, bob)
+        for one in made:
+            await _inbox(alice).answer("repo", one["offer"], accepts=True)
+        await _sharing(alice).state_link(alice.branch())
+        await carol.joiner.follow_branch(_sharing(alice).capability_of(alice.branch()))
+
+        async def read() -> list[str | None]:
+            for _ in range(2):  # the first brings what the second shows
+                await together(alice, bob)
+                await meet(alice, carol)
+                await meet(bob, carol)
+                shown = await _comments_of(carol).show(document, 100)
+            return [item["text"] for item in shown["items"]]
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(StatedComments(alice.hub, alice.author, _documents(alice)).run)
+            assert await read() == ["well said", "BUY PILLS"]
+            before = alice.branch().commit_count
+            if ended_by == "its author":
+                await _inbox(bob).answer("repo", made[1]["offer"], accepts=False)
+                assert await read() == ["well said"], "bob may not write there, so alice's node does"
+            else:
+                offer = CommitId(BlockId(parse_id(made[1]["offer"])))
+                _, ingested = alice.author.write(
+                    alice.replica.root_branch(_repo(alice, "repo")), Answer(offer, False)
+                )
+                alice.hub.announce(ingested)
+                assert await read() == ["well said"]
+            await trio.sleep(600)
+            assert alice.branch().commit_count <= before + 1, "and once"
+            nursery.cancel_scope.cancel()
 
 
 async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> None:
