@@ -10,7 +10,7 @@ from node.contract.commits import BodyKind, ContentFields
 from node.contract.endpoint import WRITE_ERRORS, Endpoint, QueryParameter, limit_parameter
 from node.contract.values import Count, Empty, Id, Name, PersonText, Request, Text, UnixSeconds, one_of
 from protocol.limits.formats import OFFER_NOTE_SIZE_MAX
-from protocol.limits.users import COMMENT_SIZE_MAX, TIMELINE_WINDOW_MAX
+from protocol.limits.users import COMMENT_SIZE_MAX, COMMENTS_LOOKED_MAX, TIMELINE_WINDOW_MAX
 
 OFFERED_POSTS_SHOWN_MAX: Final = 20
 """Posts of an offer that a look shows: one reads some, and decides; all stand in the offered branch."""
@@ -159,7 +159,15 @@ class CommentList(TypedDict):
     """The accepted comments on a document."""
 
     items: Annotated[list[CommentView], Meta(description="The latest to be accepted, by their time.")]
-    cursor: Annotated[str | None, Meta(description="The cursor of earlier ones. Null: that is all.")]
+    cursor: Annotated[
+        str | None,
+        Meta(
+            description=(
+                f"The cursor of earlier ones. Null: that is all. An answer looks at {COMMENTS_LOOKED_MAX} accepted offers: "
+                "where most were deleted or are still to come, it may have fewer comments than asked for, or none."
+            )
+        ),
+    ]
 
 
 LIST_OFFERS: Final = Endpoint(

@@ -26,6 +26,7 @@ from node.membership.offers import (
     STATED_COMMENTS,
     AcceptedOffer,
     decode_link,
+    find_accepted,
     find_stated,
     follow_offers,
 )
@@ -40,7 +41,7 @@ from protocol.formats.document_kinds import DICT
 from protocol.formats.text import id_text, parse_id
 from protocol.ids import BlockId, BranchId, CommitId, RepoId, UserId
 from protocol.limits.peers import OFFERS_FOLLOWED_MAX
-from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX
+from protocol.limits.users import COMMENT_QUOTE_SIZE_MAX, COMMENT_SIZE_MAX, COMMENTS_LOOKED_MAX
 from storage.commits.commits import TimelineRow, load_first_of_kinds, load_rows, load_timeline
 from storage.repos.repos import Branch, Repo
 from verifier.offers import FoundOffer
@@ -139,7 +140,7 @@ class Comments(RepoActions):
 
         Comments that were accepted later come first. Branches of these comments that are not followed yet are from now on:
         members follow the last OFFERS_FOLLOWED_MAX anyway, and who has the document by a link alone none. Costs O(offers of
-        the repo, or that the document states), and reading up to `limit` comments.
+        the repo, or that the document states), and reading COMMENTS_LOOKED_MAX of them, and up to `limit` comments.
         """
         target = self._find_branch(branch)
         run = self._hub.run_blocking
@@ -259,9 +260,11 @@ class Comments(RepoActions):
         away: list[AcceptedOffer] = []
         found: list[tuple[TimelineRow, CommentView]] = []
         following: str | None = None
-        for some in waiting:
-            if len(found) + len(away) >= limit:
+        looked = place = 0
+        while place < len(waiting):
+            if len(found) >= limit or looked >= COMMENTS_LOOKED_MAX:
                 break
+            some = waiting[place]
             # The first that opens a branch is the comment as it was read last.
             opened = ((self._inbox.offered_branch(one.body), one) for one in some)
             source, offer = next(
@@ -269,13 +272,17 @@ class Comments(RepoActions):
             )
             start = 0
             if source is not None:
-                more, start = self._comments_in(target.facts.repo_id, source, offer, limit - len(found), end)
+                more, start, read = self._comments_in(
+                    target.facts.repo_id, source, offer, limit - len(found), end
+                )
                 found += more
+                looked += read - len(more)
             else:
                 away.append(offer)
-            end, following = None, f"{some[0].key}.{start}"
-            if start:  # there is more in this branch
-                break
+            looked += len(some)
+            following = f"{some[0].key}.{start}"
+            end = start or None
+            place += not start  # else there is more in this branch
         else:
             following = None
         found.sort(key=lambda one: (one[0].timestamp, one[0].rank, one[0].commit_id))
@@ -287,17 +294,17 @@ class Comments(RepoActions):
     def _accepted(self, target: Branch) -> list[list[AcceptedOffer]]:
         """Find accepted offers of comments on a document by branch and author, the last ones first."""
         return _by_branch(
-            AcceptedOffer.of(one)
-            for one in self._inbox.find_offers(self._hub.replica.repos[target.repo_num])
-            if one.is_accepted and not one.body.pulls and one.body.branch == target.branch_id
+            one
+            for one in find_accepted(self._hub.replica, self._hub.replica.repos[target.repo_num])
+            if not one.body.pulls and one.body.branch == target.branch_id
         )
 
     def _comments_in(
         self, repo_id: RepoId, source: Branch, offer: AcceptedOffer, limit: int, end: int | None
-    ) -> tuple[list[tuple[TimelineRow, CommentView]], int]:
+    ) -> tuple[list[tuple[TimelineRow, CommentView]], int, int]:
         """Read the comment of an accepted offer, or the latest before a position of an author who is trusted.
 
-        Return also the position before which there are more.
+        Return also the position before which there are more, and how many commits were read.
         """
         replica, author = self._hub.replica, offer.author
         found: list[tuple[TimelineRow, CommentView]] = []
@@ -334,7 +341,8 @@ class Comments(RepoActions):
                 item.pop("edited_at", None)
             if item["text"] is not None:
                 item["text"], item["answers"] = _split(said)
-        return [(row, item) for row, item in found if item["text"] is not None or not offer.body.note], start
+        shown = [(row, item) for row, item in found if item["text"] is not None or not offer.body.note]
+        return shown, start, len(rows)
 
 
 def _by_branch(offers: Iterable[AcceptedOffer]) -> list[list[AcceptedOffer]]:

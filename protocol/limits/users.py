@@ -49,6 +49,8 @@ DOCUMENT_SNAPSHOT_COUNT_MAX: Final = 1000
 COMMENT_SIZE_MAX: Final = 900
 """Characters of a comment. With the name of what it answers, it fits the note of an offer."""
 COMMENT_QUOTE_SIZE_MAX: Final = 200
+COMMENTS_LOOKED_MAX: Final = 256
+"""Accepted offers of comments, and commits of authors who are trusted, that an answer looks at beyond what it shows."""
 TEXT_LOOK_COUNT_MAX: Final = 2_000_000
 """Ranges of deleted clocks that are compared with those of the commits that they name, in one text: a second. A text of
 100,000 updates, of which a third delete what others wrote, has 100,000."""

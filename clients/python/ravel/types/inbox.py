@@ -53,7 +53,9 @@ class CommentList(TypedDict):
     items: list[CommentView]
     """The latest to be accepted, by their time."""
     cursor: str | None
-    """The cursor of earlier ones. Null: that is all."""
+    """The cursor of earlier ones. Null: that is all. An answer looks at 256 accepted offers: where most were
+    deleted or are still to come, it may have fewer comments than asked for, or none.
+    """
 
 
 class OfferView(TypedDict):

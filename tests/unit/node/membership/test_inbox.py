@@ -397,6 +397,30 @@ async def test_all_comments_are_listed_page_after_page(nodes: list[Node]) -> Non
             assert caught.value.code == "bad_request"
 
 
+async def test_a_page_of_comments_is_filled_past_deleted_ones_within_a_bound(
+    nodes: list[Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = nodes[0]
+    comments = _comments_of(alice)
+    with fail_after(60):
+        alice.create_repo()
+        made = [await comments.write("repo:main", f"comment {number}") for number in range(6)]
+        for one in made:
+            await _inbox(alice).answer("repo", one["offer"], accepts=True)
+        for one in made[2:5]:  # not withdrawn, as its author's node may be stopped between the two
+            await comments._posts.delete(one["commit"])
+        page = await comments.show("repo:main", 2)
+        assert [item["text"] for item in page["items"]] == ["comment 1", "comment 5"]
+        monkeypatch.setattr(comments_module, "COMMENTS_LOOKED_MAX", 2)
+        found: list[list[str | None]] = []
+        cursor: str | None = ""
+        while cursor is not None:
+            page = await comments.show("repo:main", 2, cursor)
+            found.append([item["text"] for item in page["items"]])
+            cursor = page["cursor"]
+        assert found == [["comment 5"], [], [], ["comment 0", "comment 1"]]
+
+
 async def test_a_comment_that_could_not_be_followed_is_followed_the_next_time_it_is_shown(
     nodes: list[Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
