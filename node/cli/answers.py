@@ -217,12 +217,13 @@ def prints(
 
 
 def _named_values(arguments: Mapping[str, object], answer: Item) -> dict[str, Any]:
-    """Return what a sentence may name: `X` of the answer, `X_given` of the command, and ids as `X_short` for commands."""
+    """Return what a sentence may name: `X` of the answer, `X_given` of the command, `X_short`: an id; `called`: the repo."""
     given = {f"{name}_given": value for name, value in arguments.items()}
     short_ids = {
         f"{name}_short": value[:ID_WIDTH] for name, value in answer.items() if isinstance(value, str)
     }
-    return {**arguments, **given, **answer, **short_ids}
+    called = answer.get("name") or short_ids.get("repo_short", "")
+    return {**arguments, **given, "called": called, **answer, **short_ids}
 
 
 def _with_pending(error: ServiceError, api: Any) -> ServiceError:  # noqa: ANN401  # the folder's client

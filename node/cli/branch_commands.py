@@ -16,6 +16,7 @@ from node.cli.syncing import say_where
 from node.cli.timeline_view import print_arriving, print_days, with_changes
 from node.cli.wording import author, author_of, check_text, first_line, post_text, time_of, with_branch_names
 from node.runtime.errors import ServiceError
+from node.runtime.language import in_language
 from node.runtime.wording import counted
 from protocol.limits.formats import TEXT_SIZE_MAX
 from protocol.limits.users import POSTS_COUNT_MAX
@@ -439,4 +440,4 @@ def _kind(item: "CommitItem") -> str:
     for said in (item.get("continues"), item.get("merged")):
         named = named or (f"{said['branch'][:12]} at {said['commits'][0][:12]}" if said else "")
     kind = _KINDS.get(item["kind"], item["kind"]) if is_terminal() else item["kind"]
-    return first_line(f"({kind}{': ' if named else ''}{named})", _TEXT_WIDTH)
+    return first_line(f"({in_language(kind)}{': ' if named else ''}{named})", _TEXT_WIDTH)

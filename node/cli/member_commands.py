@@ -12,6 +12,7 @@ from node.cli.printing import calendar_text, is_terminal, is_verbose, moment, pr
 from node.cli.repo_commands import RepoArgument
 from node.cli.shared import YesOption, confirm
 from node.cli.wording import author, person, time_of
+from node.runtime.language import in_language
 from node.runtime.wording import counted
 from ravel.characters import display_safe
 
@@ -77,7 +78,7 @@ class _MembersPrinter:
         people: dict[str, list[MemberView]] = {}
         for item in answer["members"]:
             people.setdefault(item["person"], []).append(item)
-        said = f"{answer['repo']} · {counted(len(people), 'person', 'people')}"
+        said = f"{answer['repo']} · {in_language(counted(len(people), 'person', 'people'))}"
         print(display_safe(said))
         joined = {one["user"]: one["time"] for one in answer["changes"] if one["kind"] == "joined"}
         rows = (self._row(one, answer["status"], joined) for one in people.values())
@@ -87,15 +88,15 @@ class _MembersPrinter:
         self, devices: "list[MemberView]", status: "NodeStatus", joined: Mapping[str, int]
     ) -> tuple[str, ...]:
         first, users = devices[0], {one["user"] for one in devices}
-        own = " (you)" if status["user"] in users else ""
-        name = person(first["name"], "") if first["name"] else "no name yet"
+        own = in_language(" (you)") if status["user"] in users else ""
+        name = person(first["name"], "") if first["name"] else in_language("no name yet")
         began = min((joined[user] for user in users & joined.keys()), default=None)
         return (
             f"{name}{own}",
             first["permission"],
             str(len(devices)),
             "" if began is None else calendar_text(began),
-            "this computer" if own else self._seen(users, status["peers"]),
+            in_language("this computer") if own else self._seen(users, status["peers"]),
             first["user"][:ID_WIDTH],
         )
 
@@ -103,7 +104,7 @@ class _MembersPrinter:
         """Say when a computer of a person was reached last; empty where none is known to be theirs."""
         theirs = [one for one in peers if one["owner"] is not None and one["owner"]["user"] in users]
         if any(one["state"] == "connected" for one in theirs):
-            return "connected"
+            return in_language("connected")
         times = [one["reached_at"] for one in theirs if one["reached_at"] is not None]
         return moment(max(times)) if times else ""
 

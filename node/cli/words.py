@@ -61,7 +61,7 @@ def _joined(values: _Values) -> str:
 
 
 REPO_JOINED: Final = Says(
-    _joined, ("repo sync {repo_short}", "wait until all is here"), ("status", "see how it stands")
+    _joined, ("repo sync {called}", "wait until all is here"), ("status", "see how it stands")
 )
 
 
@@ -73,7 +73,7 @@ def _following(values: _Values) -> str:
 
 
 REPO_FOLLOWED: Final = Says(
-    _following, ("repo sync {repo_short}", "wait until all is here"), ("status", "see how it stands")
+    _following, ("repo sync {called}", "wait until all is here"), ("status", "see how it stands")
 )
 
 
