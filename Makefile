@@ -7,7 +7,7 @@ READY := .venv/.ready
 # Runs a command with JAVA_HOME naming a Java that Spark can use; installs one where that is allowed.
 WITH_JAVA := .ci/java.sh
 PYTEST = $(WITH_JAVA) $(VENV)/python -m pytest -n $(JOBS) --dist loadgroup
-FOLDERS := node protocol storage verifier analytics clients tests benchmarks examples
+FOLDERS := node protocol storage verifier analytics clients tests benchmarks examples hatch_build.py
 
 # Git repository for `make demo`; this checkout if empty.
 GIT ?=
@@ -40,7 +40,7 @@ help: ## Show this list
 
 setup: $(READY) ## Make .venv with the locked dependencies and this checkout
 
-$(READY): requirements.lock pyproject.toml clients/python/pyproject.toml .ci/setup.sh
+$(READY): requirements.lock pyproject.toml clients/python/pyproject.toml .ci/setup.sh hatch_build.py node/ingest/reading.c
 	@PYTHON="$(PYTHON)" .ci/setup.sh
 	@touch $@
 

@@ -31,6 +31,7 @@ sed -n 's/^\([a-z][^\\]*\) \\$/\1/p' requirements.lock >"$place/constraints.txt"
 cd "$place"
 ravel=("$place/venv/bin/ravel" --home "$place/home")
 "${ravel[@]}" --help >help.txt
+"$place/venv/bin/python" -c 'from node.ingest.native_reading import LIBRARY, Library; Library(LIBRARY)' # it was built, and loads
 "${ravel[@]}" init --clear --listen 127.0.0.1:0 --api 127.0.0.1:0
 "${ravel[@]}" run >ready.txt &
 daemon=$!

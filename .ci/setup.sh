@@ -37,4 +37,5 @@ awk '/^[^ ]/ { wanted = /^(pip|setuptools)==/ } wanted' requirements.lock >.venv
 "${pip[@]}" --require-hashes --no-deps -r .venv/build-tools.lock
 "${pip[@]}" --require-hashes --no-deps --no-build-isolation -r requirements.lock
 "${pip[@]}" --no-deps --no-build-isolation --editable clients/python --editable .
+[ -f node/ingest/reading.so ] || echo "No C compiler was found: the node reads by Python what peers send, which takes longer."
 echo "Set up in .venv with $(.venv/bin/python --version)."

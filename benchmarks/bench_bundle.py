@@ -22,8 +22,7 @@ from node.care.bundle_reading import read_bundle
 from node.care.bundle_writing import write_bundle
 from node.contract.bundles import BundleReading
 from node.home.config_sections import WORKERS_DEFAULT
-from node.ingest.reading_workers import ReadingWorkers
-from node.ingest.reading_workers import worker_count as count_workers
+from node.ingest.native_reading import Reader, make_reader
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.runtime.blocking import threads, tune_interpreter
@@ -38,8 +37,8 @@ async def _write(source: Replica, repo: Repo, branch: Branch) -> bytes:
     return b"".join([some async for some in write_bundle(source, repo, [branch], None, threads())])
 
 
-async def _read(replica: Replica, content: bytes, workers: ReadingWorkers) -> BundleReading:
-    hub = Hub(replica, threads(), clock_ms, workers)
+async def _read(replica: Replica, content: bytes, reader: Reader) -> BundleReading:
+    hub = Hub(replica, threads(), clock_ms, reader)
     joiner = Joiner(hub, Author(replica, UserSeed(b"reader".ljust(32)), clock_ms))
 
     async def chunks() -> AsyncGenerator[bytes]:
@@ -54,7 +53,7 @@ def main() -> None:
     tune_interpreter()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("count", nargs="?", type=int, default=20_000, help="commits")
-    parser.add_argument("--workers", type=int, help="reading workers (by default as many as a daemon has)")
+    parser.add_argument("--workers", type=int, default=WORKERS_DEFAULT, help="as in the configuration")
     given = parser.parse_args()
     count = given.count
     ingest = measure(count, given.workers).rate
@@ -68,17 +67,15 @@ def main() -> None:
         figure("bundle_write_to_ingest", rate / ingest, "ratio", goal=0.9)
         figure("bundle_write_cpu", (time.process_time() - used) / count * 1e6, "us")
         replica = follow(Path(name) / "target", source, repo)
-        workers = ReadingWorkers(count_workers(WORKERS_DEFAULT) if given.workers is None else given.workers)
-        workers.start_all()
+        reader = make_reader(given.workers)
         for what in ("bundle_read", "bundle_read_again"):
             began, used = time.perf_counter(), time.process_time()
-            found = trio.run(_read, replica, content, workers)
+            found = trio.run(_read, replica, content, reader)
             rate = count / (time.perf_counter() - began)
             figure(what, rate, "commits/s", commits=count)
             figure(f"{what}_to_ingest", rate / ingest, "ratio", goal=0.9)
             figure(f"{what}_cpu_of_daemon", (time.process_time() - used) / count * 1e6, "us")
         assert (found["taken"], found["waiting"], found["unopened"]) == (0, 0, 0)
-        workers.close()
         source.close()
         replica.close()
 

@@ -3,9 +3,9 @@
 python -m benchmarks.bench_offline [commits of each ...]
 
 Each writes a chain of so many commits on the same commit; then they are connected over loopback: real stores, sessions,
-encryption and signatures, each side in a process of its own with the reading workers of a daemon. What else a daemon does
+encryption and signatures, each side in a process of its own with the reader of a daemon. What else a daemon does
 with new commits (its search index, its API's followers) is left out. Both timelines are read. The figure is the processor's
-time of both sides for each commit of either, workers included, and `to_smallest` its ratio to that of the first count: 1
+time of both sides for each commit of either, and `to_smallest` its ratio to that of the first count: 1
 where the cost is linear.
 """
 
@@ -24,9 +24,8 @@ import trio
 
 from benchmarks.common import clock_ms, figure
 from benchmarks.meeting import ALICE, BOB, Side, build, meet
-from benchmarks.memory import processor_seconds
 from node.home.config_sections import WORKERS_DEFAULT
-from node.ingest.reading_workers import ReadingWorkers, worker_count
+from node.ingest.native_reading import make_reader
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.connection import Connection
 from node.sync.hub import Hub
@@ -94,9 +93,7 @@ async def _run_side(name: str, folder: Path, port: int, expected: int) -> None:
     """One side, in its process: says that it is there, what it has in the end, and what it took."""
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     side = Side(folder, _SEEDS[name])
-    workers = ReadingWorkers(worker_count(WORKERS_DEFAULT))
-    workers.start_all()
-    side.hub = Hub(side.replica, threads(), clock_ms, workers)
+    side.hub = Hub(side.replica, threads(), clock_ms, make_reader(WORKERS_DEFAULT))
     seed = NodeSeed(side.seed)
     if name == "alice":
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -109,7 +106,7 @@ async def _run_side(name: str, folder: Path, port: int, expected: int) -> None:
         stream = await dial(raw, seed, alice, AgreementSecret(b"b" * 32))
         _say(port=port)
     await trio.to_thread.run_sync(sys.stdin.readline)
-    before = time.process_time() + processor_seconds(workers.pids())
+    before = time.process_time()
     connection = Connection(side.hub, stream)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.run)
@@ -119,9 +116,8 @@ async def _run_side(name: str, folder: Path, port: int, expected: int) -> None:
             digest, length = digest_timeline(store, side.branch.num)
         _say(digest=digest, length=length)
         await trio.to_thread.run_sync(sys.stdin.readline)
-        _say(cpu=time.process_time() + processor_seconds(workers.pids()) - before)
+        _say(cpu=time.process_time() - before)
         nursery.cancel_scope.cancel()
-    workers.close()
     side.replica.close()
 
 

@@ -34,7 +34,7 @@ from node.content.search import Question, Search
 from node.content.search_indexer import SearchIndexer
 from node.content.search_words import parse_query
 from node.home.config_sections import WORKERS_DEFAULT
-from node.ingest.reading_workers import ReadingWorkers, worker_count
+from node.ingest.native_reading import Reader, make_reader
 from node.ingest.replica import Replica
 from node.runtime.blocking import threads, tune_interpreter
 from node.sync.hub import Hub
@@ -68,10 +68,10 @@ class _Texts:
 
 
 async def _ingest(
-    replica: Replica, topic: Topic, made: list[list[bytes]], workers: ReadingWorkers, *, has_index: bool
+    replica: Replica, topic: Topic, made: list[list[bytes]], reader: Reader, *, has_index: bool
 ) -> float:
     """Seconds that a branch's publications take."""
-    hub = Hub(replica, threads(), clock_ms, workers)
+    hub = Hub(replica, threads(), clock_ms, reader)
     slots, turn = trio.Semaphore(_UNDER_WAY), trio.Event()
     turn.set()
 
@@ -99,19 +99,17 @@ def _measure_ingest(source: Replica, repo: Repo, branch: Branch, folder: Path, *
     replica = follow(folder, source, repo)
     topic = writers_topic(source, repo)
     target = replica.by_topic[topic.topic]
-    workers = ReadingWorkers(worker_count(WORKERS_DEFAULT))
-    workers.start_all()
+    reader = make_reader(WORKERS_DEFAULT)
     trio.run(
         partial(_ingest, has_index=False),
         replica,
         target,
         batches(source, topic, source.root_branch(repo)),
-        workers,
+        reader,
     )
     made = batches(source, topic, branch)
     count = sum(map(len, made))
-    seconds = trio.run(partial(_ingest, has_index=has_index), replica, target, made, workers)
-    workers.close()
+    seconds = trio.run(partial(_ingest, has_index=has_index), replica, target, made, reader)
     replica.close()
     return count / seconds
 

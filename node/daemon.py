@@ -42,7 +42,7 @@ from node.home.tokens import TokenFile
 from node.http.remote import Remote
 from node.http.server import open_api_listener, serve_api
 from node.ingest.acceptance import retry_kept
-from node.ingest.reading_workers import ReadingWorkers, worker_count
+from node.ingest.native_reading import Reader, make_reader
 from node.ingest.replica import Replica
 from node.membership.joining import Joiner
 from node.network.interfaces import list_addresses
@@ -116,11 +116,10 @@ def run(home: Home, open_keys: Callable[[], Keys]) -> None:
             raise storage_failed(error, _advice(home)) from None
         except OSError as error:
             raise ServiceError("storage_failed", str(error), _advice(home)) from None
-        workers = ReadingWorkers(worker_count(home.config.node.workers))
+        reader = make_reader(home.config.node.workers)
         try:
-            ended_by = trio.run(_serve, home, keys, replica, workers)
+            ended_by = trio.run(_serve, home, keys, replica, reader)
         finally:
-            workers.close()
             replica.close()
     if ended_by == signal.SIGHUP:
         sys.exit(EXIT_RESTART)
@@ -139,14 +138,14 @@ def _advice(home: Home) -> str:
     )
 
 
-async def _serve(home: Home, keys: Keys, replica: Replica, workers: ReadingWorkers) -> int:
+async def _serve(home: Home, keys: Keys, replica: Replica, reader: Reader) -> int:
     """Open all that can fail, then run: what is wrong is said before anything has begun. Return the signal that ended it."""
     tokens = TokenFile(home.path, now_seconds)
     callers = Callers(home.api_token, tokens)
-    hub = Hub(replica, threads(), now_ms, workers)
+    hub = Hub(replica, threads(), now_ms, reader)
     if home.config.relay.enabled:
         hub.relay = RelayService(
-            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, workers.check
+            replica.database, _relay_quotas(home.config.relay), hub.run_blocking, now_ms, reader.check
         )
     author = Author(replica, keys.user_seed, now_ms)
     joiner = Joiner(hub, author)

@@ -29,9 +29,8 @@ from node.home.config_values import (
 from protocol.limits.peers import ADVERTISED_ADDRESSES_MAX
 
 WORKERS_DEFAULT: Final = 4
-"""Three read as fast as one process judges and stores; the fourth is for relayed topics and for other repos."""
+"""Two read faster than one thread judges and stores; the others are for relayed topics and for other repos."""
 WORKERS_MAX: Final = 64
-"""Some 40 MB each, and one process judges what they read."""
 INTERVAL_MAX: Final = 525_600
 """Minutes: a year."""
 KEEP_MAX: Final = 87_600
@@ -53,8 +52,8 @@ class NodeConfig:
 
     workers: int = key(
         WORKERS_DEFAULT,
-        """Processes that read what peers send, at most. The node starts them when there is work, and one fewer than
-        there are cores. 0: the daemon reads all by itself.""",
+        """Threads of the compiled reader of what peers send, at most, and one fewer than there are cores. 0: Python reads
+        all, which takes longer.""",
         whole(0, WORKERS_MAX),
     )
 

@@ -6,7 +6,7 @@ Pure: nothing here looks at the store, so batches may be opened while others are
     check_claims   all signatures of the batch at once, because they are what takes the time
     settle_batch   sort by whether the claims hold
 
-`reading_workers` runs the first two in another process.
+`native_reading` does the first two for publications of the usual form.
 """
 
 from collections import Counter
@@ -118,11 +118,11 @@ def settle_batch(batch: ReadBatch, claims_hold: Sequence[bool]) -> OpenedBatch:
     answers = iter(claims_hold)
     for candidate in batch.candidates:
         was_checked = checks_topic(batch, candidate)
-        is_from_topic = next(answers) if was_checked else True
+        is_from_topic = candidate.is_checked or not was_checked or next(answers)
         result: SignedCommit | Rejected | PendingPublication
         match candidate.found:
             case DecodedCommit(commit, body, parts):
-                result = sign_off(commit, body, parts, holds=next(answers))
+                result = sign_off(commit, body, parts, holds=candidate.is_checked or next(answers))
             case Unread(commit_id):
                 result = PendingPublication(commit_id, candidate.publication.encoded, (), reason=UNREAD)
             case rejected:

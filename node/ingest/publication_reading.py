@@ -1,12 +1,13 @@
 """Ingest, step 1: decodes and decrypts publications, and gathers what their signatures claim.
 
-Pure, and without the store's modules: a worker process runs this too, and shall start and stay small.
-`publication_parsing` goes on where the claims have been checked.
+Pure. `native_reading` has the usual ones read by a compiled library. `publication_parsing` goes on where the claims have
+been checked.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from itertools import repeat
 from typing import Final, NamedTuple
 
 from protocol.codec import DecodeError, Value
@@ -85,6 +86,8 @@ class Candidate(Value, frozen=True):
 
     publication: Publication
     found: DecodedCommit | Unread | Rejected
+    is_checked: bool = False
+    """True if the signatures that its batch checks were found to hold when it was read."""
 
 
 class Drop(Exception):
@@ -101,30 +104,39 @@ class ReadBatch(Value, frozen=True):
 
 
 def read_batch(
-    keys: OpeningKeys, items: Iterable[bytes], *, with_bare: bool = False, checks_topics: bool = False
+    keys: OpeningKeys,
+    items: Iterable[bytes],
+    *,
+    with_bare: bool = False,
+    checks_topics: bool = False,
+    known: Iterable[Candidate | None] = repeat(None),
 ) -> ReadBatch:
     """Decode and open publications.
 
-    Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too.
+    Of bare ones those whose header says the body's kind, as no verdict rests on it; `with_bare` the others, too. `known`
+    are those that were read before, at their places.
     """
     candidates: list[Candidate] = []
     dropped: Counter[str] = Counter()
-    for encoded in items:
+    for encoded, candidate in zip(items, known):  # noqa: B905  # without end where nothing is known
         try:
-            candidates.append(read_publication(keys, encoded, with_bare=with_bare))
+            candidates.append(candidate or read_publication(keys, encoded, with_bare=with_bare))
         except Drop as error:
             dropped[str(error)] += 1
     return ReadBatch(checks_topics or not keys.holds_topic_key, candidates, dropped)
 
 
 def gather_claims(batch: ReadBatch) -> list[Claim]:
-    """List the signatures to check: each readable candidate claims its author's, and the others their topic's.
+    """List the signatures to check: each readable candidate claims its author's, and the others their topic's. None of those
+    that were checked.
 
     A holder of the topic's key makes the topic's signature itself when it sends on what it accepted, and believes that by
     its author's: it checks the topic's of what it keeps without accepting it (`prove_topics`). The others check each.
     """
     claims: list[Claim] = []
     for candidate in batch.candidates:
+        if candidate.is_checked:
+            continue
         if checks_topic(batch, candidate):
             claims.append(topic_claim(candidate.publication))
         if isinstance(candidate.found, DecodedCommit):

@@ -19,7 +19,7 @@ import trio
 from node.ingest.batch_order import ByteBudget, Previous
 from node.ingest.ingest_result import IngestResult
 from node.ingest.kept_windows import KeptWindows
-from node.ingest.reading_workers import ReadingWorkers
+from node.ingest.native_reading import Reader
 from node.ingest.replica import Replica
 from node.relay.relay import RelayResult, RelayService
 from node.runtime.backoff import Backoff
@@ -106,21 +106,20 @@ class Hub:
         replica: Replica,
         run_blocking: RunBlocking,
         clock_ms: Callable[[], int],
-        workers: ReadingWorkers | None = None,
+        reader: Reader | None = None,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`workers` read batches; without them all is read here. `cpu_clock` counts a thread's processor seconds."""
+        """`reader` reads batches; by default all is read by Python. `cpu_clock` counts a thread's processor seconds."""
         self.replica = replica
         self.run_blocking = run_blocking
         self.clock_ms = clock_ms
         self.cpu_clock = cpu_clock
         self.ledger = Ledger(trio.current_time)
-        workers = workers or ReadingWorkers(0)
         self.intake = Intake(
             replica,
             run_blocking,
             clock_ms,
-            workers,
+            reader or Reader(),
             cpu_clock,
             lambda: self.account,
             self._note_waiting,

@@ -1,15 +1,13 @@
 """`Intake`: the way of batches of publications into the store, read in pieces and stored in slices.
 
-Batches are read by workers and here, while another is on its way to the disk. What came of each slice is announced as soon
-as it is durable.
+Batches are read while another is on its way to the disk. What came of each slice is announced as soon as it is durable.
 """
 
 import math
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Final
 
 import structlog
@@ -18,11 +16,10 @@ import trio
 from node.ingest.acceptance import Share, accept_batch, release_more
 from node.ingest.batch_order import Previous
 from node.ingest.ingest_result import IngestResult
+from node.ingest.native_reading import Reader
 from node.ingest.publication_parsing import OpenedBatch, join_batches, opening_keys, settle_batch
-from node.ingest.publication_reading import gather_claims, read_batch
-from node.ingest.reading_workers import ReadingWorkers, UnreadableBatch
+from node.ingest.publication_reading import gather_claims
 from node.ingest.replica import Replica
-from node.ingest.worker_process import ASKED_MAX
 from node.runtime.blocking import RunBlocking
 from node.runtime.metrics import Histogram
 from node.runtime.scheduling import FairLock, WorkAccount, WorkBill
@@ -33,7 +30,6 @@ from protocol.limits.peers import (
     RELEASED_COUNT_MAX,
     SIGNATURE_SECONDS,
     SLICE_SECONDS,
-    UNREADABLE_SECONDS,
 )
 from storage.engine.errors import StorageError
 from storage.repos.epochs import Topic
@@ -44,18 +40,17 @@ Announce = Callable[[IngestResult, TopicKey | None, Conversation | None], None]
 """Announces a result to all but its source, which brought it on this topic."""
 
 _PIECE_COUNT: Final = 256
-"""Publications that a worker reads at a time: 20 ms, so that nobody waits long for another, and 1 % of it for the trip."""
+"""Publications that the library reads at a time: 12 ms, so that nobody waits long for another."""
 _READINGS_MAX: Final = 6
 """Pieces that are read at a time at most: each holds one of the eight threads, and what is stored needs one, too."""
 
 
-def _count_readings(worker_count: int) -> int:
-    """Pieces that are read at a time.
+def _count_readings(reader: Reader) -> int:
+    """Pieces that are read at a time: as many as the library may, and one whose answers become objects meanwhile.
 
-    Each worker has one and the next, one waits for a worker, and one is read in this process. Without workers, one has its
-    signatures checked while another is decoded.
+    Without it, one has its signatures checked while another is decoded.
     """
-    return min(ASKED_MAX * worker_count + 2, _READINGS_MAX)
+    return min(max(1, reader.count) + 1, _READINGS_MAX)
 
 
 class Intake:
@@ -66,7 +61,7 @@ class Intake:
         replica: Replica,
         run_blocking: RunBlocking,
         clock_ms: Callable[[], int],
-        workers: ReadingWorkers,
+        reader: Reader,
         cpu_clock: Callable[[], float],
         account: Callable[[], WorkAccount],
         note_waiting: Callable[[Collection[CommitId], Conversation | None], None],
@@ -76,12 +71,12 @@ class Intake:
         self._replica = replica
         self._run_blocking = run_blocking
         self._clock_ms = clock_ms
-        self._workers = workers
+        self._reader = reader
         self._cpu_clock = cpu_clock
         self._account = account
         self._note_waiting = note_waiting
         self._announce = announce
-        self._reading = FairLock(_count_readings(workers.count))
+        self._reading = FairLock(_count_readings(reader))
         self._storing = FairLock()
         self._turn = threading.Lock()
         self.seconds = Histogram()
@@ -101,9 +96,9 @@ class Intake:
     ) -> IngestResult:
         """Take publications in, after `previous`, and announce them to all but their source. Raises StorageError.
 
-        Batches are read in pieces, by workers and here, while another is on its way to the disk. Reading and storing are
-        mostly Python, and two threads of it only wait for each other's interpreter: here they take turns. Both are done in
-        slices, each of which is announced as soon as it is durable; `bill` says who pays.
+        Batches are read in pieces, while another is on its way to the disk. Reading by Python and storing take turns, since
+        two threads of it only wait for each other's interpreter. Both are done in slices, each of which is announced as soon
+        as it is durable; `bill` says who pays.
         """
         began = time.perf_counter()
         bill = bill or WorkBill(self._account())
@@ -121,7 +116,7 @@ class Intake:
     async def read_in_pieces(self, topic: Topic, items: Sequence[bytes], bill: WorkBill) -> OpenedBatch:
         """Read a batch and check its signatures, as many of its pieces at a time as there are places. Nothing is stored."""
         count = bill.account.reading.count
-        if self._workers.count:
+        if self._reader.count:
             count = min(count, _PIECE_COUNT)
         parts = [items[start : start + count] for start in range(0, len(items), count)]
         opened = [OpenedBatch() for _ in parts]
@@ -155,7 +150,6 @@ class Intake:
             async with self._storing.held(bill, len(rest)):
                 ingested, seconds = await self._run_blocking(self._accept, topic, first, count)
                 bill.charge(seconds)
-            self._workers.look_again()
             rest = ingested.left + rest[count:]
             judged = len(first.opened) - len(ingested.left) + len(ingested.released)
             bill.account.storing.note(max(1, judged), seconds)
@@ -192,29 +186,12 @@ class Intake:
             self._replica.shown.touch(repo_num)
 
     def _read(self, topic: Topic, items: Sequence[bytes]) -> tuple[OpenedBatch, int, float]:
-        """Read and settle publications, by a worker or here; how many claims were checked, the seconds that reading took.
-
-        Where workers are busy this thread waits for one of them as long as another one stores: two that compute here would
-        only wait for each other. When that has ended, it is done here: no core is idle for long.
-        """
-        keys = opening_keys(topic)
-        try:
-            reading = self._workers.read(keys, items, wait_while=lambda: self._storing.is_held)
-        except UnreadableBatch as error:
-            log.error("a batch cannot be read", topic=topic.topic.hex(), error=str(error))
-            return OpenedBatch(dropped=Counter({"unreadable_batch": len(items)})), 0, UNREADABLE_SECONDS
-        if reading is not None:
-            return settle_batch(reading.batch, reading.claims_hold), len(reading.claims_hold), reading.seconds
-        with ExitStack() as turn:
-            turn.enter_context(self._turn)
-            began = self._cpu_clock()
-            batch = read_batch(keys, items)
-            claims = gather_claims(batch)
-            seconds = self._cpu_clock() - began
-            if not self._workers.count:
-                turn.close()  # libsodium leaves the interpreter to who stores, on a second core if there is one
-            holds = self._workers.check(claims, may_wait=False)
-        return settle_batch(batch, holds), len(claims), seconds
+        """Read and settle publications; how many claims were checked apart, and the seconds that reading took."""
+        began = self._cpu_clock()
+        batch = self._reader.read(opening_keys(topic), items, self._turn)
+        claims = gather_claims(batch)
+        seconds = self._cpu_clock() - began
+        return settle_batch(batch, self._reader.check(claims)), len(claims), seconds
 
     def _accept(self, topic: Topic, batch: OpenedBatch, count: int) -> tuple[IngestResult, float]:
         began = self._cpu_clock()

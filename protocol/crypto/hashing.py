@@ -54,14 +54,14 @@ _EPOCH_SEALING_KEY: Final = _CONTEXT + "epoch key and repo to sealing key v1"
 _WRITERS_SEALING_KEY: Final = _CONTEXT + "writers secret and repo to sealing key v1"
 _WRITERS_TOPIC_SEED: Final = _CONTEXT + "writers secret, repo and mark to writers topic seed v1"
 _BOX_PAD: Final = _CONTEXT + "shared point, mark and user to box v1"
-_BRANCH_SECRET: Final = _CONTEXT + "epoch key and branch to branch secret v1"
+BRANCH_SECRET: Final = _CONTEXT + "epoch key and branch to branch secret v1"
 _BRANCH_READ_KEY: Final = _CONTEXT + "branch secret to branch read key v1"
-_BRANCH_MARK: Final = _CONTEXT + "branch secret to branch mark v1"
+BRANCH_MARK: Final = _CONTEXT + "branch secret to branch mark v1"
 _LINK_TOPIC_SEED: Final = _CONTEXT + "writers secret and branch to link topic seed v1"
 _WAIT_MARK: Final = _CONTEXT + "awaited to wait mark v1"
-_COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
+COMMIT_SIGNED: Final = _CONTEXT + "commit signature v1"
 _REPO_SIGNED: Final = _CONTEXT + "repo certificate signature v1"
-_PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
+PUBLICATION_SIGNED: Final = _CONTEXT + "publication signature v1"
 _FILE_DEPOSIT_SIGNED: Final = _CONTEXT + "file deposit signature v1"
 _INVITATION_SIGNED: Final = _CONTEXT + "invitation proof signature v1"
 _DEVICE_SIGNED: Final = _CONTEXT + "device statement signature v1"
@@ -140,7 +140,7 @@ def box_pad(shared: bytes, mark: Mark, user: UserId) -> bytes:
 
 def branch_secret(key: EpochKey, branch_id: BranchId) -> BranchSecret:
     """Derive what opens one branch in one epoch, for followers of that branch alone."""
-    return BranchSecret(_derive(_BRANCH_SECRET, key + branch_id))
+    return BranchSecret(_derive(BRANCH_SECRET, key + branch_id))
 
 
 def branch_read_key(secret: BranchSecret) -> ReadKey:
@@ -150,7 +150,7 @@ def branch_read_key(secret: BranchSecret) -> ReadKey:
 
 def branch_mark(secret: BranchSecret) -> BranchMark:
     """Derive what names a branch in one epoch to who can derive it."""
-    return BranchMark(_derive(_BRANCH_MARK, secret)[:8])
+    return BranchMark(_derive(BRANCH_MARK, secret)[:8])
 
 
 def link_topic_seed(secret: WritersSecret, branch_id: BranchId) -> TopicSeed:
@@ -170,7 +170,7 @@ def wait_mark(what: bytes, commit_id: CommitId) -> Mark:
 
 def commit_digest(encoded: bytes) -> Digest:
     """Return what a commit's author signs."""
-    return Digest(_derive(_COMMIT_SIGNED, encoded))
+    return Digest(_derive(COMMIT_SIGNED, encoded))
 
 
 def repo_digest(encoded: bytes) -> Digest:
@@ -180,7 +180,7 @@ def repo_digest(encoded: bytes) -> Digest:
 
 def publication_digest(encoded: bytes) -> Digest:
     """Return what the topic's key signs."""
-    return Digest(_derive(_PUBLICATION_SIGNED, encoded))
+    return Digest(_derive(PUBLICATION_SIGNED, encoded))
 
 
 def file_deposit_digest(encoded: bytes) -> Digest:

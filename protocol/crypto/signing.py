@@ -21,7 +21,7 @@ _FIELD_PRIME: Final = 2**255 - 19
 _GROUP_ORDER: Final = 2**252 + 27742317777372353535851937790883648493
 
 # The y coordinates of the eight points whose order divides 8 (RFC 8032 arithmetic): 0 (twice), 1, -1 and two pairs.
-_SMALL_ORDER_Y: Final = frozenset(
+SMALL_ORDER_Y: Final = frozenset(
     {
         0,
         1,
@@ -91,7 +91,7 @@ def verify_signature(key: PublicKey, message: bytes, signature: Signature) -> No
         raise BadSignature("S is not reduced")
     if not is_good_point(signature[:32]):
         raise BadSignature("R is of small order or not canonical")
-    if not _may_sign(key):
+    if not may_sign(key):
         raise BadSignature("not a public key")
     try:
         bindings.crypto_sign_open(signature + message, key)
@@ -127,16 +127,19 @@ def _holds(key: PublicKey, digest: Digest, signature: Signature) -> bool:
 def is_good_point(encoded: bytes) -> bool:
     """Return True if 32 bytes are the canonical encoding of a y coordinate that no point of small order has."""
     y = int.from_bytes(encoded, "little") & (2**255 - 1)
-    return y < _FIELD_PRIME and y not in _SMALL_ORDER_Y
+    return y < _FIELD_PRIME and y not in SMALL_ORDER_Y
 
 
 def verify_public_key(key: PublicKey) -> None:
     """Raise BadSignature unless `key` may stand for someone: on the curve, canonical, in the prime-order group."""
-    if not _may_sign(key):
+    if not may_sign(key):
         raise BadSignature("not a public key")
 
 
 @lru_cache(maxsize=_KEYS_REMEMBERED_MAX)
-def _may_sign(key: PublicKey) -> bool:
-    """Looking takes nearly as long as checking a signature, and the same few keys sign again and again."""
+def may_sign(key: PublicKey) -> bool:
+    """Return True if a key may sign at all: it is in the prime-order group, in canonical form.
+
+    Remembered: looking takes nearly as long as checking a signature, and the same few keys sign again and again.
+    """
     return len(key) == 32 and is_good_point(key) and bindings.crypto_core_ed25519_is_valid_point(key)

@@ -54,8 +54,10 @@ class _Said(NamedTuple):
 
 
 _METADATA: Final[dict[type[Body], bytes]] = {kind: encode(_SaidKind(tag_of(kind))) for kind in ERASABLE}
-_KINDS: Final = {encoded: _Said(kind) for kind, encoded in _METADATA.items()}
-"""Every value has one encoding, so to compare bytes is to decode."""
+KINDS_BY_METADATA: Final = {encoded: kind for kind, encoded in _METADATA.items()}
+"""Kinds by the metadata that declares each, without a document's name. Every value has one encoding, so to compare bytes is
+to decode."""
+_KINDS: Final = {encoded: _Said(kind) for encoded, kind in KINDS_BY_METADATA.items()}
 _NAMED: Final[dict[str, type[Body]]] = {tag_of(kind): kind for kind in (*WORDS, Carried)}
 _NOTHING_SAID: Final = _Said()
 _NAMES_REMEMBERED_MAX: Final = 1024

@@ -212,9 +212,7 @@ FRAME_SECONDS: Final = 20e-6
 BYTE_SECONDS: Final = 10e-9
 """Seconds of the processor that each byte of it is charged besides."""
 SIGNATURE_SECONDS: Final = 80e-6
-"""Seconds of the processor that a signature is charged, which is checked in a process of its own."""
-UNREADABLE_SECONDS: Final = 1.0
-"""Seconds that a batch is charged of which two workers have died: about what it takes to start two others."""
+"""Seconds of the processor that a signature is charged that is checked apart from reading."""
 FRUITLESS_FORGIVEN_SHARE: Final = 0.1
 """Part of a processor that a peer may use for nothing, for ever: an honest one with thousands of topics compares them
 at each connection."""

@@ -44,7 +44,6 @@ NEITHER_FOR_COMMANDS: Final = _HEAVY | {
     "verifier",
 }
 NEITHER_FOR_DAEMONS: Final = _HEAVY | {"pycrdt", "segno", "sqlalchemy.dialects.postgresql", "zeroconf"}
-NEITHER_FOR_WORKERS: Final = _HEAVY | {"asyncio", "sqlalchemy", "starlette", "trio", "typer"}
 
 
 def _command(out: Path, *arguments: str) -> list[str]:
@@ -89,13 +88,3 @@ def test_a_daemon_and_a_command_import_only_what_they_need(tmp_path: Path) -> No
     assert _modules(by_version).isdisjoint({*NEITHER_FOR_COMMANDS, "ravel.client", "node.cli.node_commands"})
     assert _modules(by_daemon) & NEITHER_FOR_DAEMONS == set()
     assert "sqlalchemy" in _modules(by_daemon), "it has opened its store"
-
-
-@pytest.mark.slow
-def test_a_worker_imports_only_what_it_needs() -> None:
-    said = "import node.ingest.reading_worker, json, sys; print(json.dumps(sorted(sys.modules)))"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", said], capture_output=True, text=True, timeout=patience(30), check=True
-    )
-    found: list[str] = json.loads(done.stdout)
-    assert NEITHER_FOR_WORKERS.isdisjoint(found)

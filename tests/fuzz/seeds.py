@@ -63,7 +63,7 @@ from protocol.session.messages import (
     encode_message,
 )
 from ravel.files import encode_head
-from tests.fuzz import api, connections, decoders, reconciliation, session
+from tests.fuzz import api, connections, decoders, native, reconciliation, session
 from tests.support.streams import ACCEPTOR_SEED, recorded_session
 
 Seeds = dict[str, bytes]
@@ -106,6 +106,12 @@ def seeds() -> dict[str, Seeds]:
             "publication": decoders.published(decoders.signed_commit(decoders.POST), decoders.POST),
         },
         "start": {"keys": b"k" + decoders.given_keys()},
+        "native_reading": {
+            "commit": b"c" + native.honest_commit(),
+            "clear": b"k" + encode([_ID]) + encode(1) + encode(native.MARK),
+            "body": b"b" + native.BODY.encoded,
+            "publication": native.publish(native.honest_commit()),
+        },
         "bundle": {"bundle": b"\x40" + bytes.fromhex(_vector("bundles.json")["bundle"])},
         "message": {made["tag"]: bytes.fromhex(made["encoded"]) for made in _vector("messages.json")},
         "symbols": {"opening": bytes.fromhex(sets["opening"]), "more": bytes.fromhex(*sets["symbols"])},

@@ -8,7 +8,7 @@ it finds, `test_corpus` with what was found before.
 from collections.abc import Callable
 from typing import Final
 
-from tests.fuzz import api, connections, decoders, inputs, reconciliation, session
+from tests.fuzz import api, connections, decoders, inputs, native, reconciliation, session
 
 Target = Callable[[bytes], str]
 
@@ -20,6 +20,7 @@ TARGETS: Final[dict[str, Target]] = {
     "bundle": decoders.take_bundle,
     "opening": decoders.take_opening,
     "start": decoders.take_start,
+    "native_reading": native.take_native_reading,
     "object": decoders.take_object,
     "message": decoders.take_message,
     "signature": decoders.take_signature,

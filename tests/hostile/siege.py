@@ -254,7 +254,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
     """Count what the victim does, by the places where it does it."""
     counts = Counts()
 
-    def check(claims: Sequence[Claim], *, may_wait: bool = True) -> Sequence[bool]:
+    def check(claims: Sequence[Claim]) -> Sequence[bool]:
         counts.of["signatures"] += len(claims)
         return check_claims(claims)
 
@@ -277,7 +277,7 @@ def watched(victim: Node, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counts]:
         if connection.engine.url == url:
             counts.of["statements"] += 1
 
-    monkeypatch.setattr(victim.hub.intake._workers, "check", check)
+    monkeypatch.setattr(victim.hub.intake._reader, "check", check)
     if victim.hub.relay is not None:
         monkeypatch.setattr(victim.hub.relay, "_check", check)
     counting(publication_reading, "open_commit", lambda _: add("opened", 1))

@@ -1,0 +1,273 @@
+"""The compiled reader gives what Python's gives, leaves it what it does not know, and is never used if it is another one."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hatch_build
+from node.authoring.drafting import Draft
+from node.authoring.write_queue import WriteRequest
+from node.ingest import native_reading
+from node.ingest.native_reading import (
+    _DOCUMENTS_MAX,
+    ITEM_SIZE_MAX,
+    LIBRARY,
+    Library,
+    Reader,
+    load_library,
+    make_reader,
+)
+from node.ingest.publication_parsing import opening_keys, settle_batch
+from node.ingest.publication_reading import (
+    DecodedCommit,
+    OpeningKeys,
+    ReadBatch,
+    Unread,
+    gather_claims,
+    read_batch,
+)
+from node.runtime.blocking import threads
+from node.sync.hub import Hub
+from protocol.crypto.keys import UserSeed
+from protocol.crypto.signing import Claim, check_claims, key_pair, sign
+from protocol.formats.body import (
+    BranchAdd,
+    Carried,
+    Checkpoint,
+    ErasedBody,
+    Grant,
+    RepoInit,
+    UnknownBody,
+    UnopenedBody,
+    encode_body,
+)
+from protocol.formats.content import Files, Post
+from protocol.formats.declared_kind import declare_kind
+from protocol.formats.document_kinds import TextUpdate
+from protocol.formats.epochs import EpochInit
+from protocol.formats.publication import decode_publication
+from protocol.ids import Digest, Signature, UserId
+from tests.fuzz.native import compare
+from tests.support.builders import World, count_accepted, timeline, writing_topic
+from tests.support.forging import BAD_BODIES, Forger, bare_of, later_version
+from tests.support.machine import fail_after, patience
+from tests.support.native import library
+from verifier.verify import Rejected
+
+COUNT = 40
+
+
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> tuple[OpeningKeys, list[bytes]]:
+    """Publications of a branch, some of which are damaged or of another topic, and what opens them."""
+    world = _world(tmp_path_factory.mktemp("world") / "node")
+    keys, encoded = opening_keys(world.topic()), world.publications(world.branch)
+    other = world.publications(world.replica.root_branch(world.repo))[0]
+    world.close()
+    encoded[3] = encoded[3].replace(decode_publication(encoded[3]).signature, bytes(64))
+    return keys._replace(holds_topic_key=False), [*encoded, encoded[5][:40], other]
+
+
+def _world(folder: Path) -> World:
+    world = World(folder)
+    posts = [Draft(Post(f"post {number}")) for number in range(COUNT)]
+    world.author.queue.write_group([WriteRequest(world.branch, posts)])
+    return world
+
+
+def _claims(count: int) -> list[Claim]:
+    key, secret = key_pair(UserSeed(b"k" * 32))
+    digests = [number.to_bytes(32, "big") for number in range(count)]
+    claims = [Claim(key, Digest(digest), sign(secret, digest)) for digest in digests]
+    return [
+        claim if number % 3 else Claim(key, claim.digest, Signature(bytes(64)))
+        for number, claim in enumerate(claims)
+    ]
+
+
+def _outcome(batch: ReadBatch) -> object:
+    """Everything that becomes of a batch, in order."""
+    opened = settle_batch(batch, check_claims(gather_claims(batch)))
+    return [(one.publication, one.found) for one in batch.candidates], opened
+
+
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_claims_are_checked_as_python_checks_them(count: int) -> None:
+    claims = _claims(count)
+    if claims:
+        small = Claim(UserId(b"\1" + bytes(31)), claims[-1].digest, claims[-1].signature)
+        claims += [small, claims[-1]._replace(key=UserId(bytes(32)))]
+    assert Reader(library(), 1).check(claims) == Reader().check(claims) == check_claims(claims)
+
+
+def test_a_batch_is_read_as_python_reads_it(items: tuple[OpeningKeys, list[bytes]]) -> None:
+    expected = read_batch(*items)
+    assert expected.dropped == {"bad_publication:bad_shape": 1, "other_topic": 1}
+    batch = Reader(library(), 1).read(*items)
+    assert _outcome(batch) == _outcome(expected)
+    checked = [one.is_checked for one in batch.candidates]
+    assert checked.count(False) == 2, (
+        "the branch's first commit, and what has a forged signature of the topic"
+    )
+    assert not checked[3]
+
+
+def test_every_kind_of_publication_is_read_as_python_reads_it(tmp_path: Path) -> None:
+    """Bodies of the root branch, those that no kind is said of, faults, and commits of a later format."""
+    world, reader = _world(tmp_path / "node"), Reader(library(), 1)
+    root = world.replica.root_branch(world.repo)
+    forger = Forger(world)
+    forged = [forger.write(body, metadata) for body in BAD_BODIES.values() for metadata in (b"", None)]
+    world.author.start_epoch(world.repo)
+    posts = world.publications(world.branch)
+    written = [*world.publications(root), *posts, bare_of(posts[-1])]
+    written += [*forged, later_version(world), bare_of(forged[0])]
+    found = set[type]()
+    checked = 0
+    for topic in world.replica.topics.values():
+        encoded = [item for item in written if decode_publication(item).topic == topic.topic]
+        for holds_topic_key in (False, True):
+            keys = opening_keys(topic)._replace(holds_topic_key=holds_topic_key)
+            batch = reader.read(keys, encoded)
+            assert _outcome(batch) == _outcome(read_batch(keys, encoded))
+            checked += sum(one.is_checked for one in batch.candidates)
+            found.update(type(one.found) for one in batch.candidates)
+            found.update(
+                type(one.found.body) for one in batch.candidates if isinstance(one.found, DecodedCommit)
+            )
+    assert checked > 2 * COUNT
+    assert found >= {
+        DecodedCommit,
+        Unread,
+        Rejected,
+        RepoInit,
+        EpochInit,
+        BranchAdd,
+        Grant,
+        Checkpoint,
+        Files,
+        Carried,
+    }
+    assert found >= {UnknownBody, ErasedBody, UnopenedBody}
+    assert Post not in found, "no verdict rests on it, so it is not opened"
+    world.close()
+
+
+def test_long_publications_are_left_to_python(tmp_path: Path) -> None:
+    world, reader = World(tmp_path / "node"), Reader(library(), 1)
+    forger = Forger(world)
+
+    def write(size: int) -> bytes:
+        """A publication of so many bytes: what is beside the text depends on its place in the feed."""
+        text = "x" * size
+        while len(item := forger.write(encode_body(Post(text)))) != size:
+            text = "x" * (len(text) + size - len(item))
+        return item
+
+    keys, encoded = opening_keys(world.topic()), [write(ITEM_SIZE_MAX), write(ITEM_SIZE_MAX + 1)]
+    batch = reader.read(keys, encoded)
+    assert [one.is_checked for one in batch.candidates] == [True, False]
+    assert _outcome(batch) == _outcome(read_batch(keys, encoded))
+    world.close()
+
+
+def test_commits_of_a_named_document_are_known_once_python_has_read_one(tmp_path: Path) -> None:
+    world, reader = World(tmp_path / "node"), Reader(library(), 1)
+    forger, edit = Forger(world), TextUpdate(b"update", ())
+    names = [declare_kind(edit, f"name {number % 2}") for number in range(3)]
+    keys, encoded = opening_keys(world.topic()), [forger.write(encode_body(edit), name) for name in names]
+    assert [one.is_checked for one in reader.read(keys, encoded).candidates] == [False, False, False]
+    batch = reader.read(keys, encoded)
+    assert [one.is_checked for one in batch.candidates] == [True, True, True]
+    assert _outcome(batch) == _outcome(read_batch(keys, encoded))
+    for number in range(2 * _DOCUMENTS_MAX):
+        reader.read(keys, [forger.write(encode_body(edit), declare_kind(edit, f"another {number}"))])
+    assert len(reader._documents) == _DOCUMENTS_MAX
+    world.close()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_made_up_commits_are_read_as_python_reads_them(seed: int) -> None:
+    assert compare(seed, 400) > 20
+
+
+@pytest.mark.extended
+def test_many_made_up_commits_are_read_as_python_reads_them_without_a_fault_of_memory(tmp_path: Path) -> None:
+    checked = tmp_path / "reading.so"
+    assert hatch_build.build(checked, ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+    preloaded = subprocess.run(
+        ["cc", "-print-file-name=libasan.so"], capture_output=True, text=True, check=True
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.native", "1", "20000", str(checked)],
+        env={
+            **os.environ,
+            "LD_PRELOAD": preloaded.stdout.strip(),
+            "ASAN_OPTIONS": "detect_leaks=0",
+            "PYTHONMALLOC": "malloc",
+        },
+        capture_output=True,
+        text=True,
+        timeout=patience(300),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(done.stdout.split()[-1]) > 1000
+
+
+def test_a_library_of_another_source_is_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    library()
+    other = tmp_path / "reading.c"
+    other.write_bytes(native_reading.SOURCE.read_bytes() + b"\n")
+    monkeypatch.setattr(native_reading, "SOURCE", other)
+    with pytest.raises(OSError, match="another source"):
+        Library(LIBRARY)
+    assert load_library() is None
+    assert make_reader(4).count == 0, "Python reads"
+
+
+def test_without_a_library_all_is_read_by_python(items: tuple[OpeningKeys, list[bytes]]) -> None:
+    batch = Reader().read(*items)
+    assert _outcome(batch) == _outcome(read_batch(*items))
+    assert not any(one.is_checked for one in batch.candidates)
+    assert make_reader(0).count == 0
+
+
+@pytest.mark.parametrize("is_native", [True, False])
+async def test_a_batch_is_read_in_pieces_and_kept_in_its_order(
+    is_native: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("node.sync.intake._PIECE_COUNT", 8)
+    world = _world(tmp_path / "node")
+    replica, branch = world.copy()
+    encoded = world.publications(world.branch)
+    hub = Hub(replica, threads(), lambda: 0, Reader(library(), 1) if is_native else None)
+    with fail_after(30):
+        ingested = await hub.intake.ingest(writing_topic(replica, branch), encoded, Done(), None)
+    assert count_accepted(ingested) == len(encoded) - 1
+    assert (ingested.waited, ingested.already) == (set(), 1), (
+        "causes came before effects, and the root was here"
+    )
+    assert timeline(replica, branch) == timeline(world.replica, world.branch)
+    world.close()
+
+
+class Done:
+    """Work before, of which nothing is left to wait for."""
+
+    async def wait(self) -> None:
+        """Return at once."""
+
+
+def test_keys_show_no_secret(items: tuple[OpeningKeys, list[bytes]]) -> None:
+    keys, _ = items
+    assert all(one.hex() in repr(keys.openings) for one in keys.openings[0].epoch_ids)
+    for opening in keys.openings:
+        for secret in (opening.read_key, opening.convergence_secret, opening.key):
+            for shown in (repr(keys), repr(opening)):
+                assert secret is not None
+                assert secret.hex() not in shown
+                assert repr(secret) not in shown
