@@ -179,6 +179,19 @@ class Epochs:
         anchors = {self._anchors[head] for head in before.heads}
         return [self._started(num) for num in bit_numbers(self._within_all(anchors))]
 
+    def opened_within(self, before: Resolution) -> list[tuple[Operation, list[EpochId]]]:
+        """Return what starts the epochs of a set, each with the other epochs that it opens there, by id.
+
+        Costs O(pairs of epochs).
+        """
+        anchors = {self._anchors[head] for head in before.heads}
+        found: list[tuple[Operation, list[EpochId]]] = []
+        for num in bit_numbers(self._within_all(anchors)):
+            opened = self._open_within(num, anchors, before.heads) & ~(1 << num)
+            others = sorted(self._started(one).started_epoch for one in bit_numbers(opened))
+            found.append((self._started(num), others))
+        return found
+
     def _within_all(self, anchors: Iterable[CommitId]) -> int:
         here = 0
         for anchor in anchors:

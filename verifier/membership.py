@@ -52,6 +52,7 @@ from protocol.formats.body import (
     Hide,
     Invite,
     Join,
+    MembersCheckpoint,
     Offer,
     Permission,
     ProposeCheckpoint,
@@ -71,11 +72,12 @@ from protocol.formats.links import RENEWAL_NOTE
 from protocol.formats.lobbies import Lobby, LobbyAdd, LobbyAnswer, LobbyBody, requester_name
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import verify_certificate, verify_invitation_proof
-from protocol.ids import BranchId, CommitId, EpochId, RepoId, UserId, branch_begun_by, root_branch
+from protocol.ids import BranchId, CommitId, Digest, EpochId, RepoId, UserId, branch_begun_by, root_branch
 from verifier.devices import is_signed
 from verifier.epoch_commits import check_hand, check_init, check_open, check_statement
 from verifier.epochs import Epochs
 from verifier.lobbies import LobbyStatements
+from verifier.member_checkpoints import CheckpointStatements, digest_members
 from verifier.offers import OfferStatements
 from verifier.operations import NO_RIGHTS, Demands, EpochStart, Operation, Operations, Right
 from verifier.profiles import ProfileStatements
@@ -105,6 +107,7 @@ _LOOKED_AT: Final = (
     ProposeCheckpoint,
     ProposeRemoval,
     Approve,
+    MembersCheckpoint,
     *get_args(DeviceBody),
     Profile,
     *get_args(LobbyBody),
@@ -144,6 +147,8 @@ class Membership:
         """Operations that hide commits, by those who were admins then. No rule looks at them; see `posts`."""
         self.lobbies = LobbyStatements()
         """Statements about lobbies. No rule looks at them; see `lobbies`."""
+        self.checkpoints = CheckpointStatements()
+        """Membership checkpoints by those who were admins then. No rule looks at them; see `member_checkpoints`."""
         self.offers = OfferStatements()
         """Offers to the inbox, and answers. No rule looks at more of them than who offered; see `offers`."""
         self.passed_place: tuple[BranchId, EpochId, UserId, Permission, tuple[CommitId, ...]] | None = None
@@ -246,6 +251,18 @@ class Membership:
             else "M15: compacting needs manage"
         )
         require_permission(self.at(seen).permission(author), needs, rule)
+
+    def is_checkpoint_true(self, checkpoint: Operation) -> bool:
+        """Return True if a membership checkpoint is true of its past. Costs as `digest_members`, and once O(1)."""
+        known = self.checkpoints.find(checkpoint.commit_id)
+        if known is not None:
+            return known
+        before = self.operations.acks_of(checkpoint)
+        return self.checkpoints.compare(checkpoint, self.digest_members(before))
+
+    def digest_members(self, heads: tuple[CommitId, ...]) -> Digest:
+        """Compute what a membership checkpoint that acks these commits signs (`member_checkpoints.digest_members`)."""
+        return digest_members(self._repo_id, self.operations, self.epochs, self.at(heads))
 
     def authorise_checkpoint(
         self, proposal: CommitId, branch: BranchId, acks: tuple[CommitId, ...], seen: tuple[CommitId, ...]
@@ -383,7 +400,7 @@ class Membership:
         settled = self.at(acks).settled if acks else Settled()
         said = operation.body
         is_noted = isinstance(said, DeviceBody) and is_signed(self._repo_id, operation)
-        if isinstance(said, Hide) and self._is_admin(operation.author, acks):
+        if isinstance(said, Hide | MembersCheckpoint) and self._is_admin(operation.author, acks):
             # The verdict was that on an unknown body; to count, it needs more.
             operation, is_noted = replace(operation, needs=Permission.ADMIN), True
         elif isinstance(said, Offer):
@@ -417,6 +434,8 @@ class Membership:
                 self.profiles.add(made, self.operations)
             case Hide() if added.is_noted:
                 self.hides.append(made)
+            case MembersCheckpoint() if added.is_noted:
+                self.checkpoints.add(made, self.operations)
             case Lobby() | LobbyAdd() | LobbyAnswer():
                 self.lobbies.add(made)
             case _ if added.is_noted:
@@ -428,7 +447,7 @@ class Membership:
         """Return what `restore` takes to keep this operation again."""
         body = operation.body
         said = self.offers.said_in(operation.commit_id) if isinstance(body, Offer) else None
-        is_noted = (isinstance(body, Hide) and operation.needs == Permission.ADMIN) or (
+        is_noted = (isinstance(body, Hide | MembersCheckpoint) and operation.needs == Permission.ADMIN) or (
             isinstance(body, DeviceBody) and is_signed(self._repo_id, operation)
         )
         return Added(operation, self._settled_after[operation.commit_id], said or body, is_noted=is_noted)

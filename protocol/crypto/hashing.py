@@ -76,6 +76,7 @@ _RANGE_KEY: Final = _CONTEXT + "topic and session to range key v1"
 _SET_LANES: Final = _CONTEXT + "commit id to set lanes v1"
 _SET_DIGEST: Final = _CONTEXT + "set lanes to set digest v1"
 _EARLIER: Final = _CONTEXT + "topics and set digests to earlier digest v1"
+_MEMBERS: Final = _CONTEXT + "repo and statement to members digest v1"
 _STORE_MARK: Final = _CONTEXT + "store key to store mark v1"
 _STORE_MASK_KEY: Final = _CONTEXT + "store key to mask key v1"
 _STORE_BOX_KEY: Final = _CONTEXT + "store key to box key v1"
@@ -277,6 +278,11 @@ def earlier_fingerprint(sets: Iterable[tuple[TopicKey, Digest]]) -> bytes:
     """Return the fingerprint of sets on several topics, in any order."""
     whole = _derive(_EARLIER, b"".join(topic + digest for topic, digest in sorted(sets)))
     return whole[:EARLIER_FINGERPRINT_SIZE]
+
+
+def members_digest(repo_id: RepoId, statement: bytes) -> Digest:
+    """Return what a membership checkpoint signs, from the encoded statement of its past."""
+    return Digest(_derive(_MEMBERS, repo_id + statement))
 
 
 def account_mark(token: AccountToken) -> Mark:

@@ -3,7 +3,8 @@
 Root branch kinds change the repo (init, branch-add, invite, join, ...); the others are content, most of which stands in
 `protocol.formats.content` and `protocol.formats.document_kinds`. A body of a kind that this node does not know is carried
 and ordered, not interpreted (`UnknownBody`); a body of a known kind that does not decode is refused, unless no rule looks at
-it (`protocol.formats.devices`, `protocol.formats.profiles`, `protocol.formats.lobbies`, `Hide`, JSON documents).
+it (`protocol.formats.devices`, `protocol.formats.profiles`, `protocol.formats.lobbies`, `Hide`, `MembersCheckpoint`, JSON
+documents).
 """
 
 from enum import IntEnum
@@ -20,7 +21,7 @@ from protocol.formats.document_kinds import DOCUMENT_KINDS, JSON, DocumentBody
 from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, EpochStatement
 from protocol.formats.lobbies import LobbyBody
 from protocol.formats.profiles import Profile
-from protocol.ids import BranchId, CommitId, InvitationKey, Signature, UserId
+from protocol.ids import BranchId, CommitId, Digest, InvitationKey, Signature, UserId
 from protocol.limits.formats import (
     ACK_COUNT_MAX,
     ADOPTED_COUNT_MAX,
@@ -207,6 +208,15 @@ class Checkpoint(Wire, frozen=True, tag="checkpoint1"):
     proposal: CommitId
 
 
+class MembersCheckpoint(Wire, frozen=True, tag="members-checkpoint1"):
+    """Signs what follows from the root branch's commits that it has in its past: the digest of their statement.
+
+    No rule of membership looks at it: nodes that do not know the kind judge alike.
+    """
+
+    digest: Digest
+
+
 class BranchRoot(Wire, frozen=True, tag="branch-root1"):
     """First commit of a branch: says nothing but that the branch begins."""
 
@@ -276,6 +286,7 @@ Body = (
     | ProposeRemoval
     | Approve
     | Checkpoint
+    | MembersCheckpoint
     | BranchRoot
     | BranchFork
     | Carried
@@ -293,7 +304,14 @@ _CARRIED_AND_CHECKED: Final = frozenset({"post1", "imported1", "files1", "set1",
 """Tags of bodies that must have their shape to be carried by a `carried1`. What else is carried says nothing, or (a kind
 that was added later) nothing where it does not decode. So this list is part of the format and never grows: a tag more would
 change verdicts on commits that are older than its kind."""
-_NEVER_REFUSED: Final = (*get_args(DeviceBody), Profile, Hide, *get_args(LobbyBody), *JSON.bodies)
+_NEVER_REFUSED: Final = (
+    *get_args(DeviceBody),
+    Profile,
+    Hide,
+    MembersCheckpoint,
+    *get_args(LobbyBody),
+    *JSON.bodies,
+)
 _KINDS: Final[tuple[type[Body], ...]] = (
     *(kind for kind in get_args(Body) if kind is not DocumentBody),
     *(body for kind in DOCUMENT_KINDS for body in kind.bodies),

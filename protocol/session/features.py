@@ -26,6 +26,7 @@ FEATURES: Final = (
     "inbox",
     "introductions",
     "json",
+    "members-checkpoint",
     "names",
     "posts",
     PRESENCE,

@@ -41,6 +41,7 @@ def state_of(membership: Membership) -> dict[str, Any]:
         "hides": membership.hides,
         "lobbies": vars(membership.lobbies),
         "offers": vars(membership.offers),
+        "checkpoints": membership.checkpoints.considered(operations),
         "now": (now.heads, now.settled, now.members(), now.holders(), now.counting, now.epoch_tips()),
         "counts": [now.counts(one) for one in every],
         "acts": [now.acts_of(one) for one in every],

@@ -184,7 +184,12 @@ class _Arrival:
             now, epochs = membership.now(), membership.epochs
             started = membership.operations.epochs
             preferred = epochs.find_preferred(now)
+            checkpoints = {
+                one.commit_id.hex(): membership.is_checkpoint_true(one)
+                for one in membership.checkpoints.considered(membership.operations)
+            }
             return {
+                **({"checkpoints": checkpoints} if checkpoints else {}),
                 "commits": commits,
                 "members": {user.hex(): level.name.lower() for user, level in now.members().items()},
                 "epochs": {

@@ -22,6 +22,7 @@ from protocol.formats.body import (
     Hide,
     Invite,
     Join,
+    MembersCheckpoint,
     Merge,
     Offer,
     Permission,
@@ -54,7 +55,7 @@ from protocol.formats.epochs import EpochHand, EpochInit, EpochOpen, GivenEpoch,
 from protocol.formats.lobbies import Admission, Lobby, LobbyAdd, LobbyAnswer, LobbyBox
 from protocol.formats.profiles import Profile
 from protocol.formats.proofs import certify_repo, device_digest, device_end_digest, prove_invitation
-from protocol.ids import ObjectId, RepoId, UserId
+from protocol.ids import Digest, ObjectId, RepoId, UserId
 from tests.support.document_edits import naming
 from tests.support.ids import as_commit_id, as_epoch_id
 from tests.vectors.fixed import (
@@ -138,6 +139,7 @@ def _of_profiles() -> dict[str, Body]:
         "propose-removal": ProposeRemoval(MEMBER, Permission.READ),
         "approve": Approve(EPOCH),
         "checkpoint": Checkpoint(EPOCH),
+        "members-checkpoint": MembersCheckpoint(Digest(bytes(range(32)))),
         "fork": BranchFork(BRANCH_ID, (EPOCH,)),
         "carried": Carried(BRANCH_ID, EPOCH, MEMBER, 1_790_000_000_000, encode_body(Post("hello"))),
         "merge": Merge(BRANCH_ID, (EPOCH,)),

@@ -68,6 +68,7 @@ BODIES: dict[str, Shapes] = {
     "propose-removal1": {"user": ID, "keeps": LEFT},
     "approve1": {"proposal": ID},
     "checkpoint1": {"proposal": ID},
+    "members-checkpoint1": {"digest": ID},
     "fork1": {"origin": ID, "commits": [ID]},
     "carried1": {"branch": ID, "commit": ID, "author": ID, "time": NUMBER, "body": bytes},
     "merge1": {"branch": ID, "commits": [ID]},

@@ -18,10 +18,10 @@ def differences(meant: dict[str, Any], found: dict[str, Any]) -> list[str]:
             said.append(f"commit {one[:12]}: {left} here {right}")
         elif left["is"] == "rejected" and not set(left["codes"]) & set(right["codes"]):
             said.append(f"codes of {one[:12]}: {left['codes']} here {right['codes']}")
-    parts = [("", part) for part in ("dropped", "members", "branches")]
+    parts = [("", part) for part in ("dropped", "members", "branches", "checkpoints")]
     parts += [("epochs", part) for part in ("counting", "tips", "clean", "held", "written_in")]
     for whole, part in parts:
-        left, right = ((one[whole] if whole else one)[part] for one in (meant, found))
+        left, right = ((one[whole] if whole else one).get(part) for one in (meant, found))
         if left != right:
             said.append(f"{whole} {part}: {apart(left, right)} here {apart(right, left)}")
     return said

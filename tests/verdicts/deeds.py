@@ -1,5 +1,6 @@
 """What users of a world do: they admit and exclude, write, join, agree, and start epochs."""
 
+from . import statements
 from .epochs import due, epochs, opens, written_in
 from .family_rights import said
 from .rules import (
@@ -115,6 +116,7 @@ class Deeds(World):
                 (8 if links else 1, self.revoke_something),
                 (8, self.adopt),
                 (3, self.begin_freely),
+                (2, self.sign_members),
                 (1, self.answer),
             ]
         if level >= OWNER:
@@ -132,6 +134,14 @@ class Deeds(World):
         if epoch:
             body = self.chance.choice([["post1", "root"], ["profile1", user, None], ["later-kind1", 1]])
             self.write(user, body, epoch=epoch)
+
+    def sign_members(self, user, view, level):
+        """Sign the statement of all that is known, or another."""
+        epoch = self.ready(user, view)
+        if epoch:
+            is_true = self.chance.random() < 0.8
+            signed = statements.digest(self.view_of(user)) if is_true else self.secret()
+            self.write(user, ["members-checkpoint1", signed], epoch=epoch)
 
     def post(self, user, view, level):
         """Write in a branch."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from . import (  # noqa: F401  # importing a family registers its cases
     family_bodies,
     family_branches,
+    family_checkpoints,
     family_claims,
     family_commits,
     family_epochs,

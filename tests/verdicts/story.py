@@ -2,7 +2,7 @@
 
 import base64
 
-from . import bodies, crypto
+from . import bodies, crypto, statements
 from .codec import Refused, encode
 from .crypto import ZEROS
 from .formats import Block, Commit, lipmaa, make_bare, make_block, make_commit, make_publication
@@ -315,7 +315,7 @@ class Story:
         made = None
         if self.trusting and expect is None and "plain" not in twist:
             made = Commit.made(one, acks, rank, mark, links, content, plain[-64:])
-            made.body = bodies.Body(body[0], body[1:] if body[0] in bodies.SHAPES else ())
+            made.body = bodies.Body(body[0], body[1:] if body[0] in bodies.SHAPES | bodies.FREE else ())
         self.take(one, data, plain, body_data, parts, expect, made)
         if first:
             self.feeds[(author.id, one)] = chain
@@ -435,6 +435,12 @@ class Story:
     def approve(self, author, proposal, **twist):
         """Approve of a proposal."""
         return self.commit(author, ["approve1", proposal], **twist)
+
+    def checkpoint(self, author, digest=None, acks=None, **twist):
+        """Sign the statement of what is acked, or another digest."""
+        acks = self.heads() if acks is None else acks
+        digest = digest or statements.digest(self.view(acks))
+        return self.commit(author, ["members-checkpoint1", digest], acks=acks, **twist)
 
     # The history.
 

@@ -1,6 +1,6 @@
 """The rules V of protocol.md section 6: which opened commits are accepted, rejected or pending."""
 
-from . import crypto, membership
+from . import crypto, membership, statements
 from .epochs import clean, counting_epochs, due, tips, written_in
 from .rules import NAMES, View, is_void, members
 
@@ -193,7 +193,9 @@ class Ledger:
             commits[one.hex()] = entry
         accepted = counting_epochs(view)
         held = [commit.id for commit in self.accepted(True) if membership.is_init(commit)]
+        checkpoints = statements.checkpoints(view)
         return {
+            **({"checkpoints": checkpoints} if checkpoints else {}),
             "commits": dict(sorted(commits.items())),
             "members": {user.hex(): NAMES[level] for user, level in sorted(members(view).items())},
             "epochs": {

@@ -69,6 +69,7 @@ function compare(expect, found, strictCodes) {
     at(`epochs.${part}`, [...(expect.epochs?.[part] ?? [])].sort(), found.epochs[part]);
   }
   at('epochs.written_in', expect.epochs?.written_in ?? null, found.epochs.written_in);
+  at('checkpoints', expect.checkpoints, found.checkpoints);
   for (const branch of keys(expect.branches, found.branches)) {
     at(`branch ${branch}`, expect.branches?.[branch], found.branches[branch]);
   }

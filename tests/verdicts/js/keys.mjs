@@ -85,3 +85,4 @@ export const repoDigest = (repo, name, owners) => derive('repo certificate signa
 export const publicationDigest = (topic, hiddenKey, blockIds) =>
   derive('publication signature v1', encode([topic, hiddenKey, blockIds]));
 export const invitationDigest = (repo, user) => derive('invitation proof signature v1', encode([repo, user]));
+export const membersDigest = (repo, statement) => derive('repo and statement to members digest v1', repo, statement);

@@ -11,7 +11,7 @@ export const OWNER = 5;
 export const PERMISSIONS = [null, 'read', 'write', 'manage', 'admin', 'owner'];
 
 /** Canonical order in the root branch: there are no checkpoints, so rank, then id. */
-const inOrder = (a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1);
+export const inOrder = (a, b) => a.rank - b.rank || (a.id < b.id ? -1 : 1);
 export const isConcurrent = (a, b) => a !== b && !a.past.has(b.id) && !b.past.has(a.id);
 export const isLeave = (op) => op.kind === 'remove1' && op.user === op.author;
 export const isRemovalOfAnother = (op) => op.kind === 'remove1' && op.user !== op.author;

@@ -14,6 +14,7 @@ import { chacha20 } from './seal.mjs';
 import {
   boxesIn, isOtherVersion, readBody, readCommit, readGivenKeys, readPublication, saidKind, topicOf,
 } from './shapes.mjs';
+import { judgeCheckpoints } from './statement.mjs';
 
 const bin = (hex) => Buffer.from(hex, 'hex');
 const dropped = (reason) => ({ dropped: reason });
@@ -509,7 +510,11 @@ class Node {
       branches[branch] = { timeline, digest: hash(Buffer.concat(timeline.map(bin))).toString('hex') };
     }
     const members = Object.fromEntries([...all.members()].map(([user, p]) => [user, PERMISSIONS[p]]));
-    return { commits, dropped: this.countDropped(), members, epochs: this.epochs(all), branches };
+    const checkpoints = judgeCheckpoints(all, this.repo);
+    return {
+      commits, dropped: this.countDropped(), members, epochs: this.epochs(all), branches,
+      ...(Object.keys(checkpoints).length > 0 && { checkpoints }),
+    };
   }
 
   /** The part of the result about epochs. */

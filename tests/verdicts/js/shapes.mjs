@@ -206,7 +206,7 @@ export function saidKind(metadata) {
   }
 }
 
-// The bodies of the core and those of profiles that are shaped or ruled. Free ones are like unknown ones.
+// The bodies of the core and those of profiles that are shaped or ruled. Free ones are like unknown ones (but see below).
 const item = text(0, 1024);
 const dictKey = text(0, 1024);
 const entry = structure({ key: dictKey, value: text(0, 256 * 1024) });
@@ -274,6 +274,8 @@ const BODIES = {
   answer1: { offer: id, accepts: bool },
 };
 const SHAPES = new Map(Object.entries(BODIES).map(([tag, parts]) => [tag, tagged(tag, parts)]));
+// Free bodies of which something is read. One that is malformed is like one of an unknown kind.
+const FREE = new Map([['members-checkpoint1', tagged('members-checkpoint1', { digest: id })]]);
 const READ_WHERE_CARRIED = ['post1', 'imported1', 'files1', 'set1', 'dict1', 'text1'];
 
 /** The tag of a structure, read in its shortest form alone, whatever follows. */
@@ -287,7 +289,7 @@ function readTag(encoded) {
 export function readBody(encoded) {
   need(encoded.length <= MAX_BODY, 'too_large');
   const kind = readTag(encoded);
-  if (!SHAPES.has(kind)) return { kind };
+  if (!SHAPES.has(kind)) return { kind, ...readFree(kind, encoded) };
   const body = { kind, ...SHAPES.get(kind)(decode(encoded)) };
   if (kind === 'carried1') {
     const inner = readTag(body.body);
@@ -295,6 +297,16 @@ export function readBody(encoded) {
     body.carried = READ_WHERE_CARRIED.includes(inner) ? readBody(body.body) : { kind: inner };
   }
   return body;
+}
+
+/** The fields of a free body; none where it does not decode, or nothing is read of its kind. */
+function readFree(kind, encoded) {
+  try {
+    return FREE.get(kind)?.(decode(encoded));
+  } catch (error) {
+    if (error instanceof Refused) return null;
+    throw error;
+  }
 }
 
 /** The boxes in an object of boxes; what is left at its end is none. */
