@@ -1,9 +1,10 @@
 // What the node holds, as it changes: repos with their branches, peers, members of the chosen repo; and what is chosen.
 
 import { batch, computed, effect, signal } from "../vendor/signals.js";
-import { actions, api, attemptItself, forgetAbsence, onOpen, session } from "./session.js";
+import { actions, api, attemptItself, forgetAbsence, onOpen, session, trouble } from "./session.js";
 
 const MEMBER_CHANGES = 100; // shown among posts: who looks further back sees them in `ravel log`
+const LOOK_MS = 5000; // between two looks at a node that can store nothing
 const RATE_MS_MIN = 500; // two looks closer than this make no rate
 
 /** Null until the first list came. Each repo has its `branches`. */
@@ -170,10 +171,17 @@ async function branchesOf(repo, held) {
 }
 
 effect(() => {
-  if (session.value !== "open" || !changes.value || !actions.value.includes("node")) return;
+  if (session.value !== "open" || !(changes.value + trouble.value) || !actions.value.includes("node")) return;
   attemptItself(async () => {
     [status.value, me.value] = await Promise.all([api.showStatus(), api.showMe()]);
   });
+});
+
+/** Nothing comes from a node that can store nothing: whether it can again is asked. */
+effect(() => {
+  if (!status.value?.faults?.length) return undefined;
+  const timer = setTimeout(() => (trouble.value += 1), LOOK_MS);
+  return () => clearTimeout(timer);
 });
 
 let membersRead = ""; // the repo and its members when their changes were read

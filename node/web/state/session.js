@@ -14,6 +14,8 @@ const RETRY_MS_MAX = 15_000;
 
 /** `opening`, `locked`, `away` (the node does not answer, and is asked again) or `open`. */
 export const session = signal("opening");
+/** Counted up when the node could not store something: how it is then is news. */
+export const trouble = signal(0);
 /** Why the page is locked, and what the last action failed with. Empty: nothing. */
 export const loginError = signal("");
 export const problem = signal("");
@@ -162,6 +164,7 @@ async function run(work, isAsked) {
     if (error?.name === "AbortError") return false;
     if (["unauthorized", "token_expired"].includes(error.code)) lock(sentenceOf(error));
     else problem.value = sentenceOf(error);
+    if (error.code === "storage_failed") trouble.value += 1;
     isProblemOfAction = isAsked;
     if (!(error instanceof RavelError)) reportError(error); // a defect of the page
     return false;

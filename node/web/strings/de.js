@@ -140,6 +140,7 @@ export const text = {
     damaged: "beschädigt",
   },
   uncertain: "noch nicht schreibbar",
+  notYet: "Du kannst hier bald schreiben: Erst werden andere Computer nach dem gefragt, was du vorher geschrieben hast.",
   state: {
     pending: (count) => `${count} warten`,
     void: (count) => `${count} zählen nicht`,

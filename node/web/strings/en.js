@@ -137,6 +137,7 @@ export const text = {
     damaged: "damaged",
   },
   uncertain: "not writable yet",
+  notYet: "You can write here soon: first, other computers are asked for what you wrote before.",
   state: {
     pending: (count) => `${count} pending`,
     void: (count) => `${count} void`,

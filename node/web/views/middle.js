@@ -150,6 +150,7 @@ function Page({ name }) {
 /** Where one writes; or why one does not. */
 function Foot({ repo, branch }) {
   if (may(repo, "write") && !branch.archived) {
+    if (repo.standing.uncertain) return html`<p id="may-not" class="foot">${text.notYet}</p>`;
     return html`<${Nameless} repo=${repo} /><${Compose} key=${branch.branch} repo=${repo} branch=${branch} />`;
   }
   return html`<p id="may-not" class="foot">${branch.archived ? text.archivedHere : (text.mayNot[repo.permission] ?? text.mayNot.read)}</p>`;
