@@ -32,6 +32,8 @@ export const ENDPOINTS = {
   createInvitation: {"method": "POST", "path": "/repos/{repo}/invitations", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   revokeInvitation: {"method": "DELETE", "path": "/repos/{repo}/invitations/{invitation}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   adoptCommits: {"method": "POST", "path": "/branches/{branch}/adoptions", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
+  listCheckpoints: {"method": "GET", "path": "/repos/{repo}/checkpoints", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
+  signMembers: {"method": "POST", "path": "/repos/{repo}/checkpoints", "query": [], "body": null, "events": false, "key": true, "seconds": 60},
   makeAskLink: {"method": "POST", "path": "/repos/{repo}/lobbies", "query": [], "body": "json", "events": false, "key": true, "seconds": 60},
   listAskLinks: {"method": "GET", "path": "/repos/{repo}/lobbies", "query": [], "body": null, "events": false, "key": false, "seconds": 60},
   closeAskLink: {"method": "DELETE", "path": "/repos/{repo}/lobbies/{lobby}", "query": [], "body": null, "events": false, "key": true, "seconds": 60},

@@ -344,7 +344,7 @@ export interface RepoStanding {
 /** One thing that people are told of a repo: a code, with the values that belong to it. */
 export interface StandingPart {
   at?: number | null;
-  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
+  code: "alone" | "ask_accepted" | "ask_closed" | "ask_expired" | "ask_failed" | "ask_refused" | "ask_sending" | "ask_waiting" | "behind" | "behind_quiet" | "causes_missing" | "comparing" | "damaged" | "epoch_due" | "excluded" | "false_checkpoint" | "follows_parts" | "former" | "guests" | "held" | "in_sync" | "join_refused" | "joining" | "link_ended" | "membership_damaged" | "not_shared" | "own_forks" | "reading" | "reading_branches" | "refused" | "requests" | "secrets_missing" | "sending" | "stalled" | "syncing" | "topics_waiting" | "uncertain" | "unfetched_files" | "unheld" | "unheld_unknown" | "unread" | "waiting";
   count?: number;
   foreign?: number;
   least?: boolean;
@@ -627,6 +627,21 @@ export interface InvitationRequest {
 /** Adopts void commits. */
 export interface AdoptionRequest {
   commits: string[];
+}
+
+/** The membership checkpoints of a repo. */
+export interface CheckpointList {
+  checkpoints: CheckpointView[];
+}
+
+/** A membership checkpoint: an admin's signature under what follows from the root branch. */
+export interface CheckpointView {
+  admin: boolean;
+  author: string;
+  author_name: string;
+  checkpoint: string;
+  state: "true" | "false" | "unchecked";
+  time: number;
 }
 
 /** A new link that asks. */
@@ -2478,6 +2493,10 @@ export class Ravel {
   revokeInvitation(values: { repo: string; invitation: string }, options?: RequestOptions): Promise<MembershipChange>;
   /** Make void commits of a branch count again. */
   adoptCommits(values: { branch: string } & AdoptionRequest, options?: RequestOptions): Promise<MembershipChange>;
+  /** List who signed who the members are, and who signed something false. */
+  listCheckpoints(values: { repo: string }, options?: RequestOptions): Promise<CheckpointList>;
+  /** Sign who the members are, what they may do, and which secrets are theirs, for others to compare. */
+  signMembers(values: { repo: string }, options?: RequestOptions): Promise<RootCommit>;
   // Requests to join
   /** Make a link by which users ask to be let into a repo. It has no secret of the repo. */
   makeAskLink(values: { repo: string } & AskLinkRequest, options?: RequestOptions): Promise<AskLinkMade>;

@@ -171,6 +171,8 @@ def _people_answers(service: PeopleService) -> tuple[Answer, ...]:
         answer(members.LIST_INVITATIONS, service.members.invitations),
         answer(members.CREATE_INVITATION, service.invite),
         answer(members.REVOKE_INVITATION, service.members.revoke_invitation),
+        answer(members.LIST_CHECKPOINTS, service.member_checkpoints.list_all),
+        answer(members.SIGN_MEMBERS, service.member_checkpoints.sign),
         answer(members.ADOPT_COMMITS, service.members.adopt),
         answer(requests.MAKE_ASK_LINK, service.requests.make_link),
         answer(requests.LIST_ASK_LINKS, service.requests.list_links),

@@ -9,6 +9,7 @@ from node.contract.values import Capability
 from node.membership.joining import Joiner
 from node.membership.key_rotation import KeyRotation
 from node.membership.member_changes import MemberChanges
+from node.membership.member_checkpoints import MemberCheckpoints
 from node.membership.members import Members
 from node.membership.pairing import Pairing
 from node.membership.profiles import NameActions
@@ -43,6 +44,7 @@ class PeopleService:
         self.member_changes = MemberChanges(hub, find_repo)
         self.quorums = Quorums(hub, author, find_repo, find_branch)
         self.key_rotation = KeyRotation(hub, author, find_repo, find_branch)
+        self.member_checkpoints = MemberCheckpoints(hub, author, find_repo, find_branch)
         self.requests = Requests(hub, author, self.sharing, joiner, find_repo)
         self.pairing = Pairing(hub, author, self.sharing, self.members)
         self.profiles = NameActions(

@@ -418,6 +418,11 @@ def check_repos(repos: RepoList) -> Iterator[Check]:
             detail = f"{repo['name']}: {twice} of your feed used twice, which stays so"
             advice = "`ravel feed check BRANCH` lists them; see that no second node uses your key"
             yield Check("own feeds", WARNING, detail, advice)
+        if any(part["code"] == "false_checkpoint" for part in standing["parts"]):
+            advice = (
+                "`ravel repo checkpoints REPO` lists them; `ravel fsck` looks at this store; ask who signed"
+            )
+            yield Check("repos", PROBLEM, f"{repo['name']}: {standing_sentence(standing)}", advice)
         if standing["guests"]:
             readers = counted(standing["guests"], "reader")
             verb = "is" if standing["guests"] == 1 else "are"

@@ -30,7 +30,7 @@ from node.cli.shared import (
 )
 from node.cli.status_view import print_standings
 from node.cli.syncing import print_synced, wait_in_sync
-from node.cli.wording import author, parse_duration, spoken_duration
+from node.cli.wording import author, parse_duration, spoken_duration, time_of
 from node.observe.sentences import standing_sentence
 from node.runtime.errors import ServiceError
 from node.runtime.wording import date_text
@@ -38,9 +38,9 @@ from protocol.limits.formats import INVITATION_USE_COUNT_MAX
 
 if TYPE_CHECKING:  # types of answers: `ravel --help` must be quick
     from ravel import Client
-    from ravel.types.members import LeaveResult
+    from ravel.types.members import CheckpointList, LeaveResult
     from ravel.types.repos import EpochList, NewEpoch, RepoFork, RepoView
-    from ravel.types.values import Empty
+    from ravel.types.values import Empty, RootCommit
 
 repo = typer.Typer(no_args_is_help=True, help="Create, share, join and list repos.")
 
@@ -320,6 +320,32 @@ def renew(api: "Client", repo: RepoArgument = "") -> "NewEpoch":
     Anyone who follows by a read capability and is no member needs a new one.
     """
     return api.start_epoch(repo)
+
+
+@repo.command("checkpoint")
+@prints(words.MEMBERS_SIGNED)
+def sign_members(api: "Client", repo: RepoArgument = "") -> "RootCommit":
+    """Sign who the members are and what they may do, as it follows from all that is here. Needs the permission of an admin.
+
+    Every node of a member computes the same from the same commits. One that comes to something else says who signed what.
+    """
+    return api.sign_members(repo)
+
+
+@repo.command("checkpoints")
+@prints(
+    Table(
+        "checkpoints",
+        short("checkpoint"),
+        ("signed by", author),
+        ("time", time_of("time")),
+        ("", lambda item: item["state"] if item["admin"] else f"{item['state']}, no admin now"),
+        empty=words.NO_CHECKPOINTS,
+    )
+)
+def list_checkpoints(api: "Client", repo: RepoArgument = "") -> "CheckpointList":
+    """List who signed who the members are, and which of that is false."""
+    return api.list_checkpoints(repo)
 
 
 @repo.command("leave")

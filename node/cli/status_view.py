@@ -49,6 +49,7 @@ _GOING: Final = _WELL | {
 _ACT: Final = frozenset(
     {
         *("excluded", "link_ended", "join_refused", "membership_damaged", "own_forks"),
+        "false_checkpoint",
         *("ask_refused", "ask_closed", "ask_expired", "ask_failed"),
     }
 )

@@ -94,6 +94,13 @@ REPO_FORGOTTEN: Final = Says(
     ("gc", "free the space, once the daemon is stopped"),
 )
 REPO_RENEWED: Final = Says("Renewed {repo_given}: earlier links open its past, and nothing new.")
+MEMBERS_SIGNED: Final = Says(
+    "Signed who the members of {repo_given} are, for others to compare.",
+    ("repo checkpoints {repo_given}", "see who signed what"),
+)
+NO_CHECKPOINTS: Final = Says(
+    "Nobody has signed who the members are.", ("repo checkpoint REPO", "sign it, as an admin")
+)
 REPO_LEFT: Final = Says(
     "Left {repo_given}. What is here stays here.",
     ("repo forget {repo_given}", "delete it from this computer"),

@@ -16,6 +16,7 @@ from node.contract.values import (
     LinkReach,
     PersonText,
     Request,
+    RootCommit,
     UnixSeconds,
     UserText,
     among,
@@ -106,6 +107,31 @@ class MemberList(TypedDict):
 
     members: Annotated[
         list[MemberView], Meta(description="Devices of one person stand together, the first device first.")
+    ]
+
+
+class CheckpointView(TypedDict):
+    """A membership checkpoint: an admin's signature under what follows from the root branch."""
+
+    checkpoint: Annotated[Id, Meta(description="The id of its commit.")]
+    author: Id
+    author_name: PersonText
+    time: UnixSeconds
+    admin: Annotated[bool, Meta(description="The author is an admin now.")]
+    state: Annotated[
+        str,
+        one_of(
+            "true", "false", "unchecked",
+            description="`false`: the same commits say something else here. `unchecked`: a later call looks.",
+        ),
+    ]  # fmt: skip
+
+
+class CheckpointList(TypedDict):
+    """The membership checkpoints of a repo."""
+
+    checkpoints: Annotated[
+        list[CheckpointView], Meta(description="The latest 64, of one author 8, the newest first.")
     ]
 
 
@@ -295,5 +321,23 @@ ADOPT_COMMITS: Final = Endpoint(
     summary="Make void commits of a branch count again.",
     request=AdoptionRequest,
     answer=MembershipChange,
+    errors=WRITE_ERRORS,
+)
+LIST_CHECKPOINTS: Final = Endpoint(
+    name="list_checkpoints",
+    method="GET",
+    path="/repos/{repo}/checkpoints",
+    scopes=READ_REPO,
+    summary="List who signed who the members are, and who signed something false.",
+    answer=CheckpointList,
+    errors=("not_permitted",),
+)
+SIGN_MEMBERS: Final = Endpoint(
+    name="sign_members",
+    method="POST",
+    path="/repos/{repo}/checkpoints",
+    scopes=ADMIN_REPO,
+    summary="Sign who the members are, what they may do, and which secrets are theirs, for others to compare.",
+    answer=RootCommit,
     errors=WRITE_ERRORS,
 )

@@ -63,11 +63,11 @@ class StandingPart(TypedDict):
         str,
         one_of(
             "alone", "ask_accepted", "ask_closed", "ask_expired", "ask_failed", "ask_refused", "ask_sending", "ask_waiting",
-            "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "follows_parts",
-            "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended", "membership_damaged",
-            "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests", "secrets_missing", "sending",
-            "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files", "unheld", "unheld_unknown", "unread",
-            "waiting",
+            "behind", "behind_quiet", "causes_missing", "comparing", "damaged", "epoch_due", "excluded", "false_checkpoint",
+            "follows_parts", "former", "guests", "held", "in_sync", "join_refused", "joining", "link_ended",
+            "membership_damaged", "not_shared", "own_forks", "reading", "reading_branches", "refused", "requests",
+            "secrets_missing", "sending", "stalled", "syncing", "topics_waiting", "uncertain", "unfetched_files",
+            "unheld", "unheld_unknown", "unread", "waiting",
             description="The page and the command line have a sentence for each.",
         ),
     ]  # fmt: skip
@@ -83,7 +83,10 @@ class StandingPart(TypedDict):
     at: NotRequired[Annotated[int | None, Meta(description="Unix seconds. Null: not known.")]]
     peers: NotRequired[list[NamedPeer]]
     people: NotRequired[
-        Annotated[list[str], Meta(description="Names of members who can help, or who was asked.")]
+        Annotated[
+            list[str],
+            Meta(description="Names of members who can help, were asked, or signed something false."),
+        ]
     ]
     reason: NotRequired[
         Annotated[

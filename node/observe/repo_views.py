@@ -8,6 +8,7 @@ from node.ingest.people import SHORT_ID_LENGTH
 from node.membership.inbox import Inbox
 from node.membership.joining import Joiner
 from node.membership.lobbies import find_repo, is_lobby
+from node.membership.member_checkpoints import find_false_signers
 from node.membership.requests import Requests
 from node.observe.absent import NOTHING_ABSENT, find_absence
 from node.observe.standing import Standings
@@ -99,12 +100,14 @@ class RepoViews:
         replica = self._hub.replica
         permission, was_member, is_damaged = None, False, False
         waiting, offers, absence = 0, 0, NOTHING_ABSENT
+        signers: list[UserId] = []
         others: int | None = None
         try:
             permission = replica.permission(repo, self._author.user)
             was_member = replica.was_member(repo, self._author.user)
             waiting, offers = self._requests.count_waiting(repo), self._inbox.count_waiting(repo)
             absence = find_absence(replica, repo, self._author.user)
+            signers = find_false_signers(replica, repo)
             if permission is not None and outlook.links:
                 others = len(replica.members(repo)) - 1
         except DamagedBlock:
@@ -128,6 +131,7 @@ class RepoViews:
             own_forks=own_forks,
             unread=unread,
             damaged=damaged,
+            false_signers=self._called(repo, signers),
             members=others,
         )
         return repo_view(

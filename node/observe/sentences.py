@@ -64,10 +64,15 @@ def _peers(part: "StandingPart") -> str:
 def _helpers(part: "StandingPart", one: str, many: str) -> str:
     """Return who helps, behind a comma: ", which ann has", ", which ann or ben have". Empty where nobody is known."""
     names = part["people"]
+    return f", which {_named(names, 'or')} {one if len(names) == 1 else many}" if names else ""
+
+
+def _named(names: list[str], word: str) -> str:
+    """Return some names, joined by a word, the first of many."""
     named = names[:_PEOPLE_NAMED_MAX]
     if len(names) > _PEOPLE_NAMED_MAX:
         named = [*named[:-1], f"{len(names) - _PEOPLE_NAMED_MAX + 1} others"]
-    return f", which {' or '.join(named)} {one if len(names) == 1 else many}" if names else ""
+    return f" {word} ".join(named)
 
 
 def _pace(part: "StandingPart") -> str:
@@ -153,6 +158,9 @@ _PARTS: Final[Mapping[str, Callable[["StandingPart"], str]]] = {
         f"new secrets are due since the members have changed{_helpers(one, 'starts', 'start')}"
     ),
     "uncertain": lambda one: f"you cannot write yet: peers are asked for commits of yours ({one['reason']})",
+    "false_checkpoint": lambda one: (
+        f"{_named(one['people'], 'and')} signed other members than follow from what is here"
+    ),
     "own_forks": lambda one: f"{_count(one, 'place')} of your feed {_verb(one, 'was', 'were')} used twice",
     "unread": lambda one: (
         f"{_count(one, 'commit')} {_verb(one, 'is', 'are')} of a newer format, which this Ravel does not show"

@@ -124,6 +124,7 @@ class RepoFacts:
     own_forks: int = 0  # places of own feeds that were used more than once
     unread: int = 0  # commits of formats that this Ravel does not know
     damaged: int = 0  # commits whose content is damaged here
+    false_signers: tuple[str, ...] = ()  # what the admins are called who signed other members than are here
     members: int | None = None  # how many other members there are; None where that is not known
 
 
@@ -142,6 +143,8 @@ def describe_standing(
     if state not in _ENDED:
         if facts.uncertain:
             parts.append({"code": "uncertain", "reason": facts.uncertain})
+        if facts.false_signers:
+            parts.append({"code": "false_checkpoint", "people": list(facts.false_signers)})
         parts += _count_parts(own_forks=facts.own_forks, unread=facts.unread, damaged=facts.damaged)
         if (
             facts.ask is None or link_state != "in_sync"

@@ -28,11 +28,15 @@ function peers(part) {
   return `${names.join(", ") || "einem Peer"}${more ? ` und ${more} weiteren` : ""}`;
 }
 
-function helpers({ people }, verb) {
-  if (!people.length) return "";
+/** Some names, joined by a word, the first of many. */
+function names({ people }, word) {
   const rest = people.length - PEOPLE_NAMED_MAX;
   const named = rest > 0 ? [...people.slice(0, PEOPLE_NAMED_MAX - 1), `${rest + 1} andere`] : people;
-  return `; ${named.join(" oder ")} ${verb}`;
+  return named.join(` ${word} `);
+}
+
+function helpers(part, verb) {
+  return part.people.length ? `; ${names(part, "oder")} ${verb}` : "";
 }
 
 /** Why a relay takes no more of a repo -> its words. */
@@ -71,6 +75,7 @@ const WORDS = {
   waiting: () => "wartet auf etwas, das nicht hier ist",
   epoch_due: (one) => `neue Schlüssel stehen an, weil sich die Mitglieder geändert haben${helpers(one, "macht sie")}`,
   uncertain: (one) => `du kannst noch nicht schreiben: Peers werden nach deinen Commits gefragt (${one.reason})`,
+  false_checkpoint: (one) => `andere Mitglieder, als aus dem folgen, was hier ist, unterschrieben von ${names(one, "und")}`,
   own_forks: (one) => `${some(one, "Stelle", "Stellen")} deines Feeds doppelt benutzt`,
   unread: (one) => `${some(one, "Commit", "Commits")} in einem neueren Format, das dieses Ravel nicht zeigt`,
   damaged: (one) => `${some(one, "Commit", "Commits")} hier beschädigt und bei Peers erbeten`,

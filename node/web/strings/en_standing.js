@@ -31,11 +31,16 @@ function peers(part) {
   return `${names.join(", ") || "a peer"}${more ? ` and ${more} more` : ""}`;
 }
 
-function helpers({ people }, one, several) {
-  if (!people.length) return "";
+/** Some names, joined by a word, the first of many. */
+function names({ people }, word) {
   const rest = people.length - PEOPLE_NAMED_MAX;
   const named = rest > 0 ? [...people.slice(0, PEOPLE_NAMED_MAX - 1), `${rest + 1} others`] : people;
-  return `, which ${named.join(" or ")} ${people.length === 1 ? one : several}`;
+  return named.join(` ${word} `);
+}
+
+function helpers(part, one, several) {
+  const { length } = part.people;
+  return length ? `, which ${names(part, "or")} ${length === 1 ? one : several}` : "";
 }
 
 /** Why a relay takes no more of a repo -> its words. */
@@ -75,6 +80,7 @@ const WORDS = {
   waiting: () => "waiting for what is not here",
   epoch_due: (one) => `new secrets are due since the members have changed${helpers(one, "starts", "start")}`,
   uncertain: (one) => `you cannot write yet: peers are asked for commits of yours (${one.reason})`,
+  false_checkpoint: (one) => `${names(one, "and")} signed other members than follow from what is here`,
   own_forks: (one) => `${some(one, "place")} of your feed ${one.count === 1 ? "was" : "were"} used twice`,
   unread: (one) => `${some(one, "commit")} ${are(one)} of a newer format, which this Ravel does not show`,
   damaged: (one) => `${some(one, "commit")} ${are(one)} damaged here, and asked of peers`,

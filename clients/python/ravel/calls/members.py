@@ -11,6 +11,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
     from collections.abc import Sequence
 
     from ravel.types.members import (
+        CheckpointList,
         InvitationLinkView,
         InvitationList,
         LeaveResult,
@@ -19,6 +20,7 @@ if TYPE_CHECKING:  # a command calls one or two, and imports their types
         MembershipChange,
         RemovalResult,
     )
+    from ravel.types.values import RootCommit
 
 LIST_MEMBERS: Final[Operation[MemberList]] = Operation(
     name="list_members", method="GET", path="/repos/{repo}/members", answer="members.MemberList"
@@ -84,6 +86,12 @@ ADOPT_COMMITS: Final[Operation[MembershipChange]] = Operation(
     answer="members.MembershipChange",
     body=("commits",),
 )
+LIST_CHECKPOINTS: Final[Operation[CheckpointList]] = Operation(
+    name="list_checkpoints", method="GET", path="/repos/{repo}/checkpoints", answer="members.CheckpointList"
+)
+SIGN_MEMBERS: Final[Operation[RootCommit]] = Operation(
+    name="sign_members", method="POST", path="/repos/{repo}/checkpoints", answer="values.RootCommit"
+)
 
 
 class MembersCalls(SyncCaller):
@@ -143,6 +151,14 @@ class MembersCalls(SyncCaller):
     def adopt_commits(self, branch: str, commits: Sequence[str]) -> MembershipChange:
         """Make void commits of a branch count again."""
         return self._call(ADOPT_COMMITS, {"branch": branch, "commits": commits})
+
+    def list_checkpoints(self, repo: str) -> CheckpointList:
+        """List who signed who the members are, and who signed something false."""
+        return self._call(LIST_CHECKPOINTS, {"repo": repo})
+
+    def sign_members(self, repo: str) -> RootCommit:
+        """Sign who the members are, what they may do, and which secrets are theirs, for others to compare."""
+        return self._call(SIGN_MEMBERS, {"repo": repo})
 
 
 class AsyncMembersCalls(AsyncCaller):
@@ -204,3 +220,11 @@ class AsyncMembersCalls(AsyncCaller):
     async def adopt_commits(self, branch: str, commits: Sequence[str]) -> MembershipChange:
         """Make void commits of a branch count again."""
         return await self._call(ADOPT_COMMITS, {"branch": branch, "commits": commits})
+
+    async def list_checkpoints(self, repo: str) -> CheckpointList:
+        """List who signed who the members are, and who signed something false."""
+        return await self._call(LIST_CHECKPOINTS, {"repo": repo})
+
+    async def sign_members(self, repo: str) -> RootCommit:
+        """Sign who the members are, what they may do, and which secrets are theirs, for others to compare."""
+        return await self._call(SIGN_MEMBERS, {"repo": repo})

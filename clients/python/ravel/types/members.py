@@ -77,6 +77,13 @@ class InvitationLinkView(TypedDict):
     """From where the link's addresses can be dialed, at the farthest."""
 
 
+class CheckpointList(TypedDict):
+    """The membership checkpoints of a repo."""
+
+    checkpoints: list[CheckpointView]
+    """The latest 64, of one author 8, the newest first."""
+
+
 class MemberView(TypedDict):
     """A member of a repo."""
 
@@ -146,3 +153,21 @@ class InvitationView(TypedDict):
     revoked: bool
     renews: bool
     """Its author's node renews the repo once it is used up or revoked."""
+
+
+class CheckpointView(TypedDict):
+    """A membership checkpoint: an admin's signature under what follows from the root branch."""
+
+    checkpoint: str
+    """The id of its commit."""
+    author: str
+    author_name: str
+    """Name of the person: this user's, else its own, as of the time of the answer. In brackets follows the
+    beginning of the id, where another person looks alike. Empty: only the id is known. A name proves nothing.
+    """
+    time: int
+    """Unix seconds."""
+    admin: bool
+    """The author is an admin now."""
+    state: str
+    """`false`: the same commits say something else here. `unchecked`: a later call looks."""

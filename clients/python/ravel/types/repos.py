@@ -178,7 +178,7 @@ class StandingPart(TypedDict):
     """Unix seconds. Null: not known."""
     peers: NotRequired[list[NamedPeer]]
     people: NotRequired[list[str]]
-    """Names of members who can help, or who was asked."""
+    """Names of members who can help, were asked, or signed something false."""
     reason: NotRequired[str]
     """A code or words that people read; of `ask_waiting`: the code to compare."""
     foreign: NotRequired[int]

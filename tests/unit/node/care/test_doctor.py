@@ -341,6 +341,15 @@ def test_readers_who_are_no_members_are_told_and_are_no_fault() -> None:
     assert "ravel repo renew" in found.advice
 
 
+def test_who_signed_other_members_is_named_as_a_problem() -> None:
+    [found] = check_repos(_repos(parts=[{"code": "false_checkpoint", "people": ["ben"]}]))
+    assert (found.state, found.detail) == (
+        PROBLEM,
+        "notes: ben signed other members than follow from what is here",
+    )
+    assert "ravel repo checkpoints" in found.advice
+
+
 @pytest.mark.parametrize(
     "standing, is_said",
     [
