@@ -65,6 +65,40 @@ def _(s):
     return seen
 
 
+def rejected_at_once(s, boxed):
+    """An init that is rejected whoever holds its key, since what it acks is; it gives the key of another fork."""
+    bad = s.note("eve", epoch=s.one, acks=[s.one], rank=9, by_writer=False, expect="bad_rank|unknown_author")
+    key = s.secret()
+    return s.start(
+        "eve",
+        epoch=s.one,
+        acks=[bad],
+        rank=10,
+        gives=[s.one, s.two],
+        key=key,
+        boxes=crypto.key_box(key, s.repo, s.id(boxed)),
+        by_writer=False,
+        stay=True,
+        expect="rejected_cause",
+    )
+
+
+@case("keys that a rejected init gives, whose own key comes later", "E7", "V4")
+def _(s):
+    seen = two_forks(s)
+    three = rejected_at_once(s, "ann")
+    s.open("eve", [s.epochs[three]], epoch=s.one, acks=[s.one], expect="unknown_author|bad_epoch")
+    return seen
+
+
+@case("an own box in an init that is rejected whoever holds its key", "E7", "V4")
+def _(s):
+    seen = two_forks(s)
+    three = rejected_at_once(s, "eve")
+    s.note("ann", epoch=three, acks=[three], by_writer=False, expect="rejected_cause")
+    return seen
+
+
 @case("a commit of another version", "section 6")
 def _(s):
     body = encode(["post1", "a note"])

@@ -33,6 +33,8 @@ PINNED = {
     "a box that only a rejected hand-over has",
     "a key that only a rejected opening gives",
     "a second init that acks something",
+    "an own box in an init that is rejected whoever holds its key",
+    "keys that a rejected init gives, whose own key comes later",
     "a signer whom the quorum has excluded goes on signing",
     "an admin's epoch that was due stays though its author is taken down to writing",
     "ranks",
