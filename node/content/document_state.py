@@ -18,7 +18,7 @@ from node.ingest.replica import Replica
 from node.ingest.tables import Tables
 from node.runtime.errors import ServiceError
 from protocol.formats.document_kinds import ValuesEdit, ValuesKind, ValuesSnapshot
-from protocol.ids import CommitId
+from protocol.ids import BranchId, CommitId
 from protocol.limits.formats import MIB
 from protocol.limits.users import DOCUMENT_SIZE_MAX, DOCUMENT_VALUE_COUNT_MAX
 from storage.commits.absent_bodies import sum_absent
@@ -78,6 +78,8 @@ class DocumentState:
     def __init__(self, tables: Replica | Tables, reader: DocumentOperationReader) -> None:
         self._tables = tables
         self._reader = reader
+        self._alone: set[BranchId] = set()
+        """Branches that continue none, of which that was asked."""
         self._unreadable: dict[tuple[int, str, str], tuple[_Stamp, ServiceError]] = {}
         """Documents that could not be made anew, by branch, kind and name, as long as the branch stays as it was then."""
 
@@ -92,7 +94,11 @@ class DocumentState:
         """
         document = load_document(connection, branch.num, kind.name, name)
         if document is not None and not document.is_stale:
+            if not document.depth:
+                self._alone.add(branch.branch_id)
             return document
+        if document is None and branch.branch_id in self._alone:
+            return None
         parts = lineage(self._tables, connection, branch)
         if len(parts) > 1 and not is_whole(self._tables, connection, branch):
             return self._unwritten(connection, branch, kind, name)

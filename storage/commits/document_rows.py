@@ -258,8 +258,9 @@ class Changes:
         """Write the rows, and what stands. `changed_num` is a number of the sequence of commits that none had before."""
         came = [row for row in self._changed.values() if row.stands and not row.stood]
         went = [row for row in self._changed.values() if row.stood and not row.stands]
-        keys = sorted({(row.doc_num, row.key) for row in (*came, *went) if row.is_there})
-        were_there = [self._is_there(*key) for key in keys]
+        there_came = {(row.doc_num, row.key) for row in came if row.is_there}
+        there_went = {(row.doc_num, row.key) for row in went if row.is_there}
+        were_there = there_went | {key for key in there_came - there_went if self._is_there(*key)}
         placed = {(row.doc_num, row.key) for row in (*came, *went) if row.position is not None}
         places = load_places_of(self.connection, {row.place_num for row in (*came, *went)})
         change_rows(
@@ -290,8 +291,9 @@ class Changes:
         unmet = [(*pair, count) for pair, count in self._unmet.items() if count]
         insert_rows(self.connection, document_unmet, ("doc_num", "key", "name", "replaced"), unmet)
         more = dict.fromkeys({row.doc_num for row in (*came, *went)}, 0)
-        for (doc_num, key), was_there in zip(keys, were_there, strict=True):
-            more[doc_num] += self._is_there(doc_num, key) - was_there
+        for doc_num, key in there_came | there_went:
+            is_there = (doc_num, key) in there_came or self._is_there(doc_num, key)
+            more[doc_num] += is_there - ((doc_num, key) in were_there)
         change_rows(self.connection, _CHANGED, [(count, changed_num, num) for num, count in more.items()])
 
     def _find(self, pair: _Pair) -> list[_Row]:
