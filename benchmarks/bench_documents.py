@@ -1,18 +1,21 @@
 """Cost of reading and writing documents: sets and dicts by their commits, JSON documents by their number, texts by updates.
 
-    python benchmarks/bench_documents.py [commits of a set and a dict, ...]
+    python benchmarks/bench_documents.py [commits of a set and a dict, ...] [--json DOCUMENTS] [--edits EDITS]
 
 Each commit puts one of 200 keys, or adds one of 200 items; each update of a text is one key stroke. Answers are made by the
-service's own methods, work run inline. Ratios hold a put against a post, and a text against pycrdt's merge in this process.
+service's own methods, work run inline. Ratios hold a put against a post, a put after many commits against one after few,
+and a text and a board of cards against pycrdt in this process. Boards are edited as the study of documents did: 20 of 100
+edits add a card, 45 put a field, 20 move a card, 10 vote and 5 remove one.
 """
 
-import sys
+import argparse
+import random
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pycrdt
 import trio
@@ -130,8 +133,8 @@ def processor_time(work: Callable[[int], Awaitable[object]], times: int = 50) ->
     return min(taken)
 
 
-def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> None:
-    """Figures of a set and a dict that `count` commits each made: one call each time."""
+def measure_values(replica: Replica, author: Author, branch: Branch, count: int) -> float:
+    """Figures of a set and a dict that `count` commits each made: one call each time. Return the seconds of a put."""
     fill(author, branch, SET, count)
     fill(author, branch, DICT, count)
     hub = Hub(replica, inline(), clock_ms)
@@ -148,7 +151,7 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
     put = processor_time(lambda number: edit(DICT, {f"key {number % keys}": f"new {number}"}))
     figure("post", posted, "s", commits=count)
     figure("dict_put", put, "s", commits=count)
-    figure("dict_put_to_post", put / posted, "ratio", commits=count)
+    figure("dict_put_to_post", put / posted, "ratio", commits=count, goal=1.5)
     got = processor_time(lambda number: documents.read_entry(DICT, "main", f"key {number % keys}", "bench"))
     figure("dict_get", got, "s", commits=count)
     listed = processor_time(lambda _: documents.read_window(DICT, "main", 0, 50, "bench"), 10)
@@ -157,6 +160,7 @@ def measure_values(replica: Replica, author: Author, branch: Branch, count: int)
     figure(
         "set_remove", processor_time(lambda number: edit(SET, {f"new {number}": None})), "s", commits=count
     )
+    return put
 
 
 def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
@@ -175,7 +179,7 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
         pass
     figure("index_made", time.process_time() - began, "s", documents=count)
     first = processor_time(lambda _: queries.find("main", "card/", "", "due", "", 50))
-    figure("query_by_index_50", first, "s", documents=count)
+    figure("query_by_index_50", first, "s", documents=count, goal=0.005)
     followed = queries.follow("main", parse_query("card/", "", "due", 50))
 
     async def change(number: int) -> None:
@@ -188,7 +192,7 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
         await followed.look()
 
     looked = processor_time(change_and_look) - processor_time(lambda number: change(-number))
-    figure("query_live_change", looked, "s", documents=count)
+    figure("query_live_change", looked, "s", documents=count, goal=0.001)
     cards = [JsonChange("insert", ["todo"], value={"title": "x", "votes": 0}) for _ in range(_KEYS)]
     made = trio.run(
         lambda: json.edit("main", "board", [JsonChange("put", value={"todo": []}), *cards], preview=False)
@@ -202,21 +206,125 @@ def measure_json(hub: Hub, author: Author, branch: Branch, count: int) -> None:
     figure("json_put", put, "s", items=_KEYS)
 
 
-def measure(folder: Path, count: int) -> None:
-    """Figures of documents that `count` commits each made."""
-    note(f"{count} commits of each")
+def draw_edits(count: int) -> list[tuple[str, int, int, int]]:
+    """Draw edits of a board, each with a card (by its number among those made), a column and a number."""
+    rng = random.Random(43)  # noqa: S311  # the same edits in every run
+    kinds = rng.choices(("insert", "put", "move", "add", "remove"), (20, 45, 20, 10, 5), k=count)
+    made = 1
+    drawn: list[tuple[str, int, int, int]] = [("insert", 0, 0, 0)]
+    for number, kind in enumerate(kinds[1:], 1):
+        drawn.append((kind, rng.randrange(made), rng.randrange(3), number))
+        made += kind == "insert"
+    return drawn
+
+
+def measure_board(hub: Hub, author: Author, branch: Branch, count: int) -> None:
+    """Figures of a board that so many edits made, each a commit: with the reading of it, against a bare CRDT."""
+    json = JsonDocuments(Documents(hub, author, lambda _: branch))
+    edits = draw_edits(count)
+
+    async def write(changes: list[JsonChange]) -> list[str]:
+        return (await json.edit("main", "kanban", changes, preview=False))["items"]
+
+    trio.run(write, [JsonChange("put", value={"0": [], "1": [], "2": []})])
+    items: list[str] = []
+    spent = 0.0
+    for start in range(0, count, 100):
+        spent -= time.process_time()
+
+        async def run(part: list[tuple[str, int, int, int]]) -> None:
+            for kind, card, column, number in part:
+                change = _json_change(kind, items[card] if items else "", str(column), number)
+                items.extend(await write([change]))
+
+        trio.run(run, edits[start : start + 100])
+        spent += time.process_time()
+    posts = min(
+        processor_time(lambda number: write_commit(hub, author, branch, Post(f"post {number}"))),
+        spent / count,
+    )
+    figure("json_edit", spent / count, "s", edits=count)
+    figure("json_edit_beyond_post", spent / count - posts, "s", edits=count)
+    shown = processor_time(lambda _: json.show("main", "kanban"), 2)
+    figure("json_show", shown, "s", edits=count)
+    bare, shown_bare = bare_board(edits)
+    figure("json_crdt_edit", bare, "s", edits=count)
+    figure("json_crdt_show", shown_bare, "s", edits=count)
+    figure("json_show_to_crdt", shown / shown_bare, "ratio", edits=count, goal=2)
+
+
+def _json_change(kind: str, item: str, column: str, number: int) -> JsonChange:
+    match kind:
+        case "insert":
+            return JsonChange("insert", [column], value={"title": f"card {number}", "votes": 0})
+        case "put":
+            return JsonChange("put", ["title"], item=item, value=f"title {number}")
+        case "move":
+            return JsonChange("move", [column], moved=item)
+        case "add":
+            return JsonChange("add", ["votes"], item=item)
+    return JsonChange("remove", [], item=item)
+
+
+def bare_board(edits: list[tuple[str, int, int, int]]) -> tuple[float, float]:
+    """Return the seconds of an edit, made in one Yjs document and applied in another, and of loading and reading it."""
+    one: pycrdt.Doc[pycrdt.Map[Any]] = pycrdt.Doc()
+    other: pycrdt.Doc[pycrdt.Map[Any]] = pycrdt.Doc()
+    cards = one.get("cards", type=pycrdt.Map[Any])
+    updates: list[bytes] = []
+    one.observe(lambda event: updates.append(event.update))
+    began = time.process_time()
+    made = 0
+    for kind, number, column, value in edits:
+        key = f"card {number}"
+        card = cards.get(key)
+        if kind == "insert":
+            cards[f"card {made}"] = pycrdt.Map({"title": f"card {value}", "votes": 0, "column": column})
+            made += 1
+        elif card is not None and kind == "put":
+            card["title"] = f"title {value}"
+        elif card is not None and kind == "move":
+            card["column"] = column
+        elif card is not None and kind == "add":
+            card["votes"] = card["votes"] + 1
+        elif card is not None and kind == "remove":
+            del cards[key]
+    for update in updates:
+        other.apply_update(update)
+    edited = (time.process_time() - began) / len(edits)
+    state = other.get_update()
+
+    def read() -> object:
+        loaded: pycrdt.Doc[pycrdt.Map[Any]] = pycrdt.Doc()
+        loaded.apply_update(state)
+        return loaded.get("cards", type=pycrdt.Map[Any]).to_py()
+
+    return edited, timed(read)[0]
+
+
+def open_branch(folder: Path) -> tuple[Replica, Author, Branch]:
+    """Return a new node with a branch."""
+    folder.mkdir()
     replica = Replica(folder, STORE_KEY)
     author = Author(replica, UserSeed(b"d" * 32), clock_ms)
     repo, _ = author.founding.create_repo("bench")
-    branch, _ = author.founding.create_branch(repo, "main")
-    if count > _TEXT_UPDATES_MAX:
-        measure_values(replica, author, branch, count)
-        measure_json(Hub(replica, inline(), clock_ms), author, branch, count)
-        replica.close()
-        return
+    return replica, author, author.founding.create_branch(repo, "main")[0]
+
+
+def measure(folder: Path, count: int) -> float:
+    """Print the figures of documents that `count` commits each made; return the seconds of a put."""
+    note(f"{count} commits of each")
+    replica, author, branch = open_branch(folder)
+    put = measure_values(replica, author, branch, count)
+    if count <= _TEXT_UPDATES_MAX:
+        measure_text(replica, author, branch, count)
+    replica.close()
+    return put
+
+
+def measure_text(replica: Replica, author: Author, branch: Branch, count: int) -> None:
+    """Figures of a text of so many key strokes."""
     updates = key_strokes(count, text_clients(author.user, branch.branch_id) << TEXT_SESSION_BITS | 1)
-    measure_values(replica, author, branch, count)
-    measure_json(Hub(replica, inline(), clock_ms), author, branch, count)
     write_all(author, branch, [TextUpdate(update, ()) for update in updates])
     hub = Hub(replica, inline(), clock_ms)
     texts = Texts(hub, author, lambda _: replica.branches[branch.num], process=TextProcess())
@@ -232,16 +340,27 @@ def measure(folder: Path, count: int) -> None:
     pushed = min(timed_once(partial(texts.push, "main", update)) for update in more)
     figure("text_push", pushed, "s", updates=count)
     figure("text_pull_to_merge", pulled / merged, "ratio", updates=count)
-    replica.close()
 
 
 def main() -> None:
     """Print the figures."""
-    counts = [int(text) for text in sys.argv[1:]] or [100, 10_000]
+    parser = argparse.ArgumentParser(description="Measure documents.")
+    parser.add_argument("counts", nargs="*", type=int, default=[100, 10_000])
+    parser.add_argument("--json", type=int, default=10_000, help="JSON documents of a query; 0: none")
+    parser.add_argument("--edits", type=int, default=10_000, help="edits of one JSON document; 0: none")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        for count in counts:
-            (Path(folder) / str(count)).mkdir()
-            measure(Path(folder) / str(count), count)
+        puts = [measure(Path(folder) / str(count), count) for count in given.counts]
+        if len(puts) > 1:
+            figure("dict_put_slowest_to_fastest", max(puts) / min(puts), "ratio", goal=1.3)
+        for name, count, work in (
+            ("json", given.json, measure_json),
+            ("board", given.edits, measure_board),
+        ):
+            if count:
+                replica, author, branch = open_branch(Path(folder) / name)
+                work(Hub(replica, inline(), clock_ms), author, branch, count)
+                replica.close()
 
 
 if __name__ == "__main__":
