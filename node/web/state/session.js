@@ -7,8 +7,9 @@ import { batch, signal } from "../vendor/signals.js";
 // In this tab's session storage, and nowhere else; that of a browser that stays signed in in its local storage.
 const TOKEN = "ravel-token";
 const BROWSERS = ["Firefox", "Edg", "Chrome", "Safari"]; // each names itself so, and those behind it, too
-const NOTICE_MS = 12_000; // how long an undo is offered
-const NOTICES_MAX = 3;
+const UNDO_MS = 12_000; // how long an undo is offered
+const NOTICE_MS = 5000; // how long what was done is said without one
+const NOTICES_MAX = 2;
 const RETRY_MS = 1000; // before a node that does not answer is asked again; doubled each time
 const RETRY_MS_MAX = 15_000;
 
@@ -181,7 +182,7 @@ export function tell(said, undo = null, stays = false) {
   noticeCount += 1;
   const notice = { key: noticeCount, said, undo };
   notices.value = [...notices.value, notice].slice(-NOTICES_MAX);
-  if (!stays) setTimeout(() => dismiss(notice.key), NOTICE_MS);
+  if (!stays) setTimeout(() => dismiss(notice.key), undo ? UNDO_MS : NOTICE_MS);
   return notice.key;
 }
 

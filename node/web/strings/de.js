@@ -118,15 +118,15 @@ export const text = {
   reposAndBranches: "Repos und Zweige",
   thisNode: "Dieser Computer",
   singleBranches: (count) => many(count, "angebotener oder einzelner Zweig", "angebotene oder einzelne Zweige"),
-  noRepos: "Noch keine Repos. Mach eines, oder tritt dem einer anderen Person bei.",
+  noRepos: "Noch keine Repos.",
   hasAll: "verbunden, hat alles",
   isConnected: "verbunden",
   permissions: {
     owner: "Besitzer",
     admin: "Admin",
     manage: "Verwalter",
-    write: "schreibt",
-    read: "liest nur",
+    write: "Mitglied, schreibt",
+    read: "Mitglied, liest",
     former: "kein Mitglied mehr",
     joining: "tritt bei",
     damaged: "beschädigt",
@@ -275,7 +275,7 @@ export const text = {
   }),
   excludeNow: (name) => `${name} ausschließen`,
   excluded: (name, voided, devices) =>
-    `${name} wurde ausgeschlossen; ${commits(voided)} zählen nun anders.${devices ? ` ${many(devices, "weiteres Gerät", "weitere Geräte")} derselben Person noch Mitglied.` : ""}`,
+    `${name} wurde ausgeschlossen.${voided ? ` ${commits(voided)} zählen nun anders.` : ""}${devices ? ` ${many(devices, "weiteres Gerät", "weitere Geräte")} derselben Person noch Mitglied.` : ""}`,
   invite: "Einladen",
   inviteTo: (repo) => `In ${repo} einladen`,
   inviteKinds: {

@@ -104,7 +104,7 @@ const WORDS = {
   unheld_unknown: () => "von keinem anderen Computer ist bekannt, dass er hat, was du schreibst",
   unheld: (one) => `${some(one, "Commit", "Commits")} von dir nur auf diesem Computer, soweit bekannt`,
   unfetched_files: (one) => `${some(one, "Datei", "Dateien")} von dir nur auf diesem Computer, soweit bekannt`,
-  guests: (one) => `mindestens ${one.count} der Peers, die ihm folgen, von keinem Mitglied`,
+  guests: (one) => `mindestens ${many(one.count, "Leser ist", "Leser sind")} verbunden, ohne Mitglied zu sein`,
   requests: (one) => `${some(one, "Person bittet", "Personen bitten")} um Aufnahme`,
 };
 

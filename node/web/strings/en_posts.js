@@ -15,7 +15,7 @@ export const ofPosts = {
   unconfirmed: (count) => (count === 1 ? "1 newer post waits: no owner or admin has confirmed it so far" : `${count} newer posts wait: no owner or admin has confirmed them so far`),
   more: "Show all",
   less: "Show less",
-  welcomeAbout: "A repo is a place for a group: you write, attach files and keep documents there, also without a connection. Everything is encrypted, and nodes of members carry it to each other.",
+  welcomeAbout: "A repo is a place for a group: you write, attach files and keep documents there, also without a connection. Everything is encrypted, and the computers of its members carry it to each other.",
   nameYourself: "Name yourself",
   namelessAbout: (id) => `Others see you as ${id}.`,
   kinds: {

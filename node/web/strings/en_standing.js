@@ -109,7 +109,7 @@ const WORDS = {
   unheld_unknown: () => "no other computer is known to have what you wrote",
   unheld: (one) => yours(one, "commits"),
   unfetched_files: (one) => yours(one, "files"),
-  guests: (one) => `at least ${one.count} of the peers that follow it ${are(one)} no member's`,
+  guests: (one) => `at least ${many(one.count, "reader")} who ${are(one)} no member ${are(one)} connected`,
   requests: (one) => `${some(one, "user")} ${one.count === 1 ? "asks" : "ask"} to be let in`,
 };
 

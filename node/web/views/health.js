@@ -15,6 +15,6 @@ export function Health() {
       <p id="verdict-of-checks" class=${problems ? "error" : "good"} role="status">${text.problems(problems, checks.filter((one) => one.state === "warning").length)}</p>
       <ul id="checks" class="plain">${ORDER.flatMap((state) => checks.filter((one) => one.state === state)).map((one) => html`<li class=${`check ${one.state}`}>
         <strong class=${one.state === "ok" ? "good" : "alarm"}>${text.checkStates[one.state]}</strong> <span class="facts">${text.nodeSaid(one.name)}</span>
-        <p>${text.sentence(text.nodeSaid(one.detail))}</p>
+        <p>${text.nodeSaid(one.detail)}</p>
         ${one.advice && html`<p class="facts">${text.whatToDo(text.nodeSaid(one.advice))}</p>`}</li>`)}</ul>`}<//>`;
 }

@@ -4,6 +4,7 @@ import { Form } from "../parts/form.js";
 import { html } from "../parts/html.js";
 import { go, refresh, repos } from "../state/node.js";
 import { api, dismiss, tell } from "../state/session.js";
+import { wanted } from "../state/timeline.js";
 import { text } from "../strings/text.js";
 import { useRef } from "../vendor/preact-hooks.js";
 import { Asked } from "./requests.js";
@@ -13,7 +14,7 @@ export function NewRepo() {
   return html`<p>${text.newRepoAbout}</p>
     <${Form} id="new-repo" button=${text.create} send=${async ({ name }) => {
       const made = await api.createRepo({ name: name.trim() });
-      await open(made.repo);
+      wanted.value = { branch: await open(made.repo), writes: true };
       tell(text.created(made.name));
     }}><label>${text.nameOfRepo} <input data-first name="name" required maxlength="255" autocomplete="off" /></label><//>`;
 }
@@ -58,5 +59,7 @@ function tellWhenJoined({ repo: id, name }) {
 async function open(id) {
   await refresh();
   const repo = repos.value.find((one) => one.repo === id);
-  go(repo?.branches[0]?.branch ?? id);
+  const branch = repo?.branches[0]?.branch ?? id;
+  go(branch);
+  return branch;
 }

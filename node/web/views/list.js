@@ -53,8 +53,7 @@ function Amiss() {
 function Repos() {
   if (!repos.value) return html`<${Skeleton} lines=${4} />`;
   if (!repos.value.length) {
-    return html`<${Empty} id="empty"><p>${text.noRepos}</p>
-      <p class="buttons"><a class="button main" href=${beside("new")}>${text.panels.new}</a> <a class="button" href=${beside("join")}>${text.panels.join}</a></p><//>`;
+    return html`<${Empty} id="empty"><p>${text.noRepos}</p><//>`; // the ways to one stand beside it
   }
   const whole = repos.value.filter((one) => one.whole);
   const single = repos.value.filter((one) => !one.whole);

@@ -46,7 +46,7 @@ function Member({ member, repo, isAdmin, device = "" }) {
   const called = (device && computer?.owner.device) || device || member.name;
   return html`<div class="member"><${Face} id=${member.user} name=${member.name} color=${member.color} isOn=${Boolean(computer)} />
     <span class="grow">${called ? html`<bdi class="person">${called}</bdi>` : html`<span class="id">${id}</span>`}
-      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${has ? ` · ${has}` : ""}${called ? html` · <span class="id">${id}</span>` : ""}</span></span>
+      <span class="facts">${text.permissions[member.permission] ?? member.permission}${isMe ? ` · ${text.you}` : ""}${has ? ` · ${has}` : ""}${called && member.looks_alike ? html` · <span class="id">${id}</span>` : ""}</span></span>
     ${isMe && !called && html` <a href=${beside("people")}>${text.nameYourself}</a>`}
     ${member.looks_alike && html`<p class="alarm">${text.looksAlike}</p>`}
     ${!isMe && (isAdmin || isPerson.value) && html`<details class="more"><summary>${text.change}</summary>
@@ -55,7 +55,7 @@ function Member({ member, repo, isAdmin, device = "" }) {
       ${isAdmin && html`<${Form} class="form inline set-permission" button=${text.setPermission} keep send=${({ permission }) => change(repo, member, permission)}>
         <label>${text.may} <select name="permission" defaultValue=${member.permission}>${LEVELS.map((one) => html`<option selected=${one === member.permission}>${one}</option>`)}</select></label><//>
       <${Action} class="danger" question=${text.excludeQuestion(nameOf(member), repo.name)} yes=${text.excludeNow(nameOf(member))} act=${() => exclude(repo, member)}>${text.exclude}<//>`}
-    </details>`}</div>`;
+      <p class="id">${member.user}</p></details>`}</div>`;
 }
 
 async function rename(member, name) {

@@ -34,7 +34,8 @@ effect(() => {
   if (!asked || timeline?.branch !== asked.branch || !timeline.rows.value) return;
   wanted.value = null;
   attemptItself(async () => {
-    if (!asked.commit) whenDrawn("#timeline", focusTimeline);
+    if (asked.writes) whenDrawn("#text", () => document.getElementById("text").focus());
+    else if (!asked.commit) whenDrawn("#timeline", focusTimeline);
     else if (await timeline.goToCommit(asked.commit)) focusDrawn(asked.commit);
   });
 });
